@@ -7,7 +7,8 @@
 #       adds <p><x>.c for each enabled line MACRO(x, switch) of <m>.def, and
 #       <p><x>.cu when it exists and CUDA is on
 #   heddle_unit_tests(<m> a_test b_test ...)
-#       a_test.c beside the code, a program each, as unit.<m>.a
+#       a_test.c beside the code, a program each, as unit.<m>.a; dir/b_test of a
+#       folder inside of the module is unit.<m>.dir.b
 #   heddle_test(<level>.<name> [SOURCES f.c ...] [COMMAND prog args ...]
 #               [ARGS ...] [LABELS ...] [LIBS ...] [ENV A=b ...] [TIMEOUT s]
 #               [DIR dir] [SHARED] [SERIAL])
@@ -123,7 +124,8 @@ function(heddle_unit_tests module)
   endif()
   foreach(t IN LISTS ARGN)
     string(REGEX REPLACE "_test$" "" short ${t})
-    set(target unit_${module}_${short})
+    string(REPLACE "/" "." short ${short})
+    string(REPLACE "." "_" target unit_${module}_${short})
     heddle_test_program(${target}
       ${PROJECT_SOURCE_DIR}/src/${module}/${t}.c heddle_static "")
     set(name unit.${module}.${short})

@@ -29,8 +29,8 @@ static const heddle_kernel axpy = {
 };
 
 /* One task on block b. The views may go at once: the task keeps them. */
-static heddle_status submit_block(heddle_ctx *ctx, heddle_handle *x,
-                                  heddle_handle *y, size_t b, double a)
+static heddle_status submit_block(heddle_ctx *ctx, heddle_handle *x, heddle_handle *y, size_t b,
+                                  double a)
 {
     size_t offset = b * BLOCK, extent = BLOCK;
     heddle_handle *xb = NULL, *yb = NULL;
@@ -39,10 +39,9 @@ static heddle_status submit_block(heddle_ctx *ctx, heddle_handle *x,
     if (st == HEDDLE_OK)
         st = heddle_view_box(y, &offset, &extent, NULL, &yb);
     if (st == HEDDLE_OK)
-        st = heddle_submit(ctx, &axpy,
-                           &(struct heddle_call){.operand = {xb, yb},
-                                                 .arg = &a,
-                                                 .arg_bytes = sizeof(a)});
+        st = heddle_submit(
+            ctx, &axpy,
+            &(struct heddle_call){.operand = {xb, yb}, .arg = &a, .arg_bytes = sizeof(a)});
     heddle_handle_unref(xb);
     heddle_handle_unref(yb);
     return st;

@@ -49,12 +49,12 @@ static heddle_status gemm_cpu(struct heddle_exec *x)
     return HEDDLE_OK;
 }
 
-#define KERNEL(title, n, ...)                                                  \
-    static const heddle_kernel title = {                                       \
-        .size = sizeof(heddle_kernel),                                         \
-        .name = #title,                                                        \
-        .noperands = n,                                                        \
-        .mode = {__VA_ARGS__},                                                 \
+#define KERNEL(title, n, ...)                                                                      \
+    static const heddle_kernel title = {                                                           \
+        .size = sizeof(heddle_kernel),                                                             \
+        .name = #title,                                                                            \
+        .noperands = n,                                                                            \
+        .mode = {__VA_ARGS__},                                                                     \
         .variants = {{.device = HEDDLE_DEV_CPU, .run = title##_cpu}}}
 KERNEL(potrf, 1, HEDDLE_RW);
 KERNEL(trsm, 2, HEDDLE_R, HEDDLE_RW);
@@ -71,8 +71,8 @@ int main(void)
     for (size_t i = 0; i < N * N; i++)
         a[i] = i % (N + 1) == 0 ? N : 1.0; /* N on the diagonal, else 1 */
     for (size_t i = 0; i < NT * NT && st == HEDDLE_OK; i++)
-        st = heddle_handle_matrix(ctx, &AT(a, i / NT * NB, i % NT * NB), NB, NB,
-                                  N, HEDDLE_F64, &t[i / NT][i % NT]);
+        st = heddle_handle_matrix(ctx, &AT(a, i / NT * NB, i % NT * NB), NB, NB, N, HEDDLE_F64,
+                                  &t[i / NT][i % NT]);
     for (size_t k = 0; k < NT; k++) {
         st = st ? st : heddle_submit(ctx, &potrf, CALL(t[k][k]));
         for (size_t i = k + 1; i < NT; i++) {

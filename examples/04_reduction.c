@@ -27,8 +27,7 @@ static const heddle_kernel dot = {
     .variants = {{.device = HEDDLE_DEV_CPU, .run = dot_cpu}},
 };
 
-static heddle_status submit_all(heddle_ctx *ctx, int64_t *u, int64_t *v,
-                                heddle_handle *sum)
+static heddle_status submit_all(heddle_ctx *ctx, int64_t *u, int64_t *v, heddle_handle *sum)
 {
     heddle_status st = HEDDLE_OK;
 
@@ -39,8 +38,7 @@ static heddle_status submit_all(heddle_ctx *ctx, int64_t *u, int64_t *v,
         if (st == HEDDLE_OK)
             st = heddle_handle_vector(ctx, v + i, BLOCK, HEDDLE_I64, &hv);
         if (st == HEDDLE_OK)
-            st = heddle_submit(ctx, &dot,
-                               &(struct heddle_call){.operand = {hu, hv, sum}});
+            st = heddle_submit(ctx, &dot, &(struct heddle_call){.operand = {hu, hv, sum}});
         heddle_handle_unref(hu);
         heddle_handle_unref(hv);
     }
@@ -76,7 +74,7 @@ int main(void)
     }
     heddle_handle_unref(h);
     heddle_ctx_destroy(ctx);
-    printf("dot: %s, %lld, expected %lld\n", heddle_status_text(st),
-           (long long)found, (long long)expected);
+    printf("dot: %s, %lld, expected %lld\n", heddle_status_text(st), (long long)found,
+           (long long)expected);
     return st == HEDDLE_OK && found == expected ? 0 : 1;
 }

@@ -25,19 +25,18 @@ static heddle_status merge_cpu(struct heddle_exec *x)
 
     memcpy(copy, v, n * sizeof(*v));
     for (size_t k = 0; k < n; k++)
-        v[k] =
-            j == n || (i < n / 2 && copy[i] <= copy[j]) ? copy[i++] : copy[j++];
+        v[k] = j == n || (i < n / 2 && copy[i] <= copy[j]) ? copy[i++] : copy[j++];
     return HEDDLE_OK;
 }
 
 static heddle_status sort_cpu(struct heddle_exec *x);
 
-#define KERNEL(title, n, ...)                                                  \
-    static const heddle_kernel title = {                                       \
-        .size = sizeof(heddle_kernel),                                         \
-        .name = #title,                                                        \
-        .noperands = n,                                                        \
-        .mode = {__VA_ARGS__},                                                 \
+#define KERNEL(title, n, ...)                                                                      \
+    static const heddle_kernel title = {                                                           \
+        .size = sizeof(heddle_kernel),                                                             \
+        .name = #title,                                                                            \
+        .noperands = n,                                                                            \
+        .mode = {__VA_ARGS__},                                                                     \
         .variants = {{.device = HEDDLE_DEV_CPU, .run = title##_cpu}}}
 KERNEL(merge, 2, HEDDLE_RW, HEDDLE_SCRATCH);
 KERNEL(sort, 1, HEDDLE_RW);
@@ -45,12 +44,10 @@ KERNEL(sort, 1, HEDDLE_RW);
 static heddle_status sort_half(struct heddle_exec *x, size_t from, size_t n)
 {
     heddle_handle *half = NULL;
-    heddle_status st =
-        heddle_view_box(heddle_exec_operand(x, 0), &from, &n, NULL, &half);
+    heddle_status st = heddle_view_box(heddle_exec_operand(x, 0), &from, &n, NULL, &half);
 
     if (st == HEDDLE_OK)
-        st = heddle_exec_submit(x, &sort,
-                                &(struct heddle_call){.operand = {half}});
+        st = heddle_exec_submit(x, &sort, &(struct heddle_call){.operand = {half}});
     heddle_handle_unref(half);
     return st;
 }
@@ -69,8 +66,7 @@ static heddle_status sort_cpu(struct heddle_exec *x)
     if (st == HEDDLE_OK)
         st = sort_half(x, n / 2, n - n / 2);
     if (st == HEDDLE_OK) /* after both: it uses all of it */
-        st = heddle_exec_submit(x, &merge,
-                                &(struct heddle_call){.operand = {all, all}});
+        st = heddle_exec_submit(x, &merge, &(struct heddle_call){.operand = {all, all}});
     return st;
 }
 

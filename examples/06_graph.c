@@ -42,10 +42,8 @@ static int again(void *user, unsigned pass)
 static heddle_status record(heddle_graph *g, heddle_handle *u, heddle_handle *v)
 {
     double c = 0.4;
-    struct heddle_call there = {
-        .operand = {u, v}, .arg = &c, .arg_bytes = sizeof(c)};
-    struct heddle_call back = {
-        .operand = {v, u}, .arg = &c, .arg_bytes = sizeof(c)};
+    struct heddle_call there = {.operand = {u, v}, .arg = &c, .arg_bytes = sizeof(c)};
+    struct heddle_call back = {.operand = {v, u}, .arg = &c, .arg_bytes = sizeof(c)};
     heddle_status st = heddle_graph_submit(g, &heat, &there);
 
     if (st == HEDDLE_OK)
@@ -70,16 +68,14 @@ int main(void)
         st = record(g, h[0], h[1]);
     if (st == HEDDLE_OK) /* until it is steady: a straight line */
         st = heddle_graph_launch(
-            g, &(struct heddle_launch){.size = sizeof(struct heddle_launch),
-                                       .again = again});
+            g, &(struct heddle_launch){.size = sizeof(struct heddle_launch), .again = again});
     if (st == HEDDLE_OK) /* once, on data[2], first task with c = 0.25 */
         st = heddle_graph_launch(
-            g, &(struct heddle_launch){
-                   .size = sizeof(struct heddle_launch),
-                   .binding = &(struct heddle_binding){h[0], h[2]},
-                   .nbindings = 1,
-                   .arg = &(struct heddle_graph_arg){0, &c, sizeof(c)},
-                   .nargs = 1});
+            g, &(struct heddle_launch){.size = sizeof(struct heddle_launch),
+                                       .binding = &(struct heddle_binding){h[0], h[2]},
+                                       .nbindings = 1,
+                                       .arg = &(struct heddle_graph_arg){0, &c, sizeof(c)},
+                                       .nargs = 1});
     if (st == HEDDLE_OK)
         st = heddle_wait(ctx);
     heddle_graph_unref(g);

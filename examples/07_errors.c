@@ -41,14 +41,12 @@ static const heddle_kernel careful = {
                  {.name = "slow", .device = HEDDLE_DEV_CPU, .run = root_cpu}},
 };
 
-static heddle_status submit(heddle_ctx *ctx, const heddle_kernel *k,
-                            heddle_handle *h, const char *name)
+static heddle_status submit(heddle_ctx *ctx, const heddle_kernel *k, heddle_handle *h,
+                            const char *name)
 {
-    struct heddle_task_opts opts = {
-        .size = sizeof(opts), .name = name, .retries = 1};
+    struct heddle_task_opts opts = {.size = sizeof(opts), .name = name, .retries = 1};
 
-    return heddle_submit(ctx, k,
-                         &(struct heddle_call){.operand = {h}, .opts = &opts});
+    return heddle_submit(ctx, k, &(struct heddle_call){.operand = {h}, .opts = &opts});
 }
 
 static int check(const char *what, int is_right)

@@ -47,17 +47,15 @@ static const struct box steps[] = {
 };
 enum { NSTEPS = sizeof(steps) / sizeof(steps[0]) };
 
-static heddle_status submit(heddle_ctx *ctx, heddle_handle *a,
-                            const struct box *b)
+static heddle_status submit(heddle_ctx *ctx, heddle_handle *a, const struct box *b)
 {
     heddle_handle *view = NULL;
     heddle_status st = heddle_view_box(a, b->offset, b->extent, b->step, &view);
 
     if (st == HEDDLE_OK)
-        st = heddle_submit(ctx, &linear,
-                           &(struct heddle_call){.operand = {view},
-                                                 .arg = b->ab,
-                                                 .arg_bytes = sizeof(b->ab)});
+        st = heddle_submit(
+            ctx, &linear,
+            &(struct heddle_call){.operand = {view}, .arg = b->ab, .arg_bytes = sizeof(b->ab)});
     heddle_handle_unref(view);
     return st;
 }
@@ -67,8 +65,7 @@ static void apply(int64_t *a, const struct box *b)
 {
     for (size_t j = 0; j < b->extent[1]; j++)
         for (size_t i = 0; i < b->extent[0]; i++) {
-            int64_t *e = &a[b->offset[0] + i * b->step[0] +
-                            (b->offset[1] + j * b->step[1]) * M];
+            int64_t *e = &a[b->offset[0] + i * b->step[0] + (b->offset[1] + j * b->step[1]) * M];
             *e = b->ab[0] * *e + b->ab[1];
         }
 }

@@ -74,15 +74,13 @@ int main(void)
         m[0][i * (N + 1)] = m[1][i * (N + 1)] = 2; /* both are 2 I */
     for (size_t i = 0; i < 3 * NT * NT && st == HEDDLE_OK; i++) {
         size_t k = i / (NT * NT), p = i / NT % NT, q = i % NT;
-        st = heddle_handle_matrix(ctx, &m[k][p * NB + q * NB * N], NB, NB, N,
-                                  HEDDLE_F32, &t[k][p][q]);
+        st = heddle_handle_matrix(ctx, &m[k][p * NB + q * NB * N], NB, NB, N, HEDDLE_F32,
+                                  &t[k][p][q]);
     }
     for (size_t i = 0; i < NT * NT * NT && st == HEDDLE_OK; i++) {
         size_t k = i / (NT * NT), p = i / NT % NT, q = i % NT;
-        st =
-            heddle_submit(ctx, &gemm,
-                          &(struct heddle_call){
-                              .operand = {t[0][p][k], t[1][k][q], t[2][p][q]}});
+        st = heddle_submit(ctx, &gemm,
+                           &(struct heddle_call){.operand = {t[0][p][k], t[1][k][q], t[2][p][q]}});
     }
     st = st ? st : heddle_wait(ctx); /* brings C back to the caller's memory */
     (void)heddle_ctx_get_stats(ctx, &s);

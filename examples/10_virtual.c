@@ -32,8 +32,7 @@ static const heddle_kernel gemm = {
 };
 
 /* C = A B by tiles, in a context with these options. */
-static heddle_status multiply(const struct heddle_ctx_opts *o,
-                              struct heddle_ctx_stats *s)
+static heddle_status multiply(const struct heddle_ctx_opts *o, struct heddle_ctx_stats *s)
 {
     heddle_handle *t[3][NT][NT] = {{{NULL}}};
     heddle_ctx *ctx = NULL;
@@ -41,15 +40,13 @@ static heddle_status multiply(const struct heddle_ctx_opts *o,
 
     for (size_t i = 0; i < 3 * NT * NT && st == HEDDLE_OK; i++) {
         size_t k = i / (NT * NT), p = i / NT % NT, q = i % NT;
-        st = heddle_handle_matrix(ctx, &m[k][p * NB + q * NB * N], NB, NB, N,
-                                  HEDDLE_F32, &t[k][p][q]);
+        st = heddle_handle_matrix(ctx, &m[k][p * NB + q * NB * N], NB, NB, N, HEDDLE_F32,
+                                  &t[k][p][q]);
     }
     for (size_t i = 0; i < NT * NT * NT && st == HEDDLE_OK; i++) {
         size_t k = i / (NT * NT), p = i / NT % NT, q = i % NT;
-        st =
-            heddle_submit(ctx, &gemm,
-                          &(struct heddle_call){
-                              .operand = {t[0][p][k], t[1][k][q], t[2][p][q]}});
+        st = heddle_submit(ctx, &gemm,
+                           &(struct heddle_call){.operand = {t[0][p][k], t[1][k][q], t[2][p][q]}});
     }
     st = st ? st : heddle_wait(ctx);
     (void)heddle_ctx_get_stats(ctx, s);
@@ -85,9 +82,8 @@ int main(int argc, char **argv)
         st = multiply(&run[r], &s);
         for (size_t i = 0; i < N * N; i++)
             wrong += m[2][i] != (float)(i % N == i / N ? 4 : 0);
-        printf("run %zu: %s, %.3f virtual ms, %.2f MB copied, C is %s\n", r,
-               heddle_status_text(st), (double)s.virtual_ns / 1e6,
-               (double)s.copied_bytes / 1e6,
+        printf("run %zu: %s, %.3f virtual ms, %.2f MB copied, C is %s\n", r, heddle_status_text(st),
+               (double)s.virtual_ns / 1e6, (double)s.copied_bytes / 1e6,
                wrong == 0 ? "right" : "not computed");
         bad += st != HEDDLE_OK || (wrong == 0) != (r != 1 && r != 2);
     }

@@ -18,10 +18,9 @@ static heddle_status gemm_cuda(struct heddle_exec *x)
 
     if (st != HEDDLE_OK)
         return st;
-    if (cublasDgemm((cublasHandle_t)handle, CUBLAS_OP_N, CUBLAS_OP_N, N, N, N,
-                    &one, (const double *)heddle_exec_ptr(x, 0), N,
-                    (const double *)heddle_exec_ptr(x, 1), N, &zero,
-                    (double *)heddle_exec_ptr(x, 2), N) != 0)
+    if (cublasDgemm((cublasHandle_t)handle, CUBLAS_OP_N, CUBLAS_OP_N, N, N, N, &one,
+                    (const double *)heddle_exec_ptr(x, 0), N, (const double *)heddle_exec_ptr(x, 1),
+                    N, &zero, (double *)heddle_exec_ptr(x, 2), N) != 0)
         return heddle_exec_fail(x, HEDDLE_ETASK, "cuBLAS refuses dgemm");
     ran[heddle_exec_device(x)]++;
     return HEDDLE_OK;
@@ -39,8 +38,7 @@ static heddle_status add_cuda(struct heddle_exec *x)
 {
     const size_t n = heddle_exec_count(x, 0);
 
-    add_kernel<<<(unsigned)((n + 255) / 256), 256, 0,
-                 (cudaStream_t)heddle_cuda_stream(x)>>>(
+    add_kernel<<<(unsigned)((n + 255) / 256), 256, 0, (cudaStream_t)heddle_cuda_stream(x)>>>(
         (double *)heddle_exec_ptr(x, 0), n, 1.0);
     ran[heddle_exec_device(x)]++;
     return heddle_cuda_check(x, cudaGetLastError(), "add_kernel");
@@ -78,8 +76,7 @@ int main()
     for (int i = 0; i < NT * N; i++) /* A and B are 2 I */
         m[0][i / N][i % N][i % N] = m[1][i / N][i % N][i % N] = 2;
     for (int i = 0; i < 3 * NT && st == HEDDLE_OK; i++)
-        st = heddle_handle_matrix(ctx, m[i % 3][i / 3], N, N, N, HEDDLE_F64,
-                                  &h[i / 3][i % 3]);
+        st = heddle_handle_matrix(ctx, m[i % 3][i / 3], N, N, N, HEDDLE_F64, &h[i / 3][i % 3]);
     for (int i = 0; i < NT && st == HEDDLE_OK; i++) {
         struct heddle_call ab = {{h[i][0], h[i][1], h[i][2]}}, c = {{h[i][2]}};
         st = heddle_submit(ctx, &gemm, &ab);
@@ -90,10 +87,8 @@ int main()
         heddle_handle_unref(h[i / 3][i % 3]);
     heddle_ctx_destroy(ctx);
     for (int i = 0; i < NT * N * N; i++)
-        wrong +=
-            m[2][i / (N * N)][i / N % N][i % N] != (i / N % N == i % N ? 5 : 1);
-    printf("%s: %d tasks on cores, %d on GPUs, %d wrong\n",
-           heddle_status_text(st), ran[HEDDLE_DEV_CPU].load(),
-           ran[HEDDLE_DEV_CUDA].load(), wrong);
+        wrong += m[2][i / (N * N)][i / N % N][i % N] != (i / N % N == i % N ? 5 : 1);
+    printf("%s: %d tasks on cores, %d on GPUs, %d wrong\n", heddle_status_text(st),
+           ran[HEDDLE_DEV_CPU].load(), ran[HEDDLE_DEV_CUDA].load(), wrong);
     return st == HEDDLE_OK && wrong == 0 ? 0 : 1;
 }

@@ -16,8 +16,8 @@ static double now(void)
 }
 
 /* F and x are memory of the program, used in place; A keeps the matrix. */
-static heddle_status solve(heddle_ctx *ctx, heddle_la *la, heddle_matrix *a,
-                           heddle_matrix *f, heddle_matrix *x, int *ipiv)
+static heddle_status solve(heddle_ctx *ctx, heddle_la *la, heddle_matrix *a, heddle_matrix *f,
+                           heddle_matrix *x, int *ipiv)
 {
     const double one = 1.0, minus = -1.0;
     double norm_a = 0, norm_x = 0, norm_r = 0, seconds, scaled;
@@ -44,9 +44,8 @@ static heddle_status solve(heddle_ctx *ctx, heddle_la *la, heddle_matrix *a,
     heddle_matrix_destroy(r);
 
     scaled = norm_r / (norm_a * norm_x * N * DBL_EPSILON);
-    printf("dense: %s, info %d, residual %.2g (below 16), %.1f GFLOP/s\n",
-           heddle_status_text(st), info, scaled,
-           2e-9 / 3.0 * N * N * N / seconds);
+    printf("dense: %s, info %d, residual %.2g (below 16), %.1f GFLOP/s\n", heddle_status_text(st),
+           info, scaled, 2e-9 / 3.0 * N * N * N / seconds);
     return st != HEDDLE_OK ? st : scaled < 16.0 ? HEDDLE_OK : HEDDLE_ETASK;
 }
 

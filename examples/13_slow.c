@@ -30,8 +30,7 @@ static heddle_status settle_cpu(struct heddle_exec *x)
 /* A cosine takes a core as long as some 450 flops: this one waits for the last. */
 static struct heddle_cost settle_cost(struct heddle_exec *x)
 {
-    return (struct heddle_cost){.flops = 450.0 * TURNS *
-                                         (double)heddle_exec_count(x, 0)};
+    return (struct heddle_cost){.flops = 450.0 * TURNS * (double)heddle_exec_count(x, 0)};
 }
 
 static const heddle_kernel relax = {
@@ -64,8 +63,7 @@ int main(int argc, char **argv)
     static double field[N], state[BLOCK], sum[1];
     size_t block = said(argc, argv, "small") ? 1 : BLOCK, n = N / block + STEPS;
     size_t first = said(argc, argv, "late") ? n - STEPS : 0; /* of the chain */
-    enum heddle_mode modes[] = {
-        HEDDLE_RW, said(argc, argv, "serial") ? HEDDLE_RW : HEDDLE_REDUCE};
+    enum heddle_mode modes[] = {HEDDLE_RW, said(argc, argv, "serial") ? HEDDLE_RW : HEDDLE_REDUCE};
     heddle_handle *chain = NULL, *h[2] = {NULL, NULL};
     heddle_ctx *ctx = NULL;
     heddle_status st = heddle_ctx_create(NULL, &ctx);
@@ -75,18 +73,16 @@ int main(int argc, char **argv)
     st = st ? st : heddle_handle_set_name(h[1], "sum");
     st = st ? st : heddle_handle_set_sum(h[1]);
     for (size_t i = 0; i < n && st == HEDDLE_OK; i++) {
-        struct heddle_call call = {
-            .noperands = 2, .operands = h, .modes = modes};
+        struct heddle_call call = {.noperands = 2, .operands = h, .modes = modes};
 
         if (i >= first && i < first + STEPS) {
-            st = heddle_submit(
-                ctx, &march,
-                &(struct heddle_call){.operand = {chain}, .priority = !first});
+            st = heddle_submit(ctx, &march,
+                               &(struct heddle_call){.operand = {chain}, .priority = !first});
             continue;
         }
         h[0] = NULL;
-        st = heddle_handle_vector(ctx, field + (first ? i : i - STEPS) * block,
-                                  block, HEDDLE_F64, &h[0]);
+        st = heddle_handle_vector(ctx, field + (first ? i : i - STEPS) * block, block, HEDDLE_F64,
+                                  &h[0]);
         st = st ? st : heddle_submit(ctx, &relax, &call);
         heddle_handle_unref(h[0]); /* the task keeps it */
     }

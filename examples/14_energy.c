@@ -19,26 +19,23 @@ static const heddle_kernel potrf = {
 static heddle_status describe(heddle_energy *e)
 {
     heddle_status st = heddle_energy_set_domain(
-        e, &(struct heddle_energy_domain){
-               .size = sizeof(struct heddle_energy_domain),
-               .name = "package-0",
-               .device = "cpu",
-               .idle_watts = 2});
+        e, &(struct heddle_energy_domain){.size = sizeof(struct heddle_energy_domain),
+                                          .name = "package-0",
+                                          .device = "cpu",
+                                          .idle_watts = 2});
 
     if (st == HEDDLE_OK)
         st = heddle_energy_set_active(
-            e, &(struct heddle_energy_active){
-                   .size = sizeof(struct heddle_energy_active),
-                   .kernel = "*",
-                   .device = "cpu",
-                   .watts = 3});
+            e, &(struct heddle_energy_active){.size = sizeof(struct heddle_energy_active),
+                                              .kernel = "*",
+                                              .device = "cpu",
+                                              .watts = 3});
     if (st == HEDDLE_OK)
         st = heddle_energy_set_active(
-            e, &(struct heddle_energy_active){
-                   .size = sizeof(struct heddle_energy_active),
-                   .kernel = "*",
-                   .device = "gpu0",
-                   .watts = 90});
+            e, &(struct heddle_energy_active){.size = sizeof(struct heddle_energy_active),
+                                              .kernel = "*",
+                                              .device = "gpu0",
+                                              .watts = 90});
     return st;
 }
 
@@ -55,8 +52,7 @@ static heddle_status run(const struct heddle_ctx_opts *o, double *s, double *j)
 
         st = heddle_handle_matrix(ctx, NULL, N, N, 0, HEDDLE_F32, &h);
         if (st == HEDDLE_OK)
-            st = heddle_submit(ctx, &potrf,
-                               &(struct heddle_call){.operand = {h}});
+            st = heddle_submit(ctx, &potrf, &(struct heddle_call){.operand = {h}});
         heddle_handle_unref(h);
     }
     if (st == HEDDLE_OK)
@@ -80,17 +76,17 @@ int main(int argc, char **argv)
     if (st == HEDDLE_OK)
         st = describe(model);
     for (int i = 0; i < 3 && st == HEDDLE_OK; i++) {
-        const struct heddle_ctx_opts o = {
-            .size = sizeof(o),
-            .machine = argc > 1 ? argv[1] : "examples/machines/laptop.machine",
-            .sched = "heft",
-            .energy_object = model,
-            .energy_weight = weight[i],
-            .ignore_env = true};
+        const struct heddle_ctx_opts o = {.size = sizeof(o),
+                                          .machine = argc > 1 ? argv[1]
+                                                              : "examples/machines/laptop.machine",
+                                          .sched = "heft",
+                                          .energy_object = model,
+                                          .energy_weight = weight[i],
+                                          .ignore_env = true};
 
         st = run(&o, &s[i], &j[i]);
-        printf("weight %.1f: %s, %.2f ms, %.4f J\n", weight[i],
-               heddle_status_text(st), s[i] * 1e3, j[i]);
+        printf("weight %.1f: %s, %.2f ms, %.4f J\n", weight[i], heddle_status_text(st), s[i] * 1e3,
+               j[i]);
     }
     heddle_energy_destroy(model);
     return st == HEDDLE_OK && j[2] < j[0] && s[0] <= s[2] ? 0 : 1;

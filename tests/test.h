@@ -84,8 +84,7 @@ static inline _Noreturn void test_die(void)
     _exit(1);
 }
 
-static inline void test_check(int ok, const char *file, int line,
-                              const char *what)
+static inline void test_check(int ok, const char *file, int line, const char *what)
 {
     if (ok)
         return;
@@ -93,66 +92,61 @@ static inline void test_check(int ok, const char *file, int line,
     test_die();
 }
 
-static inline void test_check_eq(long long a, long long b, const char *file,
-                                 int line, const char *what)
+static inline void test_check_eq(long long a, long long b, const char *file, int line,
+                                 const char *what)
 {
     if (a == b)
         return;
-    printf("%s:%d: failed: %s\n  left  %lld (0x%llx)\n  right %lld (0x%llx)\n",
-           file, line, what, a, (unsigned long long)a, b,
-           (unsigned long long)b);
+    printf("%s:%d: failed: %s\n  left  %lld (0x%llx)\n  right %lld (0x%llx)\n", file, line, what, a,
+           (unsigned long long)a, b, (unsigned long long)b);
     test_die();
 }
 
-static inline void test_check_near(double a, double b, double tol,
-                                   const char *file, int line, const char *what)
+static inline void test_check_near(double a, double b, double tol, const char *file, int line,
+                                   const char *what)
 {
     if (fabs(a - b) <= tol)
         return;
-    printf("%s:%d: failed: %s\n  left  %.17g\n  right %.17g\n  tolerance %g\n",
-           file, line, what, a, b, tol);
+    printf("%s:%d: failed: %s\n  left  %.17g\n  right %.17g\n  tolerance %g\n", file, line, what, a,
+           b, tol);
     test_die();
 }
 
-static inline void test_check_str(const char *a, const char *b,
-                                  const char *file, int line, const char *what)
+static inline void test_check_str(const char *a, const char *b, const char *file, int line,
+                                  const char *what)
 {
     if (a == b || (a != NULL && b != NULL && strcmp(a, b) == 0))
         return;
-    printf("%s:%d: failed: %s\n  left  %s%s%s\n  right %s%s%s\n", file, line,
-           what, a ? "\"" : "", a ? a : "NULL", a ? "\"" : "", b ? "\"" : "",
-           b ? b : "NULL", b ? "\"" : "");
+    printf("%s:%d: failed: %s\n  left  %s%s%s\n  right %s%s%s\n", file, line, what, a ? "\"" : "",
+           a ? a : "NULL", a ? "\"" : "", b ? "\"" : "", b ? b : "NULL", b ? "\"" : "");
     test_die();
 }
 
-static inline void test_check_status(heddle_status got, heddle_status want,
-                                     const char *file, int line,
-                                     const char *what)
+static inline void test_check_status(heddle_status got, heddle_status want, const char *file,
+                                     int line, const char *what)
 {
     if (got == want)
         return;
-    printf("%s:%d: failed: %s\n  got    %s (%d)\n  wanted %s\n", file, line,
-           what, heddle_status_name(got), (int)got, heddle_status_name(want));
+    printf("%s:%d: failed: %s\n  got    %s (%d)\n  wanted %s\n", file, line, what,
+           heddle_status_name(got), (int)got, heddle_status_name(want));
     test_die();
 }
 
-#define TEST_AT     __FILE__, __LINE__
-#define CHECK(cond) test_check(!!(cond), TEST_AT, #cond)
-#define CHECK_EQ(a, b)                                                         \
-    test_check_eq((long long)(a), (long long)(b), TEST_AT, #a " == " #b)
-#define CHECK_STR(a, b) test_check_str(a, b, TEST_AT, #a " is " #b)
-#define CHECK_NEAR(a, b, tol)                                                  \
-    test_check_near(a, b, tol, TEST_AT, #a " is about " #b)
-#define CHECK_STATUS(expr, want)                                               \
-    test_check_status(expr, want, TEST_AT, #expr " is " #want)
-#define CHECK_OK(expr) test_check_status(expr, HEDDLE_OK, TEST_AT, #expr)
+#define TEST_AT                  __FILE__, __LINE__
+#define CHECK(cond)              test_check(!!(cond), TEST_AT, #cond)
+#define CHECK_STR(a, b)          test_check_str(a, b, TEST_AT, #a " is " #b)
+#define CHECK_NEAR(a, b, tol)    test_check_near(a, b, tol, TEST_AT, #a " is about " #b)
+#define CHECK_STATUS(expr, want) test_check_status(expr, want, TEST_AT, #expr " is " #want)
+#define CHECK_OK(expr)           test_check_status(expr, HEDDLE_OK, TEST_AT, #expr)
+
+#define CHECK_EQ(a, b) test_check_eq((long long)(a), (long long)(b), TEST_AT, #a " == " #b)
 
 /* Leaves the test; for the body of a TEST, not for the functions it calls. */
-#define SKIP(why)                                                              \
-    do {                                                                       \
-        printf("skip %s: %s\n", test_now.name, why);                           \
-        test_now.skipped = 1;                                                  \
-        return;                                                                \
+#define SKIP(why)                                                                                  \
+    do {                                                                                           \
+        printf("skip %s: %s\n", test_now.name, why);                                               \
+        test_now.skipped = 1;                                                                      \
+        return;                                                                                    \
     } while (0)
 
 #define TEST(name) static void testfn_##name(void)
@@ -196,35 +190,29 @@ static inline int test_run(const struct test_case *tests, int argc, char **argv)
  * cannot call itself, so each step leaves the next one unexpanded and
  * TEST_AGAIN rescans often enough for 250 tests. The word END stops it.
  */
-#define TEST_AGAIN(...)                                                        \
-    TEST_AGAIN2(TEST_AGAIN2(TEST_AGAIN2(TEST_AGAIN2(__VA_ARGS__))))
-#define TEST_AGAIN2(...)                                                       \
-    TEST_AGAIN3(TEST_AGAIN3(TEST_AGAIN3(TEST_AGAIN3(__VA_ARGS__))))
-#define TEST_AGAIN3(...)                                                       \
-    TEST_AGAIN4(TEST_AGAIN4(TEST_AGAIN4(TEST_AGAIN4(__VA_ARGS__))))
+#define TEST_AGAIN(...)  TEST_AGAIN2(TEST_AGAIN2(TEST_AGAIN2(TEST_AGAIN2(__VA_ARGS__))))
+#define TEST_AGAIN2(...) TEST_AGAIN3(TEST_AGAIN3(TEST_AGAIN3(TEST_AGAIN3(__VA_ARGS__))))
+#define TEST_AGAIN3(...) TEST_AGAIN4(TEST_AGAIN4(TEST_AGAIN4(TEST_AGAIN4(__VA_ARGS__))))
 #define TEST_AGAIN4(...) TEST_AGAIN5(TEST_AGAIN5(__VA_ARGS__))
 #define TEST_AGAIN5(...) __VA_ARGS__
 #define TEST_NOTHING()
 #define TEST_SECOND(a, b, ...) b
 #define TEST_PICK(...)         TEST_SECOND(__VA_ARGS__)
 #define TEST_STOP_END          ~, TEST_LAST
-#define TEST_LAST(...)                                                         \
-    {                                                                          \
-        NULL, NULL                                                             \
+#define TEST_LAST(...)                                                                             \
+    {                                                                                              \
+        NULL, NULL                                                                                 \
     }
-#define TEST_ROW(name, ...)                                                    \
-    {#name, testfn_##name}, TEST_NEXT TEST_NOTHING()()(__VA_ARGS__)
-#define TEST_NEXT() TEST_STEP
-#define TEST_STEP(name, ...)                                                   \
-    TEST_PICK(TEST_STOP_##name, TEST_ROW, ~)(name, __VA_ARGS__)
+#define TEST_ROW(name, ...)  {#name, testfn_##name}, TEST_NEXT TEST_NOTHING()()(__VA_ARGS__)
+#define TEST_NEXT()          TEST_STEP
+#define TEST_STEP(name, ...) TEST_PICK(TEST_STOP_##name, TEST_ROW, ~)(name, __VA_ARGS__)
 
-#define TEST_MAIN(...)                                                         \
-    int main(int argc, char **argv)                                            \
-    {                                                                          \
-        static const struct test_case tests[] = {                              \
-            TEST_AGAIN(TEST_STEP(__VA_ARGS__, END, ~))};                       \
-                                                                               \
-        return test_run(tests, argc, argv);                                    \
+#define TEST_MAIN(...)                                                                             \
+    int main(int argc, char **argv)                                                                \
+    {                                                                                              \
+        static const struct test_case tests[] = {TEST_AGAIN(TEST_STEP(__VA_ARGS__, END, ~))};      \
+                                                                                                   \
+        return test_run(tests, argc, argv);                                                        \
     }
 
 #endif /* HEDDLE_TESTS_TEST_H */

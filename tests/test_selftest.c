@@ -76,5 +76,4 @@ TEST(skip)
     SKIP("nothing to see");
 }
 
-TEST_MAIN(pass, seed, own_seed, fail, fail_eq, fail_str, fail_near, fail_status,
-          fail_thread, skip)
+TEST_MAIN(pass, seed, own_seed, fail, fail_eq, fail_str, fail_near, fail_status, fail_thread, skip)

@@ -40,16 +40,11 @@ static void submit(const struct stream *s, char *h)
             kernel(s, i);
             break;
         case 2:
-#pragma omp task firstprivate(i, s) depend(in                                  \
-                                           : h[t->h[0]]) depend(inout          \
-                                                                : h[t->h[1]])
+#pragma omp task firstprivate(i, s) depend(in : h[t->h[0]]) depend(inout : h[t->h[1]])
             kernel(s, i);
             break;
         default:
-#pragma omp task firstprivate(i, s) depend(in                                  \
-                                           : h[t->h[0]], h[t->h[1]])           \
-    depend(inout                                                               \
-           : h[t->h[2]])
+#pragma omp task firstprivate(i, s) depend(in : h[t->h[0]], h[t->h[1]]) depend(inout : h[t->h[2]])
             kernel(s, i);
             break;
         }

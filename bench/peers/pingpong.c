@@ -42,8 +42,7 @@ static void *partner(void *arg)
 
     bind_to(c->cpu);
     for (unsigned i = 0; i < BURSTS * ROUND_TRIPS; i++) {
-        while (atomic_load_explicit(&c->ball, memory_order_acquire) !=
-               2 * i + 1) {
+        while (atomic_load_explicit(&c->ball, memory_order_acquire) != 2 * i + 1) {
         }
         atomic_store_explicit(&c->ball, 2 * i + 2, memory_order_release);
     }
@@ -64,8 +63,7 @@ static double burst_ns(struct court *c, unsigned first)
 
     for (unsigned i = first; i < first + ROUND_TRIPS; i++) {
         atomic_store_explicit(&c->ball, 2 * i + 1, memory_order_release);
-        while (atomic_load_explicit(&c->ball, memory_order_acquire) !=
-               2 * i + 2) {
+        while (atomic_load_explicit(&c->ball, memory_order_acquire) != 2 * i + 2) {
         }
     }
     return (now_ns() - start) / (2.0 * ROUND_TRIPS);

@@ -122,8 +122,7 @@ static int starpu_open(struct peer *p)
     const char *config = p->opts.config != NULL ? p->opts.config : "insert";
     struct starpu_peer *sp = calloc(1, sizeof(*sp));
 
-    if (sp == NULL ||
-        (strcmp(config, "insert") != 0 && strcmp(config, "best") != 0)) {
+    if (sp == NULL || (strcmp(config, "insert") != 0 && strcmp(config, "best") != 0)) {
         fprintf(stderr, "starpu: --config is insert or best\n");
         free(sp);
         return 1;
@@ -142,8 +141,7 @@ static int starpu_open(struct peer *p)
         return 1;
     codelets_init(sp, p->opts.is_check);
     for (size_t i = 0; i < p->stream.nhandles; i++)
-        starpu_variable_data_register(&sp->handles[i], STARPU_MAIN_RAM,
-                                      (uintptr_t)&sp->values[i],
+        starpu_variable_data_register(&sp->handles[i], STARPU_MAIN_RAM, (uintptr_t)&sp->values[i],
                                       sizeof(sp->values[i]));
     checked = &p->stream;
     p->warmup_tasks = WARMUP_TASKS;
@@ -160,37 +158,31 @@ static int insert_one(struct starpu_peer *sp, const struct stream_task *t)
     switch (t->n) {
     case 0: return starpu_task_insert(cl, 0);
     case 1: return starpu_task_insert(cl, STARPU_RW, h[t->h[0]], 0);
-    case 2:
-        return starpu_task_insert(cl, STARPU_R, h[t->h[0]], STARPU_RW,
-                                  h[t->h[1]], 0);
+    case 2: return starpu_task_insert(cl, STARPU_R, h[t->h[0]], STARPU_RW, h[t->h[1]], 0);
     default:
-        return starpu_task_insert(cl, STARPU_R, h[t->h[0]], STARPU_R,
-                                  h[t->h[1]], STARPU_RW, h[t->h[2]], 0);
+        return starpu_task_insert(cl, STARPU_R, h[t->h[0]], STARPU_R, h[t->h[1]], STARPU_RW,
+                                  h[t->h[2]], 0);
     }
 }
 
 /* As insert_one(), with the number of the task for the checking kernel. */
-static int insert_checked(struct starpu_peer *sp, const struct stream_task *t,
-                          size_t i)
+static int insert_checked(struct starpu_peer *sp, const struct stream_task *t, size_t i)
 {
     const starpu_data_handle_t *h = sp->handles;
     struct starpu_codelet *cl = &sp->cl[t->n];
     void *arg = (void *)(uintptr_t)i;
 
     switch (t->n) {
-    case 0:
-        return starpu_task_insert(cl, STARPU_CL_ARGS_NFREE, arg, (size_t)0, 0);
+    case 0: return starpu_task_insert(cl, STARPU_CL_ARGS_NFREE, arg, (size_t)0, 0);
     case 1:
-        return starpu_task_insert(cl, STARPU_RW, h[t->h[0]],
-                                  STARPU_CL_ARGS_NFREE, arg, (size_t)0, 0);
+        return starpu_task_insert(cl, STARPU_RW, h[t->h[0]], STARPU_CL_ARGS_NFREE, arg, (size_t)0,
+                                  0);
     case 2:
-        return starpu_task_insert(cl, STARPU_R, h[t->h[0]], STARPU_RW,
-                                  h[t->h[1]], STARPU_CL_ARGS_NFREE, arg,
-                                  (size_t)0, 0);
-    default:
-        return starpu_task_insert(cl, STARPU_R, h[t->h[0]], STARPU_R,
-                                  h[t->h[1]], STARPU_RW, h[t->h[2]],
+        return starpu_task_insert(cl, STARPU_R, h[t->h[0]], STARPU_RW, h[t->h[1]],
                                   STARPU_CL_ARGS_NFREE, arg, (size_t)0, 0);
+    default:
+        return starpu_task_insert(cl, STARPU_R, h[t->h[0]], STARPU_R, h[t->h[1]], STARPU_RW,
+                                  h[t->h[2]], STARPU_CL_ARGS_NFREE, arg, (size_t)0, 0);
     }
 }
 

@@ -44,8 +44,7 @@ struct stream_order {
 
 /* ---- the streams -------------------------------------------------------- */
 
-static void stream_push(struct stream *s, uint32_t n, uint32_t a, uint32_t b,
-                        uint32_t c)
+static void stream_push(struct stream *s, uint32_t n, uint32_t a, uint32_t b, uint32_t c)
 {
     s->tasks[s->ntasks++] = (struct stream_task){{a, b, c}, n};
 }
@@ -196,8 +195,8 @@ static int check_report(const struct peer *p)
 
     printf("{\"name\":\"%s\",\"shape\":\"%s\",\"workers\":%u,\"tasks\":%zu,"
            "\"ran\":%zu,\"out_of_order\":%zu,\"check\":\"%s\"}\n",
-           p->name, p->opts.shape, p->opts.workers, p->stream.ntasks, nrun,
-           nwrong, is_ok ? "ok" : "failed");
+           p->name, p->opts.shape, p->opts.workers, p->stream.ntasks, nrun, nwrong,
+           is_ok ? "ok" : "failed");
     return is_ok ? 0 : 1;
 }
 
@@ -282,8 +281,7 @@ static bool opts_set(struct peer_opts *o, const char *key, const char *value)
 
 static bool opts_parse(struct peer_opts *o, int argc, char **argv)
 {
-    *o = (struct peer_opts){
-        .shape = "independent", .ntasks = 1000000, .workers = 2, .reps = 1};
+    *o = (struct peer_opts){.shape = "independent", .ntasks = 1000000, .workers = 2, .reps = 1};
 
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--check") == 0)
@@ -293,9 +291,8 @@ static bool opts_parse(struct peer_opts *o, int argc, char **argv)
         else
             i++;
     }
-    return strcmp(o->shape, "independent") == 0 ||
-           strcmp(o->shape, "chain") == 0 || strcmp(o->shape, "random") == 0 ||
-           strcmp(o->shape, "cholesky") == 0;
+    return strcmp(o->shape, "independent") == 0 || strcmp(o->shape, "chain") == 0 ||
+           strcmp(o->shape, "random") == 0 || strcmp(o->shape, "cholesky") == 0;
 }
 
 static void times_print(const struct peer *p, const struct peer_times *t)
@@ -306,8 +303,7 @@ static void times_print(const struct peer *p, const struct peer_times *t)
            "\"ns_per_task\":%.1f,\"submit_ns_per_task\":%.1f,"
            "\"cpu_ns_per_task\":%.1f}\n",
            p->name, p->opts.shape, p->opts.workers, p->stream.ntasks,
-           (double)(t->end_ns - t->start_ns) / n,
-           (double)(t->submitted_ns - t->start_ns) / n,
+           (double)(t->end_ns - t->start_ns) / n, (double)(t->submitted_ns - t->start_ns) / n,
            (double)(t->cpu_end_ns - t->cpu_start_ns) / n);
     fflush(stdout);
 }

@@ -22,8 +22,8 @@
 
 #define WORK_MAX 100000000u /* of any number on the command line */
 
-static const char *const kind_names[WORK_NKINDS] = {
-    "cholesky", "sweep", "own", "shared", "own-bare", "shared-bare"};
+static const char *const kind_names[WORK_NKINDS] = {"cholesky", "sweep",    "own",
+                                                    "shared",   "own-bare", "shared-bare"};
 
 const char work_source[] =
     "__kernel void axpy(__global const float *x, __global float *y, float a)\n"
@@ -50,27 +50,25 @@ bool work_is_shared(const struct work *w)
 
 int work_potrf(size_t n, double *a)
 {
-    return (int)LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'L', (lapack_int)n, a,
-                                    (lapack_int)n);
+    return (int)LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'L', (lapack_int)n, a, (lapack_int)n);
 }
 
 void work_trsm(size_t m, size_t n, const double *l, double *b)
 {
-    cblas_dtrsm(CblasColMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit,
-                (int)m, (int)n, 1.0, l, (int)n, b, (int)m);
+    cblas_dtrsm(CblasColMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, (int)m, (int)n,
+                1.0, l, (int)n, b, (int)m);
 }
 
 void work_syrk(size_t n, size_t k, const double *a, double *c)
 {
-    cblas_dsyrk(CblasColMajor, CblasLower, CblasNoTrans, (int)n, (int)k, -1.0,
-                a, (int)n, 1.0, c, (int)n);
+    cblas_dsyrk(CblasColMajor, CblasLower, CblasNoTrans, (int)n, (int)k, -1.0, a, (int)n, 1.0, c,
+                (int)n);
 }
 
-void work_gemm(size_t m, size_t n, size_t k, const double *a, const double *b,
-               double *c)
+void work_gemm(size_t m, size_t n, size_t k, const double *a, const double *b, double *c)
 {
-    cblas_dgemm(CblasColMajor, CblasNoTrans, CblasTrans, (int)m, (int)n, (int)k,
-                -1.0, a, (int)m, b, (int)n, 1.0, c, (int)m);
+    cblas_dgemm(CblasColMajor, CblasNoTrans, CblasTrans, (int)m, (int)n, (int)k, -1.0, a, (int)m, b,
+                (int)n, 1.0, c, (int)m);
 }
 
 void work_axpy(size_t n, const float *x, float *y)
@@ -82,8 +80,7 @@ void work_axpy(size_t n, const float *x, float *y)
 /* How to say it differs from BLAS to BLAS, so the function is looked up. */
 static void blas_one_thread(void)
 {
-    static const char *const names[] = {"openblas_set_num_threads",
-                                        "MKL_Set_Num_Threads",
+    static const char *const names[] = {"openblas_set_num_threads", "MKL_Set_Num_Threads",
                                         "bli_thread_set_num_threads"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -102,18 +99,15 @@ static void blas_one_thread(void)
 static int updates(struct work *w, size_t k, size_t i, work_step_fn fn)
 {
     const int left = (int)(2 * (w->nt - k));
-    struct work_step s = {WORK_SYRK,
-                          2,
-                          {work_tile(i, k), work_tile(i, i), 0},
-                          left - (int)(2 * (i - k)) + 1};
+    struct work_step s = {
+        WORK_SYRK, 2, {work_tile(i, k), work_tile(i, i), 0}, left - (int)(2 * (i - k)) + 1};
     int rc = fn(w, &s);
 
     for (size_t j = k + 1; j < i && rc == 0; j++) {
-        s = (struct work_step){
-            WORK_GEMM,
-            3,
-            {work_tile(i, k), work_tile(j, k), work_tile(i, j)},
-            left - (int)(i - k) - (int)(j - k)};
+        s = (struct work_step){WORK_GEMM,
+                               3,
+                               {work_tile(i, k), work_tile(j, k), work_tile(i, j)},
+                               left - (int)(i - k) - (int)(j - k)};
         rc = fn(w, &s);
     }
     return rc;
@@ -129,10 +123,8 @@ int work_cholesky(struct work *w, work_step_fn fn)
 
         rc = fn(w, &s);
         for (size_t i = k + 1; i < w->nt && rc == 0; i++) {
-            s = (struct work_step){WORK_TRSM,
-                                   2,
-                                   {work_tile(k, k), work_tile(i, k), 0},
-                                   left - (int)(i - k) + 1};
+            s = (struct work_step){
+                WORK_TRSM, 2, {work_tile(k, k), work_tile(i, k), 0}, left - (int)(i - k) + 1};
             rc = fn(w, &s);
         }
         for (size_t i = k + 1; i < w->nt && rc == 0; i++)
@@ -156,8 +148,7 @@ static double *at(const struct work *w, size_t i, size_t j)
 {
     const size_t nb = w->opts.tile;
 
-    return w->a + work_tile(i / nb, j / nb) * nb * nb +
-           (j % nb) * work_extent(w, i / nb) + i % nb;
+    return w->a + work_tile(i / nb, j / nb) * nb * nb + (j % nb) * work_extent(w, i / nb) + i % nb;
 }
 
 static void matrix_fill(struct work *w)
@@ -168,8 +159,7 @@ static void matrix_fill(struct work *w)
         for (size_t j = 0; j <= i; j++)
             for (size_t c = 0; c < work_extent(w, j); c++)
                 for (size_t r = 0; r < work_extent(w, i); r++)
-                    *at(w, i * nb + r, j * nb + c) =
-                        element(w->opts.n, i * nb + r, j * nb + c);
+                    *at(w, i * nb + r, j * nb + c) = element(w->opts.n, i * nb + r, j * nb + c);
 }
 
 /* |L (L' v) - A v| against |A v|; v is all ones. */
@@ -217,12 +207,10 @@ static void vectors_fill(struct work *w)
 static int vectors_check(const struct work *w)
 {
     for (size_t i = 0; i < w->opts.ntiles * w->opts.elems; i++) {
-        const float want = (float)(i % 5) +
-                           (float)w->opts.sweeps * WORK_ALPHA * (float)(i % 7);
+        const float want = (float)(i % 5) + (float)w->opts.sweeps * WORK_ALPHA * (float)(i % 7);
 
         if (w->y[i] != want) {
-            fprintf(stderr, "element %zu is %g, not %g\n", i, (double)w->y[i],
-                    (double)want);
+            fprintf(stderr, "element %zu is %g, not %g\n", i, (double)w->y[i], (double)want);
             return 1;
         }
     }
@@ -234,8 +222,7 @@ static int vectors_check(const struct work *w)
 /* In huge pages where there are any, as Heddle's own benchmarks have it. */
 static void *large_alloc(size_t bytes)
 {
-    const size_t page = (size_t)2 << 20,
-                 room = (bytes + page - 1) / page * page;
+    const size_t page = (size_t)2 << 20, room = (bytes + page - 1) / page * page;
     void *p = aligned_alloc(page, room > 0 ? room : page);
 
     if (p != NULL)
@@ -250,8 +237,7 @@ static int data_create(struct work *w)
 
     if (o->kind == WORK_CHOLESKY) {
         w->nt = (o->n + o->tile - 1) / o->tile;
-        w->a = large_alloc(work_tile(w->nt, 0) * o->tile * o->tile *
-                           sizeof(*w->a));
+        w->a = large_alloc(work_tile(w->nt, 0) * o->tile * o->tile * sizeof(*w->a));
     } else if (o->kind == WORK_SWEEP) {
         w->x = aligned_alloc(64, m * sizeof(*w->x));
         w->y = aligned_alloc(64, m * sizeof(*w->y));
@@ -312,15 +298,13 @@ static int measure_one(struct work *w, const struct work_ops *ops, bool prints)
     if (rc != 0 || data_check(w) != 0)
         return 1;
     if (prints)
-        printf(
-            "{\"name\":\"%s\",\"work\":\"%s\",\"sched\":\"%s\",\"cores\":%u,"
-            "\"n\":%zu,\"tile\":%zu,\"tasks\":%zu,\"ms\":%.4f,\"cpu_ms\":%.4f,"
-            "\"ns_per_task\":%.1f}\n",
-            ops->name, kind_names[w->opts.kind], ops->sched(w), w->opts.cores,
-            w->opts.kind == WORK_CHOLESKY ? w->opts.n : 0,
-            w->opts.kind == WORK_CHOLESKY ? w->opts.tile : 0, count_tasks(w),
-            (double)wall / 1e6, (double)cpu / 1e6,
-            (double)wall / (double)count_tasks(w));
+        printf("{\"name\":\"%s\",\"work\":\"%s\",\"sched\":\"%s\",\"cores\":%u,"
+               "\"n\":%zu,\"tile\":%zu,\"tasks\":%zu,\"ms\":%.4f,\"cpu_ms\":%.4f,"
+               "\"ns_per_task\":%.1f}\n",
+               ops->name, kind_names[w->opts.kind], ops->sched(w), w->opts.cores,
+               w->opts.kind == WORK_CHOLESKY ? w->opts.n : 0,
+               w->opts.kind == WORK_CHOLESKY ? w->opts.tile : 0, count_tasks(w), (double)wall / 1e6,
+               (double)cpu / 1e6, (double)wall / (double)count_tasks(w));
     fflush(stdout);
     return 0;
 }

@@ -127,8 +127,7 @@ void work_trsm(size_t m, size_t n, const double *l, double *b);
 /* C = C - A A^T, A is n x k. */
 void work_syrk(size_t n, size_t k, const double *a, double *c);
 /* C = C - A B^T, A is m x k, C is m x n. */
-void work_gemm(size_t m, size_t n, size_t k, const double *a, const double *b,
-               double *c);
+void work_gemm(size_t m, size_t n, size_t k, const double *a, const double *b, double *c);
 
 #define WORK_ALPHA 0.5f
 void work_axpy(size_t n, const float *x, float *y);

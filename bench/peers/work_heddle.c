@@ -29,8 +29,7 @@ static int complain(struct side *s, const char *what, heddle_status st)
 
     if (s->ctx != NULL)
         (void)heddle_ctx_error(s->ctx, &e);
-    fprintf(stderr, "heddle: %s: %s. %s\n", what, heddle_status_text(st),
-            e.message);
+    fprintf(stderr, "heddle: %s: %s. %s\n", what, heddle_status_text(st), e.message);
     return 1;
 }
 
@@ -48,28 +47,25 @@ static size_t cols(struct heddle_exec *x, unsigned operand)
 
 static heddle_status run_potrf(struct heddle_exec *x)
 {
-    return work_potrf(rows(x, 0), heddle_exec_ptr(x, 0)) == 0 ? HEDDLE_OK
-                                                              : HEDDLE_ETASK;
+    return work_potrf(rows(x, 0), heddle_exec_ptr(x, 0)) == 0 ? HEDDLE_OK : HEDDLE_ETASK;
 }
 
 static heddle_status run_trsm(struct heddle_exec *x)
 {
-    work_trsm(rows(x, 1), cols(x, 1), heddle_exec_ptr(x, 0),
-              heddle_exec_ptr(x, 1));
+    work_trsm(rows(x, 1), cols(x, 1), heddle_exec_ptr(x, 0), heddle_exec_ptr(x, 1));
     return HEDDLE_OK;
 }
 
 static heddle_status run_syrk(struct heddle_exec *x)
 {
-    work_syrk(rows(x, 0), cols(x, 0), heddle_exec_ptr(x, 0),
-              heddle_exec_ptr(x, 1));
+    work_syrk(rows(x, 0), cols(x, 0), heddle_exec_ptr(x, 0), heddle_exec_ptr(x, 1));
     return HEDDLE_OK;
 }
 
 static heddle_status run_gemm(struct heddle_exec *x)
 {
-    work_gemm(rows(x, 2), cols(x, 2), cols(x, 0), heddle_exec_ptr(x, 0),
-              heddle_exec_ptr(x, 1), heddle_exec_ptr(x, 2));
+    work_gemm(rows(x, 2), cols(x, 2), cols(x, 0), heddle_exec_ptr(x, 0), heddle_exec_ptr(x, 1),
+              heddle_exec_ptr(x, 2));
     return HEDDLE_OK;
 }
 
@@ -110,8 +106,7 @@ static const heddle_kernel steps[WORK_NSTEPS] = {
 
 static heddle_status axpy_core(struct heddle_exec *x)
 {
-    work_axpy(heddle_exec_count(x, 0), heddle_exec_ptr(x, 0),
-              heddle_exec_ptr(x, 1));
+    work_axpy(heddle_exec_count(x, 0), heddle_exec_ptr(x, 0), heddle_exec_ptr(x, 1));
     return HEDDLE_OK;
 }
 
@@ -119,15 +114,11 @@ static heddle_status axpy_device(struct heddle_exec *x)
 {
     const float a = WORK_ALPHA;
     const size_t n = heddle_exec_count(x, 0);
-    const struct heddle_opencl_arg args[] = {
-        {.operand = 0}, {.operand = 1}, {&a, sizeof(a), 0}};
+    const struct heddle_opencl_arg args[] = {{.operand = 0}, {.operand = 1}, {&a, sizeof(a), 0}};
     void *kernel;
-    heddle_status st =
-        heddle_opencl_kernel(x, work_source, "axpy", NULL, &kernel);
+    heddle_status st = heddle_opencl_kernel(x, work_source, "axpy", NULL, &kernel);
 
-    return st != HEDDLE_OK
-               ? st
-               : heddle_opencl_launch(x, kernel, 1, &n, NULL, args, 3);
+    return st != HEDDLE_OK ? st : heddle_opencl_launch(x, kernel, 1, &n, NULL, args, 3);
 }
 
 static heddle_status empty_device(struct heddle_exec *x)
@@ -135,12 +126,9 @@ static heddle_status empty_device(struct heddle_exec *x)
     const size_t one = 1;
     const struct heddle_opencl_arg arg = {.operand = 0};
     void *kernel;
-    heddle_status st =
-        heddle_opencl_kernel(x, work_source, "empty", NULL, &kernel);
+    heddle_status st = heddle_opencl_kernel(x, work_source, "empty", NULL, &kernel);
 
-    return st != HEDDLE_OK
-               ? st
-               : heddle_opencl_launch(x, kernel, 1, &one, NULL, &arg, 1);
+    return st != HEDDLE_OK ? st : heddle_opencl_launch(x, kernel, 1, &one, NULL, &arg, 1);
 }
 
 static heddle_status bare_device(struct heddle_exec *x)
@@ -195,22 +183,18 @@ static heddle_status handles_create(struct work *w, struct side *s)
         return HEDDLE_ENOMEM;
     for (size_t i = 0; i < s->nh && st == HEDDLE_OK; i++, work_next(&r, &c)) {
         if (o->kind == WORK_CHOLESKY)
-            st = heddle_handle_matrix(s->ctx, w->a + i * o->tile * o->tile,
-                                      work_extent(w, r), work_extent(w, c), 0,
-                                      HEDDLE_F64, &s->h[i]);
+            st = heddle_handle_matrix(s->ctx, w->a + i * o->tile * o->tile, work_extent(w, r),
+                                      work_extent(w, c), 0, HEDDLE_F64, &s->h[i]);
         else
-            st = heddle_handle_vector(
-                s->ctx, is_sweep ? w->y + i * o->elems : NULL,
-                is_sweep ? o->elems : 16, HEDDLE_F32, &s->h[i]);
+            st = heddle_handle_vector(s->ctx, is_sweep ? w->y + i * o->elems : NULL,
+                                      is_sweep ? o->elems : 16, HEDDLE_F32, &s->h[i]);
     }
     for (size_t i = 0; i < s->nx && st == HEDDLE_OK; i++)
-        st = heddle_handle_vector(s->ctx, w->x + i * o->elems, o->elems,
-                                  HEDDLE_F32, &s->x[i]);
+        st = heddle_handle_vector(s->ctx, w->x + i * o->elems, o->elems, HEDDLE_F32, &s->x[i]);
     return st;
 }
 
-static void on_message(void *user, enum heddle_severity severity,
-                       const char *text)
+static void on_message(void *user, enum heddle_severity severity, const char *text)
 {
     (void)user;
     if (severity != HEDDLE_INFO)
@@ -298,10 +282,9 @@ static heddle_status submit_sweeps(struct work *w, struct side *s)
 
     for (size_t k = 0; k < w->opts.sweeps; k++)
         for (size_t i = 0; i < s->nh && st == HEDDLE_OK; i++)
-            st = heddle_submit(
-                s->ctx, &axpy,
-                &(struct heddle_call){.operand = {s->x[i], s->h[i]},
-                                      .opts = &place[work_is_on_device(k, i)]});
+            st = heddle_submit(s->ctx, &axpy,
+                               &(struct heddle_call){.operand = {s->x[i], s->h[i]},
+                                                     .opts = &place[work_is_on_device(k, i)]});
     return st;
 }
 
@@ -311,9 +294,8 @@ static heddle_status submit_empty(struct work *w, struct side *s)
     heddle_status st = HEDDLE_OK;
 
     for (size_t i = 0; i < w->opts.ntasks && st == HEDDLE_OK; i++)
-        st = heddle_submit(
-            s->ctx, kernel,
-            &(struct heddle_call){.operand = {s->h[s->nh == 1 ? 0 : i]}});
+        st = heddle_submit(s->ctx, kernel,
+                           &(struct heddle_call){.operand = {s->h[s->nh == 1 ? 0 : i]}});
     return st;
 }
 
@@ -326,8 +308,7 @@ static int side_run(struct work *w)
         if (work_cholesky(w, submit_step) != 0)
             return 1;
     } else {
-        st = w->opts.kind == WORK_SWEEP ? submit_sweeps(w, s)
-                                        : submit_empty(w, s);
+        st = w->opts.kind == WORK_SWEEP ? submit_sweeps(w, s) : submit_empty(w, s);
     }
     if (st == HEDDLE_OK)
         st = heddle_wait(s->ctx);
@@ -336,8 +317,7 @@ static int side_run(struct work *w)
 
 int main(int argc, char **argv)
 {
-    static const struct work_ops ops = {"heddle", side_open, side_run,
-                                        side_sched, side_close};
+    static const struct work_ops ops = {"heddle", side_open, side_run, side_sched, side_close};
 
     return work_main(argc, argv, &ops);
 }

@@ -22,8 +22,7 @@
 #include "work.h"
 
 struct side {
-    starpu_data_handle_t
-        *h; /* cholesky: tiles; sweep: y; else the tasks' own */
+    starpu_data_handle_t *h; /* cholesky: tiles; sweep: y; else the tasks' own */
     starpu_data_handle_t *x; /* sweep */
     size_t nh, nx;
     struct starpu_opencl_program program;
@@ -72,8 +71,7 @@ static void run_syrk(void *buf[], void *arg)
 static void run_gemm(void *buf[], void *arg)
 {
     (void)arg;
-    work_gemm(rows(buf[2]), cols(buf[2]), cols(buf[0]), tile(buf[0]),
-              tile(buf[1]), tile(buf[2]));
+    work_gemm(rows(buf[2]), cols(buf[2]), cols(buf[0]), tile(buf[0]), tile(buf[1]), tile(buf[2]));
 }
 
 static struct starpu_perfmodel model[] = {
@@ -112,8 +110,7 @@ static struct starpu_codelet steps[WORK_NSTEPS] = {
 static void axpy_core(void *buf[], void *arg)
 {
     (void)arg;
-    work_axpy(STARPU_VECTOR_GET_NX(buf[0]),
-              (const float *)STARPU_VECTOR_GET_PTR(buf[0]),
+    work_axpy(STARPU_VECTOR_GET_NX(buf[0]), (const float *)STARPU_VECTOR_GET_PTR(buf[0]),
               (float *)STARPU_VECTOR_GET_PTR(buf[1]));
 }
 
@@ -126,9 +123,8 @@ static void launch(const char *entry, unsigned nbuf, void *buf[])
     cl_kernel kernel;
     int err;
 
-    err = starpu_opencl_load_kernel(
-        &kernel, &queue, &the_side->program, entry,
-        starpu_worker_get_devid(starpu_worker_get_id()));
+    err = starpu_opencl_load_kernel(&kernel, &queue, &the_side->program, entry,
+                                    starpu_worker_get_devid(starpu_worker_get_id()));
     if (err != CL_SUCCESS)
         STARPU_OPENCL_REPORT_ERROR(err);
     for (cl_uint i = 0; i < nbuf; i++) {
@@ -138,8 +134,7 @@ static void launch(const char *entry, unsigned nbuf, void *buf[])
     }
     if (nbuf == 2)
         err |= clSetKernelArg(kernel, 2, sizeof(a), &a);
-    err |=
-        clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &n, NULL, 0, NULL, NULL);
+    err |= clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &n, NULL, 0, NULL, NULL);
     if (err != CL_SUCCESS)
         STARPU_OPENCL_REPORT_ERROR(err);
     starpu_opencl_release_kernel(kernel);
@@ -230,21 +225,18 @@ static int handles_create(struct work *w, struct side *s)
         return 1;
     for (size_t i = 0; i < s->nh; i++, work_next(&r, &c)) {
         if (o->kind == WORK_CHOLESKY)
-            starpu_matrix_data_register(
-                &s->h[i], STARPU_MAIN_RAM,
-                (uintptr_t)(w->a + i * o->tile * o->tile),
-                (uint32_t)work_extent(w, r), (uint32_t)work_extent(w, r),
-                (uint32_t)work_extent(w, c), sizeof(double));
+            starpu_matrix_data_register(&s->h[i], STARPU_MAIN_RAM,
+                                        (uintptr_t)(w->a + i * o->tile * o->tile),
+                                        (uint32_t)work_extent(w, r), (uint32_t)work_extent(w, r),
+                                        (uint32_t)work_extent(w, c), sizeof(double));
         else if (is_sweep)
-            starpu_vector_data_register(&s->h[i], STARPU_MAIN_RAM,
-                                        (uintptr_t)(w->y + i * o->elems),
+            starpu_vector_data_register(&s->h[i], STARPU_MAIN_RAM, (uintptr_t)(w->y + i * o->elems),
                                         (uint32_t)o->elems, sizeof(float));
         else
             starpu_vector_data_register(&s->h[i], -1, 0, 16, sizeof(float));
     }
     for (size_t i = 0; i < s->nx; i++)
-        starpu_vector_data_register(&s->x[i], STARPU_MAIN_RAM,
-                                    (uintptr_t)(w->x + i * o->elems),
+        starpu_vector_data_register(&s->x[i], STARPU_MAIN_RAM, (uintptr_t)(w->x + i * o->elems),
                                     (uint32_t)o->elems, sizeof(float));
     return o->kind == WORK_CHOLESKY || is_sweep ? 0 : handles_first(s);
 }
@@ -309,8 +301,7 @@ static int side_open(struct work *w)
         return rc;
     }
     if (w->opts.kind != WORK_CHOLESKY) {
-        rc = starpu_opencl_load_opencl_from_string(work_source, &s->program,
-                                                   NULL);
+        rc = starpu_opencl_load_opencl_from_string(work_source, &s->program, NULL);
         s->has_program = rc == 0;
     }
     if (rc != 0 || handles_create(w, s) != 0) {
@@ -339,16 +330,13 @@ static int submit_step(struct work *w, const struct work_step *step)
 
     switch (step->n) {
     case 1:
-        return starpu_task_insert(cl, STARPU_RW, s->h[t[0]], STARPU_PRIORITY,
-                                  step->priority, 0);
+        return starpu_task_insert(cl, STARPU_RW, s->h[t[0]], STARPU_PRIORITY, step->priority, 0);
     case 2:
-        return starpu_task_insert(cl, STARPU_R, s->h[t[0]], STARPU_RW,
-                                  s->h[t[1]], STARPU_PRIORITY, step->priority,
-                                  0);
+        return starpu_task_insert(cl, STARPU_R, s->h[t[0]], STARPU_RW, s->h[t[1]], STARPU_PRIORITY,
+                                  step->priority, 0);
     default:
-        return starpu_task_insert(cl, STARPU_R, s->h[t[0]], STARPU_R,
-                                  s->h[t[1]], STARPU_RW, s->h[t[2]],
-                                  STARPU_PRIORITY, step->priority, 0);
+        return starpu_task_insert(cl, STARPU_R, s->h[t[0]], STARPU_R, s->h[t[1]], STARPU_RW,
+                                  s->h[t[2]], STARPU_PRIORITY, step->priority, 0);
     }
 }
 
@@ -358,8 +346,8 @@ static int submit_sweeps(struct work *w, struct side *s)
 
     for (size_t k = 0; k < w->opts.sweeps; k++)
         for (size_t i = 0; i < s->nh && rc == 0; i++)
-            rc = starpu_task_insert(&axpy[work_is_on_device(k, i)], STARPU_R,
-                                    s->x[i], STARPU_RW, s->h[i], 0);
+            rc = starpu_task_insert(&axpy[work_is_on_device(k, i)], STARPU_R, s->x[i], STARPU_RW,
+                                    s->h[i], 0);
     return rc;
 }
 
@@ -395,8 +383,7 @@ static int side_run(struct work *w)
     if (w->opts.kind == WORK_CHOLESKY)
         rc = work_cholesky(w, submit_step);
     else
-        rc = w->opts.kind == WORK_SWEEP ? submit_sweeps(w, s)
-                                        : submit_empty(w, s);
+        rc = w->opts.kind == WORK_SWEEP ? submit_sweeps(w, s) : submit_empty(w, s);
     starpu_task_wait_for_all();
     if (rc == 0 && w->opts.kind == WORK_SWEEP)
         rc = bring_home(s);
@@ -407,8 +394,7 @@ static int side_run(struct work *w)
 
 int main(int argc, char **argv)
 {
-    static const struct work_ops ops = {"starpu", side_open, side_run,
-                                        side_sched, side_close};
+    static const struct work_ops ops = {"starpu", side_open, side_run, side_sched, side_close};
 
     return work_main(argc, argv, &ops);
 }

@@ -49,12 +49,11 @@ struct heddle_bound_graph {
 };
 
 enum heddle_bound_kind {
-    HEDDLE_BOUND_PATH =
-        0,               /* the longest chain, each task where it is fastest */
-    HEDDLE_BOUND_AREA,   /* all work spread perfectly, no dependencies */
-    HEDDLE_BOUND_MIXED,  /* both at once: at least as good as either */
-    HEDDLE_BOUND_WINDOW, /* area of the tasks between a head and a tail */
-    HEDDLE_BOUND_FOCUS,  /* mixed inside such a window */
+    HEDDLE_BOUND_PATH = 0, /* the longest chain, each task where it is fastest */
+    HEDDLE_BOUND_AREA,     /* all work spread perfectly, no dependencies */
+    HEDDLE_BOUND_MIXED,    /* both at once: at least as good as either */
+    HEDDLE_BOUND_WINDOW,   /* area of the tasks between a head and a tail */
+    HEDDLE_BOUND_FOCUS,    /* mixed inside such a window */
     HEDDLE_BOUND_KINDS
 };
 
@@ -90,16 +89,16 @@ struct heddle_bound_cert {
 /* How hard to try, and what a call needs besides the graph. Zero is a default
  * everywhere. */
 struct heddle_bound_limits {
-    size_t size;         /* sizeof(struct heddle_bound_limits) */
-    uint32_t which;      /* mask of 1 << heddle_bound_kind; 0: all. `path` and
+    size_t size;                          /* sizeof(struct heddle_bound_limits) */
+    uint32_t which;                       /* mask of 1 << heddle_bound_kind; 0: all. `path` and
                                `area` are always computed */
-    uint32_t iterations; /* of the mixed bound; 0: 1500 */
-    uint64_t time_ns;    /* for all bounds; 0: 10 s, UINT64_MAX: no limit.
+    uint32_t iterations;                  /* of the mixed bound; 0: 1500 */
+    uint64_t time_ns;                     /* for all bounds; 0: 10 s, UINT64_MAX: no limit.
                                Looked at between iterations */
-    double gap;          /* stop when the mixed bound is this close to its
+    double gap;                           /* stop when the mixed bound is this close to its
                                optimum, relative; 0: 0.001 */
-    char *error;         /* a sentence about a failure; may be NULL */
-    size_t error_bytes;  /* of `error` */
+    char *error;                          /* a sentence about a failure; may be NULL */
+    size_t error_bytes;                   /* of `error` */
     const struct heddle_allocator *alloc; /* NULL: the default */
 };
 
@@ -128,10 +127,9 @@ struct heddle_bound_result {
  * HEDDLE_ECYCLE  the edges form a cycle
  * HEDDLE_ENOMEM  no memory
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_bound_all(const struct heddle_bound_graph *graph,
-                 const struct heddle_bound_limits *limits,
-                 struct heddle_bound_result *result_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_bound_all(const struct heddle_bound_graph *graph,
+                                                          const struct heddle_bound_limits *limits,
+                                                          struct heddle_bound_result *result_out);
 
 /* Frees the certificates and zeroes the result but for its size. The allocator
  * of heddle_bound_all() must still be there. NULL is fine. */
@@ -148,10 +146,9 @@ HEDDLE_API void heddle_bound_finish(struct heddle_bound_result *result);
  * HEDDLE_ECYCLE  the edges form a cycle
  * HEDDLE_ENOMEM  no memory
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_bound_check(
-    const struct heddle_bound_graph *graph,
-    const struct heddle_bound_cert *cert, double value,
-    const struct heddle_bound_limits *limits, double *proven_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_bound_check(const struct heddle_bound_graph *graph, const struct heddle_bound_cert *cert,
+                   double value, const struct heddle_bound_limits *limits, double *proven_out);
 
 #ifdef __cplusplus
 }

@@ -59,9 +59,9 @@ extern "C" {
  * HEDDLE_EIO     the file cannot be written
  * HEDDLE_ENOMEM  no memory
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_log_compose(const struct heddle_log_view *v, const char *path,
-                   const struct heddle_log_opts *opts);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_log_compose(const struct heddle_log_view *v,
+                                                            const char *path,
+                                                            const struct heddle_log_opts *opts);
 
 /*
  * Writes a log from a trace of StarPU: its tasks.rec and, unless it is NULL, a
@@ -75,9 +75,10 @@ heddle_log_compose(const struct heddle_log_view *v, const char *path,
  * HEDDLE_EIO      it cannot be read, or the log cannot be written
  * HEDDLE_ENOMEM   no memory
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_log_import(const char *tasks_rec, const char *platform_rec,
-                  const char *path, const struct heddle_log_opts *opts);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_log_import(const char *tasks_rec,
+                                                           const char *platform_rec,
+                                                           const char *path,
+                                                           const struct heddle_log_opts *opts);
 
 #ifdef __cplusplus
 }

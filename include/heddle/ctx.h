@@ -33,68 +33,65 @@ enum heddle_switch { HEDDLE_DEFAULT = 0, HEDDLE_OFF = 1, HEDDLE_ON = 2 };
 enum heddle_severity { HEDDLE_INFO, HEDDLE_WARNING, HEDDLE_ERROR };
 
 /* Called with a sentence, from any thread, never with a lock held. */
-typedef void (*heddle_message_fn)(void *user, enum heddle_severity severity,
-                                  const char *text);
+typedef void (*heddle_message_fn)(void *user, enum heddle_severity severity, const char *text);
 
 struct heddle_ctx_opts {
-    size_t size; /* sizeof(struct heddle_ctx_opts) */
-    unsigned
-        nworkers; /* threads that run tasks; 0: one per usable core, and one
+    size_t size;               /* sizeof(struct heddle_ctx_opts) */
+    unsigned nworkers;         /* threads that run tasks; 0: one per usable core, and one
                           less when a GPU is fed by a thread of its own */
-    const char *sched;        /* policy by name; NULL: ws, with devices plan */
-    enum heddle_switch bind;  /* pin workers to cores; default on */
-    enum heddle_switch helps; /* a thread in wait or in a full window works as
+    const char *sched;         /* policy by name; NULL: ws, with devices plan */
+    enum heddle_switch bind;   /* pin workers to cores; default on */
+    enum heddle_switch helps;  /* a thread in wait or in a full window works as
                                  one of the nworkers (default); off: nworkers
                                  threads are started and callers only wait */
-    size_t stack_bytes;       /* of each worker; 0: 8 MiB */
-    unsigned spin_us;         /* idle spinning before sleeping; 0: 200 */
-    unsigned window;        /* tasks in flight before submit() helps; 0: auto */
-    size_t memory_budget;   /* bytes for runtime-allocated data; 0: what is
+    size_t stack_bytes;        /* of each worker; 0: 8 MiB */
+    unsigned spin_us;          /* idle spinning before sleeping; 0: 200 */
+    unsigned window;           /* tasks in flight before submit() helps; 0: auto */
+    size_t memory_budget;      /* bytes for runtime-allocated data; 0: what is
                                available now */
-    enum heddle_switch log; /* the always-on recorder; default on */
-    int log_level;          /* 0: default (tasks); 1..3: more, see heddle(7) */
-    const char *energy;   /* energy counters in a log of level 1: "off", "auto"
+    enum heddle_switch log;    /* the always-on recorder; default on */
+    int log_level;             /* 0: default (tasks); 1..3: more, see heddle(7) */
+    const char *energy;        /* energy counters in a log of level 1: "off", "auto"
                                (default), or how often they are read, "20ms";
                                with ",sys=DIR" behind it the kernel's files are
                                there instead of in /sys */
-    const char *log_path; /* keep everything and write it here; else the last
+    const char *log_path;      /* keep everything and write it here; else the last
                                tasks are kept (heddle_ctx_dump_log) */
     enum heddle_switch check;  /* access checker, slow; default off */
     enum heddle_switch models; /* time every kernel and keep the history;
                                   default: only kernels that have a cost */
-    const char *model_dir; /* NULL: the user's cache directory; "": memory */
-    unsigned watchdog_ms;  /* report a stuck wait after this; 0: never */
+    const char *model_dir;     /* NULL: the user's cache directory; "": memory */
+    unsigned watchdog_ms;      /* report a stuck wait after this; 0: never */
     heddle_message_fn message; /* NULL: sentences are kept, not reported */
     void *message_user;
     struct heddle_allocator allocator; /* zero: the C library's */
 
     /* Devices and memories; see docs/guide/06-devices.md. */
-    const char *devices;   /* "none", or names and kinds with commas, as in
+    const char *devices;        /* "none", or names and kinds with commas, as in
                             "opencl" or "cpu,opencl0"; NULL: every accelerator
                             that is found */
-    size_t device_memory;  /* bytes of each device to use; 0: what is free */
-    const char *disk_path; /* a folder: data that the runtime allocates and that
+    size_t device_memory;       /* bytes of each device to use; 0: what is free */
+    const char *disk_path;      /* a folder: data that the runtime allocates and that
                               exceed memory_budget are kept there; NULL: off */
-    size_t disk_bytes;     /* the most to use of it; 0: what is free */
-    const char *machine;   /* run in virtual time on the machine described in
+    size_t disk_bytes;          /* the most to use of it; 0: what is free */
+    const char *machine;        /* run in virtual time on the machine described in
                               this file, or by "starpu:DIR:NAME" */
     enum heddle_switch execute; /* virtual time: call the functions as well, on
                                    memories of their own; default off */
-    const char *faults; /* what shall go wrong, as `fault` lines of a machine
+    const char *faults;         /* what shall go wrong, as `fault` lines of a machine
                            file with ';' between them */
-    const char *plan;   /* for the scheduler replay: a placement file */
-    bool ignore_env;    /* take nothing from the environment */
+    const char *plan;           /* for the scheduler replay: a placement file */
+    bool ignore_env;            /* take nothing from the environment */
 
     /* Energy; see docs/design/energy-online.md. */
-    const char *energy_model; /* a file, docs/formats/energy.md; NULL: none */
+    const char *energy_model;                  /* a file, docs/formats/energy.md; NULL: none */
     const struct heddle_energy *energy_object; /* or a model that lives longer
                                than the context, and does not change */
-    double energy_weight; /* 0 to 1: how much joules count besides time when a
+    double energy_weight;                      /* 0 to 1: how much joules count besides time when a
                              place or a variant is chosen; 0: not at all */
-    double energy_slack;  /* or: the fewest joules while the run is expected to
+    double energy_slack;                       /* or: the fewest joules while the run is expected to
                             take longer by this share at most; 0.05: 5 percent */
-    const char
-        *power_cap; /* virtual time: states of devices that the model has,
+    const char *power_cap; /* virtual time: states of devices that the model has,
                               as in "cuda0:250W,cuda1:150W" */
 };
 
@@ -110,8 +107,8 @@ struct heddle_ctx_opts {
  *                there, or malformed
  * HEDDLE_EDEV    a device that was asked for is not there
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_ctx_create(const struct heddle_ctx_opts *opts, heddle_ctx **ctx_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_ctx_create(const struct heddle_ctx_opts *opts,
+                                                           heddle_ctx **ctx_out);
 
 /*
  * Waits for every task, stops the workers, frees everything; what
@@ -138,8 +135,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_wait(heddle_ctx *ctx);
 /* The same for at most `timeout_ns` (0: no limit); HEDDLE_ETIMEDOUT when tasks
  * remain. (A task that missed its deadline ends with that status too: then
  * heddle_ctx_error() names it.) */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_wait_for(heddle_ctx *ctx,
-                                                         uint64_t timeout_ns);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_wait_for(heddle_ctx *ctx, uint64_t timeout_ns);
 
 /* Every task that has not started ends as cancelled when its turn comes, with its
  * dependents: it does not overtake what it waits for. Tasks submitted after the
@@ -158,8 +154,7 @@ struct heddle_error {
 };
 
 /* Copies it; set error_out->size before. HEDDLE_EINVAL: NULL or a wrong size. */
-HEDDLE_API heddle_status heddle_ctx_error(heddle_ctx *ctx,
-                                          struct heddle_error *error_out);
+HEDDLE_API heddle_status heddle_ctx_error(heddle_ctx *ctx, struct heddle_error *error_out);
 
 struct heddle_ctx_stats {
     size_t size; /* sizeof(struct heddle_ctx_stats) */
@@ -182,8 +177,7 @@ struct heddle_ctx_stats {
 
 /* Copies counters; set out->size before. While tasks run they are of about now.
  * HEDDLE_EINVAL: NULL, or a wrong size. */
-HEDDLE_API heddle_status heddle_ctx_get_stats(heddle_ctx *ctx,
-                                              struct heddle_ctx_stats *out);
+HEDDLE_API heddle_status heddle_ctx_get_stats(heddle_ctx *ctx, struct heddle_ctx_stats *out);
 
 /* A memory of the context: the host's, a device's, a disk. */
 struct heddle_memory_info {
@@ -238,15 +232,14 @@ struct heddle_gpu_info {
     char model[64];
     uint64_t memory_total, memory_free; /* bytes; free: now, for everybody */
     double watts;                       /* drawn now; < 0: it does not tell */
-    char why[240]; /* one sentence: why there is no GPU (HEDDLE_ENOENT), or why
+    char why[240];                      /* one sentence: why there is no GPU (HEDDLE_ENOENT), or why
                       this one cannot be used; else "" */
 };
 
 /* The i-th GPU that CUDA's driver knows. This opens the device, which takes a while:
  * for tools. HEDDLE_ENOENT: there is none, HEDDLE_EINVAL: NULL or a wrong size,
  * HEDDLE_ENOMEM. */
-HEDDLE_API heddle_status heddle_gpu_query(unsigned i,
-                                          struct heddle_gpu_info *out);
+HEDDLE_API heddle_status heddle_gpu_query(unsigned i, struct heddle_gpu_info *out);
 
 /*
  * Writes what the recorder holds to a file (docs/formats/log.md).
@@ -256,8 +249,7 @@ HEDDLE_API heddle_status heddle_gpu_query(unsigned i,
  * HEDDLE_EIO     the file cannot be written
  * HEDDLE_ENOMEM  no memory
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_ctx_dump_log(heddle_ctx *ctx,
-                                                             const char *path);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_ctx_dump_log(heddle_ctx *ctx, const char *path);
 
 /* A named moment in a log of level 1; the name is copied. HEDDLE_EINVAL: NULL;
  * HEDDLE_ESTATE: the context is being destroyed. */
@@ -283,8 +275,7 @@ struct heddle_sched_info {
 };
 
 /* The i-th scheduler; HEDDLE_ENOENT past the last one, HEDDLE_EINVAL: NULL. */
-HEDDLE_API heddle_status heddle_sched_get_info(unsigned i,
-                                               struct heddle_sched_info *out);
+HEDDLE_API heddle_status heddle_sched_get_info(unsigned i, struct heddle_sched_info *out);
 
 #ifdef __cplusplus
 }

@@ -52,8 +52,7 @@ HEDDLE_API int heddle_cuda_device(struct heddle_exec *x);
 /* How many blocks of a cooperative launch the device takes when each needs a
  * multiprocessor for itself, and the most shared memory of a block. 0: not a CUDA
  * device, or a build without it. */
-HEDDLE_API void heddle_cuda_get_limits(struct heddle_exec *x,
-                                       unsigned *nblocks_out,
+HEDDLE_API void heddle_cuda_get_limits(struct heddle_exec *x, unsigned *nblocks_out,
                                        size_t *shared_bytes_out);
 
 /* Compute capability of the device, 90 for 9.0. 0: as above. */
@@ -77,13 +76,13 @@ enum heddle_cuda_library {
  * HEDDLE_ETASK   the library refuses
  * HEDDLE_ENOMEM, HEDDLE_EDEV
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_cuda_handle(
-    struct heddle_exec *x, enum heddle_cuda_library library, void **handle_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_cuda_handle(struct heddle_exec *x,
+                                                            enum heddle_cuda_library library,
+                                                            void **handle_out);
 
 /* A function of that library, loaded with it: who calls it this way needs not link
  * with it. Also before the first handle. NULL: there is none of that name. */
-HEDDLE_API void *heddle_cuda_symbol(struct heddle_exec *x,
-                                    enum heddle_cuda_library library,
+HEDDLE_API void *heddle_cuda_symbol(struct heddle_exec *x, enum heddle_cuda_library library,
                                     const char *name);
 
 /*
@@ -96,9 +95,9 @@ HEDDLE_API void *heddle_cuda_symbol(struct heddle_exec *x,
  * HEDDLE_ENOSYS  not a CUDA device, or a build without it
  * HEDDLE_ENOMEM, HEDDLE_EDEV
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_cuda_kernel(struct heddle_exec *x, const void *image, size_t bytes,
-                   const char *entry, void **function_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_cuda_kernel(struct heddle_exec *x,
+                                                            const void *image, size_t bytes,
+                                                            const char *entry, void **function_out);
 
 /* One argument of a kernel: the value, of the size the kernel expects; NULL: the
  * address of operand number `operand`. */
@@ -112,7 +111,7 @@ struct heddle_cuda_shape {
     unsigned grid[3], block[3];
     size_t shared_bytes;
     int is_cooperative; /* all blocks run at once and may wait for each other */
-    unsigned cluster; /* blocks of a cluster, as the kernel was compiled; 0: it
+    unsigned cluster;   /* blocks of a cluster, as the kernel was compiled; 0: it
                            has none */
 };
 
@@ -124,15 +123,15 @@ struct heddle_cuda_shape {
  * HEDDLE_ENOSYS  not a CUDA device, or a build without it
  * HEDDLE_ENOMEM, HEDDLE_EDEV
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_cuda_launch(struct heddle_exec *x, void *function,
-                   const struct heddle_cuda_shape *shape,
-                   const struct heddle_cuda_arg *args, unsigned nargs);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_cuda_launch(struct heddle_exec *x, void *function,
+                                                            const struct heddle_cuda_shape *shape,
+                                                            const struct heddle_cuda_arg *args,
+                                                            unsigned nargs);
 
 /* A code of CUDA (cudaError_t, CUresult) as the status of the task, with its
  * sentence: "<what>: <CUDA's name and text>". 0 is HEDDLE_OK. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_cuda_check(struct heddle_exec *x, int error, const char *what);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_cuda_check(struct heddle_exec *x, int error,
+                                                           const char *what);
 
 #ifdef __cplusplus
 }

@@ -88,20 +88,21 @@ struct heddle_layout {
  * HEDDLE_EOVERFLOW  the size does not fit
  * HEDDLE_ENOMEM  no memory for the handle
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_handle_create(heddle_ctx *ctx, const struct heddle_layout *layout,
-                     void *ptr, heddle_handle **h_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_handle_create(heddle_ctx *ctx,
+                                                              const struct heddle_layout *layout,
+                                                              void *ptr, heddle_handle **h_out);
 
 /* n elements in a row. Statuses as heddle_handle_create(). */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_handle_vector(heddle_ctx *ctx, void *ptr, size_t n,
-                     enum heddle_dtype dtype, heddle_handle **h_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_handle_vector(heddle_ctx *ctx, void *ptr, size_t n,
+                                                              enum heddle_dtype dtype,
+                                                              heddle_handle **h_out);
 
 /* m x n, column-major, columns `ld` elements apart (ld >= m; 0: m). Statuses as
  * heddle_handle_create(); HEDDLE_EINVAL also when ld < m. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_handle_matrix(heddle_ctx *ctx, void *ptr, size_t m, size_t n, size_t ld,
-                     enum heddle_dtype dtype, heddle_handle **h_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_handle_matrix(heddle_ctx *ctx, void *ptr, size_t m,
+                                                              size_t n, size_t ld,
+                                                              enum heddle_dtype dtype,
+                                                              heddle_handle **h_out);
 
 /*
  * A view: in each dimension d the elements offset[d], offset[d] + step[d], ...,
@@ -112,16 +113,16 @@ heddle_handle_matrix(heddle_ctx *ctx, void *ptr, size_t m, size_t n, size_t ld,
  * HEDDLE_EINVAL  it reaches outside of h, or an extent or step is 0
  * HEDDLE_ENOMEM  no memory for the view
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_view_box(heddle_handle *h, const size_t *offset, const size_t *extent,
-                const size_t *step, heddle_handle **view_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_view_box(heddle_handle *h, const size_t *offset,
+                                                         const size_t *extent, const size_t *step,
+                                                         heddle_handle **view_out);
 
 /* Tile (i, j) of a matrix cut into mb x nb tiles; border tiles are smaller.
  * HEDDLE_EINVAL: not a matrix, mb or nb is 0, no such tile; others as
  * heddle_view_box(). */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_view_tile(heddle_handle *h, size_t i, size_t j, size_t mb, size_t nb,
-                 heddle_handle **view_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_view_tile(heddle_handle *h, size_t i, size_t j,
+                                                          size_t mb, size_t nb,
+                                                          heddle_handle **view_out);
 
 /* One more reference; returns h. */
 HEDDLE_API heddle_handle *heddle_handle_ref(heddle_handle *h);
@@ -131,8 +132,7 @@ HEDDLE_API void heddle_handle_unref(heddle_handle *h);
 
 /* A name for messages and the log; copied. Before the first task uses it.
  * HEDDLE_ENOMEM: no memory for the copy. */
-HEDDLE_API heddle_status heddle_handle_set_name(heddle_handle *h,
-                                                const char *name);
+HEDDLE_API heddle_status heddle_handle_set_name(heddle_handle *h, const char *name);
 
 /*
  * What HEDDLE_REDUCE means for this handle. init() sets a private copy to the
@@ -141,18 +141,16 @@ HEDDLE_API heddle_status heddle_handle_set_name(heddle_handle *h,
  */
 struct heddle_reduction {
     void (*init)(void *dst, const struct heddle_layout *layout, void *user);
-    void (*combine)(void *dst, const void *src,
-                    const struct heddle_layout *layout, void *user);
+    void (*combine)(void *dst, const void *src, const struct heddle_layout *layout, void *user);
     void *user;
 };
 
 /* Copies *reduction. HEDDLE_EINVAL: NULL, or a function is missing. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_handle_set_reduction(
-    heddle_handle *h, const struct heddle_reduction *reduction);
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_handle_set_reduction(heddle_handle *h, const struct heddle_reduction *reduction);
 
 /* Ready-made sums over all types but F16 and BF16 (then HEDDLE_ENOSYS). */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_handle_set_sum(heddle_handle *h);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_handle_set_sum(heddle_handle *h);
 
 /*
  * Access from outside of tasks. Waits (and helps) until every earlier task that
@@ -166,16 +164,19 @@ heddle_handle_set_sum(heddle_handle *h);
  * other           the data is marked as failed (R, RW): the failure's status;
  *                 nothing is held then
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_handle_acquire(heddle_handle *h, enum heddle_mode mode, void **ptr_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_handle_acquire(heddle_handle *h,
+                                                               enum heddle_mode mode,
+                                                               void **ptr_out);
 
 /* The same without waiting: fn is called once, from any thread, when access is
  * granted (then release it later, anywhere) or refused (then do not). When this
  * call itself fails (HEDDLE_EINVAL, HEDDLE_ENOMEM), fn is not called. */
 typedef void (*heddle_acquired_fn)(void *user, heddle_status st, void *ptr);
 
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_handle_acquire_async(
-    heddle_handle *h, enum heddle_mode mode, heddle_acquired_fn fn, void *user);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_handle_acquire_async(heddle_handle *h,
+                                                                     enum heddle_mode mode,
+                                                                     heddle_acquired_fn fn,
+                                                                     void *user);
 
 /* Ends an acquire; tasks that wait for it may run. HEDDLE_ESTATE: nothing is
  * acquired on it. */
@@ -196,13 +197,11 @@ enum heddle_advice {
 
 /* `memory` as in heddle_ctx_get_memory(); WONT_USE and EVICT take none.
  * HEDDLE_EINVAL: no such advice or memory; HEDDLE_ENOMEM. */
-HEDDLE_API heddle_status heddle_handle_advise(heddle_handle *h,
-                                              enum heddle_advice advice,
+HEDDLE_API heddle_status heddle_handle_advise(heddle_handle *h, enum heddle_advice advice,
                                               unsigned memory);
 
 /* Facts, borrowed from the handle; NULL, "" or 0 for NULL. */
-HEDDLE_API const struct heddle_layout *
-heddle_handle_get_layout(const heddle_handle *h);
+HEDDLE_API const struct heddle_layout *heddle_handle_get_layout(const heddle_handle *h);
 HEDDLE_API const char *heddle_handle_get_name(const heddle_handle *h);
 HEDDLE_API size_t heddle_handle_get_bytes(const heddle_handle *h);
 

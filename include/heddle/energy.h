@@ -48,10 +48,9 @@ typedef struct heddle_energy heddle_energy;
 struct heddle_energy_domain {
     size_t size; /* sizeof(struct heddle_energy_domain) */
     const char *name;
-    const char
-        *device; /* whose tasks it counts: "cpu", "cuda0"; NULL or "": none */
-    double idle_watts; /* >= 0 */
-    double low, high;  /* interval of confidence; both 0: not known */
+    const char *device; /* whose tasks it counts: "cpu", "cuda0"; NULL or "": none */
+    double idle_watts;  /* >= 0 */
+    double low, high;   /* interval of confidence; both 0: not known */
 };
 
 /* What a task adds while it runs, above idle. */
@@ -82,8 +81,8 @@ struct heddle_energy_cap {
  * HEDDLE_EINVAL  out is NULL
  * HEDDLE_ENOMEM  no memory
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_energy_create(const struct heddle_allocator *alloc, heddle_energy **out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_create(const struct heddle_allocator *alloc,
+                                                              heddle_energy **out);
 
 /* NULL is fine. */
 HEDDLE_API void heddle_energy_destroy(heddle_energy *e);
@@ -96,38 +95,36 @@ HEDDLE_API void heddle_energy_destroy(heddle_energy *e);
  *                not finite, low > high
  * HEDDLE_ENOMEM  no memory
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_set_domain(
-    heddle_energy *e, const struct heddle_energy_domain *row);
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_set_active(
-    heddle_energy *e, const struct heddle_energy_active *row);
 HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_energy_set_cap(heddle_energy *e, const struct heddle_energy_cap *row);
+heddle_energy_set_domain(heddle_energy *e, const struct heddle_energy_domain *row);
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_energy_set_active(heddle_energy *e, const struct heddle_energy_active *row);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_set_cap(heddle_energy *e,
+                                                               const struct heddle_energy_cap *row);
 
 /* Joules per byte that is moved between memories; 0 unless it was set. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_energy_set_move(heddle_energy *e, double joules_per_byte);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_set_move(heddle_energy *e,
+                                                                double joules_per_byte);
 HEDDLE_API double heddle_energy_get_move(const heddle_energy *e);
 
 /* Row i, in the order in which they were added. Set out->size before; strings
  * live as long as the model is unchanged. HEDDLE_ENOENT: there are no more. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_get_domain(
-    const heddle_energy *e, size_t i, struct heddle_energy_domain *out);
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_get_active(
-    const heddle_energy *e, size_t i, struct heddle_energy_active *out);
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_get_cap(
-    const heddle_energy *e, size_t i, struct heddle_energy_cap *out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_get_domain(const heddle_energy *e, size_t i,
+                                                                  struct heddle_energy_domain *out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_get_active(const heddle_energy *e, size_t i,
+                                                                  struct heddle_energy_active *out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_get_cap(const heddle_energy *e, size_t i,
+                                                               struct heddle_energy_cap *out);
 
 /* Watts above idle of a task; the row that fits best: device before kernel,
  * kernel before variant, variant before bytes; among rows of other bytes the
  * nearest. `variant` may be NULL. NAN: no row. */
-HEDDLE_API double heddle_energy_watts(const heddle_energy *e,
-                                      const char *kernel, const char *variant,
-                                      const char *device, uint64_t bytes);
+HEDDLE_API double heddle_energy_watts(const heddle_energy *e, const char *kernel,
+                                      const char *variant, const char *device, uint64_t bytes);
 
 /* How well a row for `name` fits a device, as it says above: 4 equal, 3 without
  * digits, 2 by the first word, 1 any, 0 not at all, or NULL. */
-HEDDLE_API unsigned heddle_energy_fit_device(const char *name,
-                                             const char *device);
+HEDDLE_API unsigned heddle_energy_fit_device(const char *name, const char *device);
 
 /* Idle watts of all domains together. */
 HEDDLE_API double heddle_energy_idle_watts(const heddle_energy *e);
@@ -142,13 +139,14 @@ HEDDLE_API double heddle_energy_idle_watts(const heddle_energy *e);
  * HEDDLE_EINVAL   an argument is NULL
  * HEDDLE_ENOMEM   no memory
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_energy_read(const struct heddle_allocator *alloc, const char *path,
-                   heddle_energy **out, char *why, size_t cap);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_read(const struct heddle_allocator *alloc,
+                                                            const char *path, heddle_energy **out,
+                                                            char *why, size_t cap);
 
 /* Writes it; the file changes as a whole or not at all. HEDDLE_EIO. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_write(
-    const heddle_energy *e, const char *path, char *why, size_t cap);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_write(const heddle_energy *e,
+                                                             const char *path, char *why,
+                                                             size_t cap);
 
 #ifdef __cplusplus
 }

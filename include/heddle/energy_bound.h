@@ -62,9 +62,9 @@ struct heddle_energy_instance {
     size_t size; /* the size the library knows */
     struct heddle_energy_graph eg;
     struct heddle_bound_graph graph; /* eg.graph is this one */
-    const uint32_t *type_of; /* [graph.ntypes] type in the log's graph */
-    const char *const *cap;  /* [graph.ntypes] name of its state or NULL */
-    double run_joules;       /* of the run as recorded, tasks above idle; NAN:
+    const uint32_t *type_of;         /* [graph.ntypes] type in the log's graph */
+    const char *const *cap;          /* [graph.ntypes] name of its state or NULL */
+    double run_joules;               /* of the run as recorded, tasks above idle; NAN:
                                  not known, a task ran on no type of the graph */
     void *own;
 };
@@ -83,12 +83,11 @@ struct heddle_energy_instance {
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_graph_create(
     const struct heddle_allocator *alloc, const heddle_energy *model,
-    const struct heddle_log_graph *log, const struct heddle_energy_state *state,
-    size_t nstates, struct heddle_energy_instance **out, char *why, size_t cap);
+    const struct heddle_log_graph *log, const struct heddle_energy_state *state, size_t nstates,
+    struct heddle_energy_instance **out, char *why, size_t cap);
 
 /* NULL is fine. */
-HEDDLE_API void
-heddle_energy_graph_destroy(struct heddle_energy_instance *instance);
+HEDDLE_API void heddle_energy_graph_destroy(struct heddle_energy_instance *instance);
 
 /* --- energy of a schedule --------------------------------------------------- */
 
@@ -100,10 +99,9 @@ struct heddle_energy_cost {
 
 /* HEDDLE_EINVAL: an argument is NULL, sizes do not fit, a task is on a type that
  * cannot run it. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_energy_of_schedule(const struct heddle_energy_graph *eg,
-                          const struct heddle_offline_result *schedule,
-                          struct heddle_energy_cost *out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_of_schedule(
+    const struct heddle_energy_graph *eg, const struct heddle_offline_result *schedule,
+    struct heddle_energy_cost *out);
 
 /* --- bounds ----------------------------------------------------------------- */
 
@@ -136,11 +134,11 @@ struct heddle_energy_cert {
 
 /* Zero is a default everywhere. */
 struct heddle_energy_limits {
-    size_t size;         /* sizeof(struct heddle_energy_limits) */
-    double deadline;     /* in the unit of the times; 0: none */
-    uint32_t iterations; /* 0: 400 */
-    uint64_t time_ns;    /* 0: 10 s, UINT64_MAX: no limit */
-    double gap; /* stop this close to the optimum of the linear program,
+    size_t size;                            /* sizeof(struct heddle_energy_limits) */
+    double deadline;                        /* in the unit of the times; 0: none */
+    uint32_t iterations;                    /* 0: 400 */
+    uint64_t time_ns;                       /* 0: 10 s, UINT64_MAX: no limit */
+    double gap;                             /* stop this close to the optimum of the linear program,
                             relative; 0: 0.0005 */
     const struct heddle_bound_result *time; /* bounds on the length that were
                             found before; NULL: they are computed */
@@ -150,9 +148,9 @@ struct heddle_energy_limits {
 };
 
 struct heddle_energy_bound_result {
-    size_t size;  /* sizeof(struct heddle_energy_bound_result) */
-    double value; /* joules; INFINITY: no schedule keeps the deadline */
-    double upper; /* the optimum of the linear program is about this */
+    size_t size;                    /* sizeof(struct heddle_energy_bound_result) */
+    double value;                   /* joules; INFINITY: no schedule keeps the deadline */
+    double upper;                   /* the optimum of the linear program is about this */
     struct heddle_energy_cert cert; /* proves value; with value INFINITY, that a
                                        schedule in time would need more than
                                        tasks can draw, or it has no terms and
@@ -176,12 +174,10 @@ struct heddle_energy_bound_result {
  * HEDDLE_ENOMEM  no memory
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_energy_bound(const struct heddle_energy_graph *eg,
-                    const struct heddle_energy_limits *limits,
+heddle_energy_bound(const struct heddle_energy_graph *eg, const struct heddle_energy_limits *limits,
                     struct heddle_energy_bound_result *result_out);
 
-HEDDLE_API void
-heddle_energy_bound_finish(struct heddle_energy_bound_result *result);
+HEDDLE_API void heddle_energy_bound_finish(struct heddle_energy_bound_result *result);
 
 /*
  * Recomputes what the certificate proves, which is stored in *proven_out (may be
@@ -194,9 +190,8 @@ heddle_energy_bound_finish(struct heddle_energy_bound_result *result);
  * HEDDLE_ENOMEM  no memory
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_bound_check(
-    const struct heddle_energy_graph *eg, const struct heddle_energy_cert *cert,
-    double value, const struct heddle_energy_limits *limits,
-    double *proven_out);
+    const struct heddle_energy_graph *eg, const struct heddle_energy_cert *cert, double value,
+    const struct heddle_energy_limits *limits, double *proven_out);
 
 /* --- schedules -------------------------------------------------------------- */
 
@@ -239,9 +234,9 @@ struct heddle_energy_opts {
  * HEDDLE_ECYCLE  the edges form a cycle
  * HEDDLE_ENOMEM  no memory
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_schedule(
-    const struct heddle_energy_graph *eg, const struct heddle_energy_opts *opts,
-    struct heddle_offline_result *result_out, double *fastest_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_energy_schedule(const struct heddle_energy_graph *eg, const struct heddle_energy_opts *opts,
+                       struct heddle_offline_result *result_out, double *fastest_out);
 
 /* --- the trade-off ---------------------------------------------------------- */
 
@@ -260,9 +255,9 @@ struct heddle_energy_point {
  *
  * Errors as above. Points in `out` [n]; *nout (may be less than n) are filled.
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_frontier(
-    const struct heddle_energy_graph *eg, const struct heddle_energy_opts *opts,
-    uint32_t n, struct heddle_energy_point *out, uint32_t *nout);
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_energy_frontier(const struct heddle_energy_graph *eg, const struct heddle_energy_opts *opts,
+                       uint32_t n, struct heddle_energy_point *out, uint32_t *nout);
 
 #ifdef __cplusplus
 }

@@ -37,17 +37,17 @@ extern "C" {
 
 /* Zero is a default everywhere. */
 struct heddle_energy_fit_opts {
-    size_t size; /* sizeof(struct heddle_energy_fit_opts) */
+    size_t size;                          /* sizeof(struct heddle_energy_fit_opts) */
     const struct heddle_allocator *alloc; /* NULL: the default */
-    const heddle_energy *prior; /* watts that a kernel with few data is drawn
+    const heddle_energy *prior;           /* watts that a kernel with few data is drawn
                                    to; NULL: the mean of its device */
-    int has_lag;                /* use the two below instead of estimates */
-    int64_t lag_ns;             /* how late counters are */
-    int64_t window_ns;   /* what they average over; 0: all of an interval */
-    int by_size;         /* tell tasks of different bytes apart */
-    uint32_t nbootstrap; /* 0: 200 */
-    int no_bootstrap;    /* no intervals of confidence */
-    uint64_t seed;       /* of the bootstrap */
+    int has_lag;                          /* use the two below instead of estimates */
+    int64_t lag_ns;                       /* how late counters are */
+    int64_t window_ns;                    /* what they average over; 0: all of an interval */
+    int by_size;                          /* tell tasks of different bytes apart */
+    uint32_t nbootstrap;                  /* 0: 200 */
+    int no_bootstrap;                     /* no intervals of confidence */
+    uint64_t seed;                        /* of the bootstrap */
     char *why;
     size_t why_bytes;
 };
@@ -57,12 +57,12 @@ struct heddle_energy_fit_domain {
     double idle_watts, low, high; /* low and high 0: not known */
     double seconds;               /* that its samples cover */
     double measured_joules;
-    double r2;         /* of the power of an interval */
-    double condition;  /* of the matrix, columns of length 1 */
-    double lambda;     /* how strongly watts are drawn to the prior */
-    double held_out;   /* mean error of a run predicted from the others; NAN */
-    int64_t lag_ns;    /* mean over the logs */
-    int64_t window_ns; /* 0: all of an interval */
+    double r2;           /* of the power of an interval */
+    double condition;    /* of the matrix, columns of length 1 */
+    double lambda;       /* how strongly watts are drawn to the prior */
+    double held_out;     /* mean error of a run predicted from the others; NAN */
+    int64_t lag_ns;      /* mean over the logs */
+    int64_t window_ns;   /* 0: all of an interval */
     int64_t interval_ns; /* median of what was fitted */
     size_t nsamples, nintervals;
     size_t ndropped; /* samples that were not believed */
@@ -105,13 +105,11 @@ struct heddle_energy_fit_report {
  * HEDDLE_ENOMEM  no memory
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_fit(
-    const heddle_log *const *logs, size_t n,
-    const struct heddle_energy_fit_opts *opts, heddle_energy **model_out,
-    struct heddle_energy_fit_report **report_out);
+    const heddle_log *const *logs, size_t n, const struct heddle_energy_fit_opts *opts,
+    heddle_energy **model_out, struct heddle_energy_fit_report **report_out);
 
 /* NULL is fine. */
-HEDDLE_API void
-heddle_energy_fit_report_destroy(struct heddle_energy_fit_report *r);
+HEDDLE_API void heddle_energy_fit_report_destroy(struct heddle_energy_fit_report *r);
 
 /* ---- the energy of a run --------------------------------------------------- */
 
@@ -138,7 +136,7 @@ struct heddle_energy_run {
     double seconds; /* from the first start to the last end */
     double joules, idle_joules, active_joules, move_joules;
     double measured_joules, measured_predicted; /* domains with samples; NAN */
-    uint64_t nunknown; /* tasks that the model does not know */
+    uint64_t nunknown;                          /* tasks that the model does not know */
     void *own;
 };
 
@@ -148,9 +146,9 @@ struct heddle_energy_run {
  * HEDDLE_EINVAL  an argument is NULL
  * HEDDLE_ENOMEM  no memory
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_run_create(
-    const struct heddle_allocator *alloc, const heddle_energy *model,
-    const heddle_log *log, struct heddle_energy_run **out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_energy_run_create(const struct heddle_allocator *alloc, const heddle_energy *model,
+                         const heddle_log *log, struct heddle_energy_run **out);
 
 /* NULL is fine. */
 HEDDLE_API void heddle_energy_run_destroy(struct heddle_energy_run *r);
@@ -163,10 +161,10 @@ struct heddle_energy_counter {
     int64_t period_ns; /* between its updates; > 0 */
     int64_t lag_ns;    /* an update shows the energy up to this much before */
     int64_t window_ns; /* power is averaged over this much; 0: it is not */
-    double sampled;   /* share of a period that is looked at, its end; (0, 1] */
-    double quantum_j; /* joules of one count; >= 1e-6 */
-    double noise;     /* standard deviation of an update, a share of it */
-    uint64_t wrap_uj; /* microjoules at which it begins anew; 0: never */
+    double sampled;    /* share of a period that is looked at, its end; (0, 1] */
+    double quantum_j;  /* joules of one count; >= 1e-6 */
+    double noise;      /* standard deviation of an update, a share of it */
+    uint64_t wrap_uj;  /* microjoules at which it begins anew; 0: never */
     int64_t sample_ns; /* between readings; > 0 */
     double late;       /* readings are late by up to this share of it; [0, 1) */
     int64_t margin_ns; /* read before and after the run for this long */
@@ -178,7 +176,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_energy_counter_find(const char *name, struct heddle_energy_counter *out);
 
 struct heddle_energy_plant_opts {
-    size_t size; /* sizeof(struct heddle_energy_plant_opts) */
+    size_t size;                          /* sizeof(struct heddle_energy_plant_opts) */
     const struct heddle_allocator *alloc; /* NULL: the default */
     /* Of domains that count the tasks of the cores, and of the others; NULL:
      * "cpu" and "gpu". */
@@ -197,9 +195,9 @@ struct heddle_energy_plant_opts {
  * HEDDLE_EIO     the file cannot be written
  * HEDDLE_ENOMEM  no memory
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_plant_write(
-    const heddle_log *log, const heddle_energy *model,
-    const struct heddle_energy_plant_opts *opts, const char *path);
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_energy_plant_write(const heddle_log *log, const heddle_energy *model,
+                          const struct heddle_energy_plant_opts *opts, const char *path);
 
 #ifdef __cplusplus
 }

@@ -33,7 +33,7 @@ typedef struct heddle_meter heddle_meter;
 struct heddle_meter_opts {
     size_t size;                          /* sizeof(struct heddle_meter_opts) */
     const struct heddle_allocator *alloc; /* NULL: the C library's */
-    const char *sysfs; /* where the kernel's files are; NULL: what HEDDLE_ENERGY
+    const char *sysfs;                    /* where the kernel's files are; NULL: what HEDDLE_ENERGY
                           says, else /sys */
 };
 
@@ -46,8 +46,8 @@ struct heddle_meter_opts {
  *                sense
  * HEDDLE_ENOMEM  no memory
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_meter_open(const struct heddle_meter_opts *opts, heddle_meter **out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_meter_open(const struct heddle_meter_opts *opts,
+                                                           heddle_meter **out);
 
 /* NULL is fine. */
 HEDDLE_API void heddle_meter_close(heddle_meter *m);
@@ -64,8 +64,8 @@ struct heddle_meter_source {
 /* The i-th source, there or not. Set out->size before; strings live as long as
  * the meter. HEDDLE_ENOENT: there are no more, HEDDLE_EINVAL: NULL or a wrong
  * size. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_meter_get_source(
-    const heddle_meter *m, size_t i, struct heddle_meter_source *out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_meter_get_source(const heddle_meter *m, size_t i,
+                                                                 struct heddle_meter_source *out);
 
 struct heddle_meter_domain {
     size_t size;        /* sizeof(struct heddle_meter_domain) */
@@ -80,8 +80,8 @@ struct heddle_meter_domain {
 
 /* The i-th domain; statuses and strings as above, but `why` lives until the
  * domain is read again. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_meter_get_domain(
-    const heddle_meter *m, size_t i, struct heddle_meter_domain *out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_meter_get_domain(const heddle_meter *m, size_t i,
+                                                                 struct heddle_meter_domain *out);
 
 struct heddle_meter_sample {
     size_t size;          /* sizeof(struct heddle_meter_sample) */
@@ -102,8 +102,8 @@ struct heddle_meter_sample {
  * HEDDLE_ENOENT  there is no such domain
  * HEDDLE_EINVAL  NULL or a wrong size
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_meter_read(heddle_meter *m, size_t i, struct heddle_meter_sample *out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_meter_read(heddle_meter *m, size_t i,
+                                                           struct heddle_meter_sample *out);
 
 #ifdef __cplusplus
 }

@@ -78,8 +78,7 @@ struct heddle_energy_place {
      * >= proved x the most; less than the ratio above when the resolution was
      * coarser than exact. */
     double proved;
-    uint64_t
-        unit_us; /* due dates: the coarsest resolution that was used; 0: all
+    uint64_t unit_us; /* due dates: the coarsest resolution that was used; 0: all
                          steps were exact */
     uint64_t time_ns; /* the call took */
     void *own;        /* memory of the arrays */
@@ -93,10 +92,9 @@ struct heddle_energy_place {
  *                or too much
  * HEDDLE_ENOMEM  no memory
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_energy_place_make(const struct heddle_energy_job *jobs, size_t njobs,
-                         const struct heddle_energy_place_opts *opts,
-                         struct heddle_energy_place *out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_place_make(
+    const struct heddle_energy_job *jobs, size_t njobs, const struct heddle_energy_place_opts *opts,
+    struct heddle_energy_place *out);
 /* NULL is fine. */
 HEDDLE_API void heddle_energy_place_finish(struct heddle_energy_place *p);
 
@@ -109,10 +107,9 @@ HEDDLE_API void heddle_energy_place_finish(struct heddle_energy_place *p);
  * HEDDLE_EINVAL  no: the sentence says why
  * HEDDLE_ENOMEM  no memory
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_energy_place_check(const struct heddle_energy_job *jobs, size_t njobs,
-                          const struct heddle_energy_place_opts *opts,
-                          const struct heddle_energy_place *p);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_place_check(
+    const struct heddle_energy_job *jobs, size_t njobs, const struct heddle_energy_place_opts *opts,
+    const struct heddle_energy_place *p);
 
 /* Jobs of a file: docs/formats/jobs.md. */
 struct heddle_energy_jobs {

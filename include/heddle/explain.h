@@ -119,9 +119,9 @@ struct heddle_explain {
 };
 
 /* `a` may be NULL. HEDDLE_EINVAL, HEDDLE_ENOMEM. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_explain_create(const heddle_log *log, const struct heddle_allocator *a,
-                      struct heddle_explain **out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_explain_create(const heddle_log *log,
+                                                               const struct heddle_allocator *a,
+                                                               struct heddle_explain **out);
 /* NULL is fine. The allocator must still be there. */
 HEDDLE_API void heddle_explain_destroy(struct heddle_explain *x);
 

@@ -26,8 +26,7 @@ extern "C" {
 typedef struct heddle_graph heddle_graph;
 
 /* Starts a recording; *g_out is a new reference. HEDDLE_ENOMEM: no memory. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_graph_begin(heddle_ctx *ctx, heddle_graph **g_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_graph_begin(heddle_ctx *ctx, heddle_graph **g_out);
 
 /* Records a task. Its index is its place in the order of recording, from 0.
  * Options: only `name` and `variant` of struct heddle_task_opts are allowed.
@@ -37,9 +36,9 @@ heddle_graph_begin(heddle_ctx *ctx, heddle_graph **g_out);
  * HEDDLE_EOVERFLOW  the graph is too large
  * HEDDLE_ENOMEM     no memory
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_graph_submit(heddle_graph *g, const heddle_kernel *kernel,
-                    const struct heddle_call *call);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_graph_submit(heddle_graph *g,
+                                                             const heddle_kernel *kernel,
+                                                             const struct heddle_call *call);
 
 /* Seals it. HEDDLE_ESTATE: sealed already, or the recording failed.
  * HEDDLE_ENOMEM: no memory. */
@@ -87,8 +86,8 @@ struct heddle_launch {
  * HEDDLE_EINVAL  a binding of another shape, an unknown task, a wrong size
  * HEDDLE_ENOMEM  no memory for the launch
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_graph_launch(heddle_graph *g, const struct heddle_launch *launch);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_graph_launch(heddle_graph *g,
+                                                             const struct heddle_launch *launch);
 
 #ifdef __cplusplus
 }

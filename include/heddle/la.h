@@ -110,8 +110,9 @@ struct heddle_la_opts {
  * HEDDLE_ENOENT  no BLAS or LAPACK on this machine: see heddle_la_missing()
  * HEDDLE_ENOMEM
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_create(
-    heddle_ctx *ctx, const struct heddle_la_opts *opts, heddle_la **la_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_create(heddle_ctx *ctx,
+                                                          const struct heddle_la_opts *opts,
+                                                          heddle_la **la_out);
 
 /* "": BLAS and LAPACK are there; else one sentence about what was looked for.
  * Constant. */
@@ -130,8 +131,7 @@ HEDDLE_API void heddle_la_destroy(heddle_la *la);
  * the first call with one found. Both are forgotten then. The status is that of
  * the first task that failed, or HEDDLE_OK.
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_wait(heddle_la *la,
-                                                        int *info_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_wait(heddle_la *la, int *info_out);
 
 /* --- matrices -------------------------------------------------------------- */
 
@@ -145,13 +145,15 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_wait(heddle_la *la,
  * HEDDLE_EINVAL     a type that is not one of the four, or ld < m
  * HEDDLE_EOVERFLOW  m, n or ld has more than 31 bits, as BLAS counts
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_matrix_create(heddle_la *la, enum heddle_dtype dtype, size_t m, size_t n,
-                     void *a, size_t ld, heddle_matrix **out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_matrix_create(heddle_la *la,
+                                                              enum heddle_dtype dtype, size_t m,
+                                                              size_t n, void *a, size_t ld,
+                                                              heddle_matrix **out);
 /* The same with block columns of width nb. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_matrix_create_nb(
-    heddle_la *la, enum heddle_dtype dtype, size_t m, size_t n, void *a,
-    size_t ld, size_t nb, heddle_matrix **out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_matrix_create_nb(heddle_la *la,
+                                                                 enum heddle_dtype dtype, size_t m,
+                                                                 size_t n, void *a, size_t ld,
+                                                                 size_t nb, heddle_matrix **out);
 /* Returns at once; tasks that use it go on. NULL is fine. */
 HEDDLE_API void heddle_matrix_destroy(heddle_matrix *a);
 
@@ -164,12 +166,9 @@ HEDDLE_API heddle_handle *heddle_matrix_column(heddle_matrix *a, size_t j);
 
 /* Copies all of it from, or to, column-major memory of the program that is not the
  * matrix's own; waits. HEDDLE_EINVAL: NULL, or ld < m. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_matrix_put(heddle_la *la,
-                                                           heddle_matrix *a,
-                                                           const void *from,
-                                                           size_t ld);
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_matrix_get(heddle_la *la,
-                                                           heddle_matrix *a,
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_matrix_put(heddle_la *la, heddle_matrix *a,
+                                                           const void *from, size_t ld);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_matrix_get(heddle_la *la, heddle_matrix *a,
                                                            void *to, size_t ld);
 
 /*
@@ -191,71 +190,69 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_matrix_get(heddle_la *la,
  *
  * HEDDLE_EINVAL  NULL, or mb or nb is 0
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_matrix_put_tiles(
-    heddle_la *la, heddle_matrix *a, const void *from, size_t mb, size_t nb);
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_matrix_get_tiles(
-    heddle_la *la, heddle_matrix *a, void *to, size_t mb, size_t nb);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_matrix_put_tiles(heddle_la *la, heddle_matrix *a,
+                                                                 const void *from, size_t mb,
+                                                                 size_t nb);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_matrix_get_tiles(heddle_la *la, heddle_matrix *a,
+                                                                 void *to, size_t mb, size_t nb);
 
 /* --- products (BLAS-3) ------------------------------------------------------- */
 
 /* C = alpha op(A) op(B) + beta C. beta 0 overwrites, whatever C held. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_gemm(
-    heddle_la *la, char transa, char transb, const void *alpha,
-    heddle_matrix *a, heddle_matrix *b, const void *beta, heddle_matrix *c);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_gemm(heddle_la *la, char transa, char transb,
+                                                        const void *alpha, heddle_matrix *a,
+                                                        heddle_matrix *b, const void *beta,
+                                                        heddle_matrix *c);
 /* C = alpha A B + beta C (side 'L') or alpha B A + beta C; A symmetric, hermitian. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_symm(
-    heddle_la *la, char side, char uplo, const void *alpha, heddle_matrix *a,
-    heddle_matrix *b, const void *beta, heddle_matrix *c);
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_hemm(
-    heddle_la *la, char side, char uplo, const void *alpha, heddle_matrix *a,
-    heddle_matrix *b, const void *beta, heddle_matrix *c);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_symm(heddle_la *la, char side, char uplo,
+                                                        const void *alpha, heddle_matrix *a,
+                                                        heddle_matrix *b, const void *beta,
+                                                        heddle_matrix *c);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_hemm(heddle_la *la, char side, char uplo,
+                                                        const void *alpha, heddle_matrix *a,
+                                                        heddle_matrix *b, const void *beta,
+                                                        heddle_matrix *c);
 /* C = alpha A A^T + beta C ('N') or alpha A^T A + beta C; herk with ^H. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_la_syrk(heddle_la *la, char uplo, char trans, const void *alpha,
-               heddle_matrix *a, const void *beta, heddle_matrix *c);
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_la_herk(heddle_la *la, char uplo, char trans, const void *alpha,
-               heddle_matrix *a, const void *beta, heddle_matrix *c);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_syrk(heddle_la *la, char uplo, char trans,
+                                                        const void *alpha, heddle_matrix *a,
+                                                        const void *beta, heddle_matrix *c);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_herk(heddle_la *la, char uplo, char trans,
+                                                        const void *alpha, heddle_matrix *a,
+                                                        const void *beta, heddle_matrix *c);
 /* C = alpha A B^T + alpha B A^T + beta C, or with the first factors transposed. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_syr2k(
-    heddle_la *la, char uplo, char trans, const void *alpha, heddle_matrix *a,
-    heddle_matrix *b, const void *beta, heddle_matrix *c);
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_her2k(
-    heddle_la *la, char uplo, char trans, const void *alpha, heddle_matrix *a,
-    heddle_matrix *b, const void *beta, heddle_matrix *c);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_syr2k(heddle_la *la, char uplo, char trans,
+                                                         const void *alpha, heddle_matrix *a,
+                                                         heddle_matrix *b, const void *beta,
+                                                         heddle_matrix *c);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_her2k(heddle_la *la, char uplo, char trans,
+                                                         const void *alpha, heddle_matrix *a,
+                                                         heddle_matrix *b, const void *beta,
+                                                         heddle_matrix *c);
 /* B = alpha op(A) B ('L') or alpha B op(A); trsm with the inverse of A. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_la_trmm(heddle_la *la, char side, char uplo, char trans, char diag,
-               const void *alpha, heddle_matrix *a, heddle_matrix *b);
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_la_trsm(heddle_la *la, char side, char uplo, char trans, char diag,
-               const void *alpha, heddle_matrix *a, heddle_matrix *b);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_trmm(heddle_la *la, char side, char uplo,
+                                                        char trans, char diag, const void *alpha,
+                                                        heddle_matrix *a, heddle_matrix *b);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_trsm(heddle_la *la, char side, char uplo,
+                                                        char trans, char diag, const void *alpha,
+                                                        heddle_matrix *a, heddle_matrix *b);
 
 /* --- Cholesky --------------------------------------------------------------- */
 
 /* A = L L^H or U^H U. info: the order of the leading minor that is not positive. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_potrf(heddle_la *la,
-                                                         char uplo,
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_potrf(heddle_la *la, char uplo,
                                                          heddle_matrix *a);
 /* A X = B with potrf's factor in a; posv: both. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_potrs(heddle_la *la,
-                                                         char uplo,
-                                                         heddle_matrix *a,
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_potrs(heddle_la *la, char uplo, heddle_matrix *a,
                                                          heddle_matrix *b);
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_posv(heddle_la *la,
-                                                        char uplo,
-                                                        heddle_matrix *a,
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_posv(heddle_la *la, char uplo, heddle_matrix *a,
                                                         heddle_matrix *b);
 /* The inverse of A from potrf's factor; of a triangle (info: a zero on the
  * diagonal); and U U^H or L^H L. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_potri(heddle_la *la,
-                                                         char uplo,
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_potri(heddle_la *la, char uplo,
                                                          heddle_matrix *a);
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_trtri(heddle_la *la,
-                                                         char uplo, char diag,
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_trtri(heddle_la *la, char uplo, char diag,
                                                          heddle_matrix *a);
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_lauum(heddle_la *la,
-                                                         char uplo,
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_lauum(heddle_la *la, char uplo,
                                                          heddle_matrix *a);
 
 /* --- LU ------------------------------------------------------------------------ */
@@ -265,29 +262,21 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_lauum(heddle_la *la,
  * sequence that read or overwrite them come after this one; another sequence waits
  * for this one first. info: the first pivot that is zero; the factorisation is
  * complete. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_getrf(heddle_la *la,
-                                                         heddle_matrix *a,
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_getrf(heddle_la *la, heddle_matrix *a,
                                                          int *ipiv);
 /* A = L U without pivoting. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_la_getrf_nopiv(heddle_la *la, heddle_matrix *a);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_getrf_nopiv(heddle_la *la, heddle_matrix *a);
 /* op(A) X = B with the factors in a; ipiv NULL: those of getrf_nopiv. gesv: both
  * (after a pivot that is zero the solve does nothing). */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_getrs(heddle_la *la,
-                                                         char trans,
-                                                         heddle_matrix *a,
-                                                         const int *ipiv,
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_getrs(heddle_la *la, char trans,
+                                                         heddle_matrix *a, const int *ipiv,
                                                          heddle_matrix *b);
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_gesv(heddle_la *la,
-                                                        heddle_matrix *a,
-                                                        int *ipiv,
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_gesv(heddle_la *la, heddle_matrix *a, int *ipiv,
                                                         heddle_matrix *b);
 /* Rows of A change places as rows i and ipiv[i] (from 1), i = 0 .. k - 1; back
  * from the last one when is_backward is not 0. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_laswp(heddle_la *la,
-                                                         heddle_matrix *a,
-                                                         const int *ipiv,
-                                                         size_t k,
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_laswp(heddle_la *la, heddle_matrix *a,
+                                                         const int *ipiv, size_t k,
                                                          int is_backward);
 
 /* --- QR ------------------------------------------------------------------------ */
@@ -295,41 +284,29 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_laswp(heddle_la *la,
 /* A = Q R as LAPACK's geqrf leaves it. t is nb x min(m, n) with block columns as
  * wide as a's (heddle_matrix_nb()): block column k gets the upper triangular
  * factor of block reflector k, whose diagonal is LAPACK's tau. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_geqrf(heddle_la *la,
-                                                         heddle_matrix *a,
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_geqrf(heddle_la *la, heddle_matrix *a,
                                                          heddle_matrix *t);
 /* C = op(Q) C ('L') or C op(Q), Q from geqrf; trans 'N', or 'C' ('T' if real). */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_ormqr(heddle_la *la,
-                                                         char side, char trans,
-                                                         heddle_matrix *a,
-                                                         heddle_matrix *t,
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_ormqr(heddle_la *la, char side, char trans,
+                                                         heddle_matrix *a, heddle_matrix *t,
                                                          heddle_matrix *c);
 /* The first columns of Q, as many as q has. q may be a. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_orgqr(heddle_la *la,
-                                                         heddle_matrix *a,
-                                                         heddle_matrix *t,
-                                                         heddle_matrix *q);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_orgqr(heddle_la *la, heddle_matrix *a,
+                                                         heddle_matrix *t, heddle_matrix *q);
 /* A = L Q as LAPACK's gelqf leaves it. t is nb x min(m, n), nb that of a. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_gelqf(heddle_la *la,
-                                                         heddle_matrix *a,
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_gelqf(heddle_la *la, heddle_matrix *a,
                                                          heddle_matrix *t);
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_ormlq(heddle_la *la,
-                                                         char side, char trans,
-                                                         heddle_matrix *a,
-                                                         heddle_matrix *t,
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_ormlq(heddle_la *la, char side, char trans,
+                                                         heddle_matrix *a, heddle_matrix *t,
                                                          heddle_matrix *c);
 /* The first rows of Q, as many as q has. q may be a. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_orglq(heddle_la *la,
-                                                         heddle_matrix *a,
-                                                         heddle_matrix *t,
-                                                         heddle_matrix *q);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_orglq(heddle_la *la, heddle_matrix *a,
+                                                         heddle_matrix *t, heddle_matrix *q);
 /* The least squares solution of A X = B (m >= n), or that of least norm; trans
  * 'N', or 'C' ('T' if real) for A^H. A is overwritten by its factors, B (max(m, n)
  * rows) by X in its first rows. A has full rank: info is a diagonal element of the
  * triangle that is zero. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_gels(heddle_la *la,
-                                                        char trans,
-                                                        heddle_matrix *a,
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_gels(heddle_la *la, char trans, heddle_matrix *a,
                                                         heddle_matrix *b);
 
 /* How a tall and narrow matrix is factorised. */
@@ -338,14 +315,12 @@ enum heddle_la_tall {
     HEDDLE_LA_TALL_FLAT,     /* Householder, one column of reflectors: geqrf */
     HEDDLE_LA_TALL_TREE,     /* groups of rows, then pairs: TSQR */
     HEDDLE_LA_TALL_CHOLESKY, /* LU, then Cholesky twice (LU-CholeskyQR2) */
-    HEDDLE_LA_TALL_SKETCH /* R of sums of rows with signs, then Cholesky; when A
+    HEDDLE_LA_TALL_SKETCH    /* R of sums of rows with signs, then Cholesky; when A
                              has no full rank, LU as above */
 };
 /* A = Q R, m >= n: a becomes Q (explicit), r (n x n) gets R, its lower part 0. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_tsqr(heddle_la *la,
-                                                        enum heddle_la_tall how,
-                                                        heddle_matrix *a,
-                                                        heddle_matrix *r);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_tsqr(heddle_la *la, enum heddle_la_tall how,
+                                                        heddle_matrix *a, heddle_matrix *r);
 
 /* --- norms, copies, test matrices ------------------------------------------------ */
 
@@ -359,42 +334,36 @@ enum heddle_la_kind {
 };
 /* 'M' (largest element), '1', 'I', 'F'. *norm_out is set when the sequence was
  * waited for; NaN when an element is. uplo counts unless the kind is GENERAL. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_la_norm(heddle_la *la, char norm, enum heddle_la_kind kind, char uplo,
-               heddle_matrix *a, double *norm_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_norm(heddle_la *la, char norm,
+                                                        enum heddle_la_kind kind, char uplo,
+                                                        heddle_matrix *a, double *norm_out);
 /* B = A, all of it (uplo 'A') or a triangle; types may differ: that rounds. info:
  * 1 when a finite element has no finite image. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_lacpy(heddle_la *la,
-                                                         char uplo,
-                                                         heddle_matrix *a,
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_lacpy(heddle_la *la, char uplo, heddle_matrix *a,
                                                          heddle_matrix *b);
 /* B = A^T ('T') or A^H ('C'). */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_transpose(heddle_la *la,
-                                                             char trans,
-                                                             heddle_matrix *a,
-                                                             heddle_matrix *b);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_transpose(heddle_la *la, char trans,
+                                                             heddle_matrix *a, heddle_matrix *b);
 /* B = alpha A + beta B, all or a triangle. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_la_geadd(heddle_la *la, char uplo, const void *alpha, heddle_matrix *a,
-                const void *beta, heddle_matrix *b);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_geadd(heddle_la *la, char uplo,
+                                                         const void *alpha, heddle_matrix *a,
+                                                         const void *beta, heddle_matrix *b);
 /* Off-diagonal elements = alpha, diagonal = beta, in all or a triangle. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_laset(heddle_la *la,
-                                                         char uplo,
-                                                         const void *alpha,
-                                                         const void *beta,
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_laset(heddle_la *la, char uplo,
+                                                         const void *alpha, const void *beta,
                                                          heddle_matrix *a);
 
 /* Elements uniform in (-0.5, 0.5), both parts, the same for any block width; with
  * `bump` added to the diagonal. kind GENERAL, SYMMETRIC or HERMITIAN (both
  * triangles are set). */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_la_random(heddle_la *la, enum heddle_la_kind kind, double bump,
-                 uint64_t seed, heddle_matrix *a);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_random(heddle_la *la, enum heddle_la_kind kind,
+                                                          double bump, uint64_t seed,
+                                                          heddle_matrix *a);
 /* Singular values (kind GENERAL) or eigenvalues (HERMITIAN, all positive) from 1
  * down to 1 / cond in geometric steps, random vectors. m >= n. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_la_latms(heddle_la *la, enum heddle_la_kind kind, double cond,
-                uint64_t seed, heddle_matrix *a);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_latms(heddle_la *la, enum heddle_la_kind kind,
+                                                         double cond, uint64_t seed,
+                                                         heddle_matrix *a);
 
 /* --- low precision, then refined --------------------------------------------------- */
 
@@ -405,50 +374,43 @@ enum heddle_la_refine {
 };
 
 struct heddle_la_refined {
-    size_t size;    /* sizeof(struct heddle_la_refined) */
-    int iterations; /* of all right-hand sides together */
-    int fell_back;  /* 1: it was factorised in full precision after all */
+    size_t size;               /* sizeof(struct heddle_la_refined) */
+    int iterations;            /* of all right-hand sides together */
+    int fell_back;             /* 1: it was factorised in full precision after all */
     enum heddle_la_refine how; /* what was used at the end */
     enum heddle_la_low low;    /* of the factors that were refined last */
-    int tries; /* how many such factors were made: those that do not lead to a
+    int tries;                 /* how many such factors were made: those that do not lead to a
                   solution are made again with more digits */
-    double
-        backward_error; /* the largest |b - A x| / (|A| |x| + |b|), inf norms */
+    double backward_error;     /* the largest |b - A x| / (|A| |x| + |b|), inf norms */
 };
 
 /* A X = B in F64 or C128 with factors of half as many digits; a keeps its values
  * unless it fell back (then it has the factors), b stays, x gets the solution. These
  * wait: they decide by what they compute. info as getrf's or potrf's. `out` may be
  * NULL. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_la_gesv_mixed(heddle_la *la, enum heddle_la_refine how, heddle_matrix *a,
-                     int *ipiv, heddle_matrix *b, heddle_matrix *x,
-                     struct heddle_la_refined *out, int *info_out);
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_la_posv_mixed(heddle_la *la, enum heddle_la_refine how, char uplo,
-                     heddle_matrix *a, heddle_matrix *b, heddle_matrix *x,
-                     struct heddle_la_refined *out, int *info_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_gesv_mixed(
+    heddle_la *la, enum heddle_la_refine how, heddle_matrix *a, int *ipiv, heddle_matrix *b,
+    heddle_matrix *x, struct heddle_la_refined *out, int *info_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_posv_mixed(
+    heddle_la *la, enum heddle_la_refine how, char uplo, heddle_matrix *a, heddle_matrix *b,
+    heddle_matrix *x, struct heddle_la_refined *out, int *info_out);
 
 /* --- polar decomposition, eigenvalues, singular values ----------------------------- */
 
 /* A = U H, m >= n, U with orthonormal columns, H (n x n) positive semidefinite
  * (NULL: not wanted). a becomes U. Waits. *iterations_out may be NULL. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_polar(heddle_la *la,
-                                                         heddle_matrix *a,
-                                                         heddle_matrix *h,
-                                                         int *iterations_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_polar(heddle_la *la, heddle_matrix *a,
+                                                         heddle_matrix *h, int *iterations_out);
 /* Eigenvalues of a symmetric or hermitian matrix, ascending, in w (n real numbers
  * of the matrix's precision), and vectors in a when vectors is 'V' ('N': a is
  * overwritten). Waits. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_heev(heddle_la *la,
-                                                        char vectors, char uplo,
-                                                        heddle_matrix *a,
-                                                        void *w, int *info_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_heev(heddle_la *la, char vectors, char uplo,
+                                                        heddle_matrix *a, void *w, int *info_out);
 /* Singular values, descending, in s; with u (m x n) and vt (n x n) not NULL the
  * vectors, m >= n. a is overwritten. Waits. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_la_gesvd(heddle_la *la, heddle_matrix *a, void *s, heddle_matrix *u,
-                heddle_matrix *vt, int *info_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_gesvd(heddle_la *la, heddle_matrix *a, void *s,
+                                                         heddle_matrix *u, heddle_matrix *vt,
+                                                         int *info_out);
 
 #ifdef __cplusplus
 }

@@ -67,18 +67,18 @@ enum heddle_log_durations {
 HEDDLE_API const char *heddle_log_durations_name(unsigned durations);
 
 /* The opposite; HEDDLE_ENOENT: there are none of that name, HEDDLE_EINVAL. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_log_durations_find(const char *name, enum heddle_log_durations *out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_log_durations_find(const char *name,
+                                                                   enum heddle_log_durations *out);
 
 /* Zero is a default everywhere. */
 struct heddle_log_graph_opts {
     size_t size; /* sizeof(struct heddle_log_graph_opts) */
     enum heddle_log_durations durations;
-    const heddle_machine *machine; /* types, workers, times; may be NULL */
-    heddle_perf *perf; /* times that the machine does not know; may be NULL */
+    const heddle_machine *machine;        /* types, workers, times; may be NULL */
+    heddle_perf *perf;                    /* times that the machine does not know; may be NULL */
     const struct heddle_allocator *alloc; /* NULL: the default */
-    char *error;        /* a sentence about a failure; may be NULL */
-    size_t error_bytes; /* of `error` */
+    char *error;                          /* a sentence about a failure; may be NULL */
+    size_t error_bytes;                   /* of `error` */
 };
 
 struct heddle_log_graph_type {
@@ -111,9 +111,8 @@ struct heddle_log_graph {
     const uint64_t *id;        /* in the log */
     const uint32_t *log_index; /* in the log's tasks[]: the execution */
     const uint32_t *kind;      /* in kinds[], whatever the durations */
-    const uint32_t
-        *type; /* where it ran; _NONE: the machine has no such type */
-    const int64_t *start_ns; /* as measured; later than in the log where the
+    const uint32_t *type;      /* where it ran; _NONE: the machine has no such type */
+    const int64_t *start_ns;   /* as measured; later than in the log where the
                                 task's predecessors ended later */
     const int64_t *end_ns;
     const double *took_ns; /* time of the execution, as above */
@@ -152,15 +151,13 @@ struct heddle_log_graph {
  * HEDDLE_ENOMEM     no memory
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_log_graph_create(
-    const heddle_log *log, const struct heddle_log_graph_opts *opts,
-    struct heddle_log_graph **out);
+    const heddle_log *log, const struct heddle_log_graph_opts *opts, struct heddle_log_graph **out);
 
 /* NULL is fine. Before the log is closed; the allocator must still be there. */
 HEDDLE_API void heddle_log_graph_destroy(struct heddle_log_graph *g);
 
 /* The digest that heddle_log_graph.digest has, of any graph; 0: graph is NULL. */
-HEDDLE_API uint64_t
-heddle_log_graph_digest(const struct heddle_bound_graph *graph);
+HEDDLE_API uint64_t heddle_log_graph_digest(const struct heddle_bound_graph *graph);
 
 #ifdef __cplusplus
 }

@@ -58,8 +58,7 @@ struct heddle_machine_info {
  * HEDDLE_ENOMEM  no memory to look
  * HEDDLE_ENOSYS  the machine could not be read
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_machine_query(struct heddle_machine_info *info);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_machine_query(struct heddle_machine_info *info);
 
 /*
  * A machine as a description: what heddle simulates and schedulers are compared
@@ -85,8 +84,9 @@ typedef struct heddle_machine heddle_machine;
  *
  * On failure `why` (cap bytes; may be NULL) has one sentence, with file and line.
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_machine_open(
-    const char *source, heddle_machine **out, char *why, size_t cap);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_machine_open(const char *source,
+                                                             heddle_machine **out, char *why,
+                                                             size_t cap);
 
 /* NULL is fine. */
 HEDDLE_API void heddle_machine_close(heddle_machine *m);
@@ -122,11 +122,7 @@ struct heddle_machine_class {
     double gbytes;     /* GB/s of one worker to its memory; 0: unknown */
 };
 
-enum heddle_machine_memory {
-    HEDDLE_MEMORY_HOST,
-    HEDDLE_MEMORY_DEVICE,
-    HEDDLE_MEMORY_DISK
-};
+enum heddle_machine_memory { HEDDLE_MEMORY_HOST, HEDDLE_MEMORY_DEVICE, HEDDLE_MEMORY_DISK };
 
 struct heddle_machine_node {
     size_t size;
@@ -151,22 +147,24 @@ struct heddle_machine_link {
  *                version's
  * HEDDLE_ENOENT  there is no such class, node or link
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_machine_describe(
-    const heddle_machine *m, struct heddle_machine_counts *out);
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_machine_get_class(
-    const heddle_machine *m, uint32_t i, struct heddle_machine_class *out);
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_machine_get_node(
-    const heddle_machine *m, uint32_t i, struct heddle_machine_node *out);
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_machine_get_link(
-    const heddle_machine *m, uint32_t i, struct heddle_machine_link *out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_machine_describe(const heddle_machine *m,
+                                                                 struct heddle_machine_counts *out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_machine_get_class(const heddle_machine *m,
+                                                                  uint32_t i,
+                                                                  struct heddle_machine_class *out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_machine_get_node(const heddle_machine *m,
+                                                                 uint32_t i,
+                                                                 struct heddle_machine_node *out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_machine_get_link(const heddle_machine *m,
+                                                                 uint32_t i,
+                                                                 struct heddle_machine_link *out);
 
 /*
  * ns of one run of `kernel` on a worker of class `cls`; bytes: of all operands,
  * flops: 0 when unknown. By the timing of exactly these bytes; else by a power law
  * through other timings; else by rates. NAN: nobody knows.
  */
-HEDDLE_API double heddle_machine_time(const heddle_machine *m,
-                                      const char *kernel, uint32_t cls,
+HEDDLE_API double heddle_machine_time(const heddle_machine *m, const char *kernel, uint32_t cls,
                                       double bytes, double flops);
 
 #ifdef __cplusplus

@@ -65,8 +65,8 @@ struct heddle_offline_opts {
     double within;
     uint32_t cost_product;
 
-    char *error;        /* a sentence about a failure; may be NULL */
-    size_t error_bytes; /* of `error` */
+    char *error;                          /* a sentence about a failure; may be NULL */
+    size_t error_bytes;                   /* of `error` */
     const struct heddle_allocator *alloc; /* NULL: the default */
 };
 
@@ -96,10 +96,9 @@ struct heddle_offline_result {
  * HEDDLE_ECYCLE  the edges form a cycle
  * HEDDLE_ENOMEM  no memory
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_offline_schedule(const struct heddle_bound_graph *graph,
-                        const struct heddle_offline_opts *opts,
-                        struct heddle_offline_result *result_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_offline_schedule(
+    const struct heddle_bound_graph *graph, const struct heddle_offline_opts *opts,
+    struct heddle_offline_result *result_out);
 
 /* Frees the arrays and zeroes the result but for its size. The allocator must
  * still be there. NULL is fine. */
@@ -117,8 +116,7 @@ HEDDLE_API void heddle_offline_finish(struct heddle_offline_result *result);
  * HEDDLE_ENOMEM  no memory
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_offline_check(const struct heddle_bound_graph *graph,
-                     const struct heddle_offline_opts *opts,
+heddle_offline_check(const struct heddle_bound_graph *graph, const struct heddle_offline_opts *opts,
                      const struct heddle_offline_result *result);
 
 struct heddle_offline_info {

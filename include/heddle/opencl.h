@@ -57,9 +57,10 @@ HEDDLE_API void *heddle_opencl_device(struct heddle_exec *x);
  * HEDDLE_ENOSYS  not an OpenCL device, or a build without it
  * HEDDLE_ENOMEM, HEDDLE_EDEV
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_opencl_kernel(struct heddle_exec *x, const char *source,
-                     const char *entry, const char *options, void **kernel_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_opencl_kernel(struct heddle_exec *x,
+                                                              const char *source, const char *entry,
+                                                              const char *options,
+                                                              void **kernel_out);
 
 /*
  * One argument of a kernel:
@@ -83,9 +84,11 @@ struct heddle_opencl_arg {
  * HEDDLE_ENOSYS  not an OpenCL device, or a build without it
  * HEDDLE_ENOMEM, HEDDLE_EDEV
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_opencl_launch(
-    struct heddle_exec *x, void *kernel, unsigned ndim, const size_t *global,
-    const size_t *local, const struct heddle_opencl_arg *args, unsigned nargs);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_opencl_launch(struct heddle_exec *x, void *kernel,
+                                                              unsigned ndim, const size_t *global,
+                                                              const size_t *local,
+                                                              const struct heddle_opencl_arg *args,
+                                                              unsigned nargs);
 
 #ifdef __cplusplus
 }

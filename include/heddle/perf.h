@@ -45,8 +45,7 @@ struct heddle_estimate {
 };
 
 /* "none", "prior", "scaled", "fit" or "measured". Never NULL. */
-HEDDLE_API const char *
-heddle_estimate_source_name(enum heddle_estimate_source source);
+HEDDLE_API const char *heddle_estimate_source_name(enum heddle_estimate_source source);
 
 /* What is timed. Timings of one version of the code say nothing about another:
  * they are dropped when the version changes. */
@@ -81,10 +80,9 @@ struct heddle_perf_kernel_info {
 };
 
 /* Anything but HEDDLE_OK ends the walk and is returned by it. */
-typedef heddle_status (*heddle_perf_kernel_fn)(
-    void *user, const struct heddle_perf_kernel_info *info);
-typedef heddle_status (*heddle_perf_info_fn)(
-    void *user, const struct heddle_perf_info *info);
+typedef heddle_status (*heddle_perf_kernel_fn)(void *user,
+                                               const struct heddle_perf_kernel_info *info);
+typedef heddle_status (*heddle_perf_info_fn)(void *user, const struct heddle_perf_info *info);
 
 /*
  * Opens the models in `dir`/models. NULL or "": in memory only. The directory
@@ -95,9 +93,9 @@ typedef heddle_status (*heddle_perf_info_fn)(
  * HEDDLE_EINVAL  perf_out is NULL
  * HEDDLE_ENOMEM  no memory
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_perf_create(const struct heddle_allocator *alloc, const char *dir,
-                   heddle_perf **perf_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_perf_create(const struct heddle_allocator *alloc,
+                                                            const char *dir,
+                                                            heddle_perf **perf_out);
 
 /* Saves and frees. NULL is fine. Returns what heddle_perf_save() did; the
  * object is gone in every case. Nothing may use it at the same time. */
@@ -120,18 +118,17 @@ HEDDLE_API const char *heddle_perf_get_dir(const heddle_perf *perf);
 
 /* Copies the latest sentence about a file (cut to fit); "" when there is none.
  * Returns the number of lines and files ignored so far. */
-HEDDLE_API uint64_t heddle_perf_error(heddle_perf *perf, char *buf,
-                                      size_t bytes);
+HEDDLE_API uint64_t heddle_perf_error(heddle_perf *perf, char *buf, size_t bytes);
 
 /* Calls fn for each kernel that has measurements, by name.
  * HEDDLE_EIO: the directory exists and cannot be read. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_perf_list(heddle_perf *perf, heddle_perf_kernel_fn fn, void *user);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_perf_list(heddle_perf *perf,
+                                                          heddle_perf_kernel_fn fn, void *user);
 
 /* Calls fn for each measured shape of a kernel.
  * HEDDLE_ENOENT: it has no measurements. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_perf_show(
-    heddle_perf *perf, const char *kernel, heddle_perf_info_fn fn, void *user);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_perf_show(heddle_perf *perf, const char *kernel,
+                                                          heddle_perf_info_fn fn, void *user);
 
 /*
  * Deletes what is known about a kernel (NULL: about all), in memory and in
@@ -140,8 +137,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_perf_show(
  * HEDDLE_ENOENT  nothing is known about this kernel
  * HEDDLE_EIO     a file could not be deleted, or the lock not be had
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_perf_forget(heddle_perf *perf,
-                                                            const char *kernel,
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_perf_forget(heddle_perf *perf, const char *kernel,
                                                             size_t *nfiles_out);
 
 /*
@@ -153,9 +149,11 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_perf_forget(heddle_perf *perf,
  * HEDDLE_ENOMEM     no memory
  * HEDDLE_EOVERFLOW  the kernel has too many variants, devices and versions
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_perf_query(
-    heddle_perf *perf, const struct heddle_perf_key *key, uint64_t shape,
-    double flops, double bytes, struct heddle_estimate *est_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_perf_query(heddle_perf *perf,
+                                                           const struct heddle_perf_key *key,
+                                                           uint64_t shape, double flops,
+                                                           double bytes,
+                                                           struct heddle_estimate *est_out);
 
 /*
  * Links: what it costs to copy bytes from one memory to another, as
@@ -177,13 +175,12 @@ struct heddle_perf_link_info {
     uint64_t ignored;  /* refused by this process */
 };
 
-typedef heddle_status (*heddle_perf_link_fn)(
-    void *user, const struct heddle_perf_link_info *info);
+typedef heddle_status (*heddle_perf_link_fn)(void *user, const struct heddle_perf_link_info *info);
 
 /* Calls fn for each link that has measurements, by `from` and `to`. None is no
  * failure. HEDDLE_ENOMEM. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_perf_each_link(heddle_perf *perf, heddle_perf_link_fn fn, void *user);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_perf_each_link(heddle_perf *perf,
+                                                               heddle_perf_link_fn fn, void *user);
 
 /* The `dir` a context uses when it is given none (heddle(7) says which); ""
  * when there is none or it does not fit. */

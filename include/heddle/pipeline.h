@@ -43,7 +43,7 @@ enum heddle_pipeline_policy {
     HEDDLE_PIPELINE_PERIODIC,  /* 1F1B*: least period for the memory, exactly */
     HEDDLE_PIPELINE_PIPEDREAM, /* balanced stages, a copy of weights for each
                                   micro-batch under way */
-    HEDDLE_PIPELINE_SPECIAL /* periodic; one device may have several stages */
+    HEDDLE_PIPELINE_SPECIAL    /* periodic; one device may have several stages */
 };
 
 /* One way to run a stage. */
@@ -64,8 +64,7 @@ struct heddle_pipeline_opts {
     /* Ways to run layers first..last, at most HEDDLE_PIPELINE_WAYS; returns how
      * many. The same for the same layers, each time. NULL: tapes are kept, or
      * recomputed as the table of chains says. */
-    uint32_t (*ways)(void *user, uint32_t first, uint32_t last,
-                     struct heddle_pipeline_way *out);
+    uint32_t (*ways)(void *user, uint32_t first, uint32_t last, struct heddle_pipeline_way *out);
     void *user;
     struct heddle_plan_opts base;
 };
@@ -79,7 +78,7 @@ struct heddle_pipeline_stage {
     double extra;  /* the part of `backward` for recomputation */
     double send;   /* its output to the next stage, and the gradient back */
     uint64_t saved, once;
-    uint64_t fixed; /* weights, and two buffers for each neighbour */
+    uint64_t fixed;              /* weights, and two buffers for each neighbour */
     uint32_t first_step, nsteps; /* of its backward, in heddle_pipeline.steps */
 };
 
@@ -118,17 +117,17 @@ struct heddle_pipeline {
     uint32_t is_periodic; /* 1: ops are those of micro-batch 0; number i does
                              the same i * period later */
     uint32_t ndevices, nstages, nops, nmicro, copies;
-    double period; /* time per micro-batch: of the steady state, or the mean */
-    double makespan;   /* of nmicro micro-batches */
-    double latency;    /* of one, at most: first forward to last backward */
-    double throughput; /* micro-batches per unit of time */
-    double bubble; /* of the device that waits most: 1 - busy / (its first start
+    double period;       /* time per micro-batch: of the steady state, or the mean */
+    double makespan;     /* of nmicro micro-batches */
+    double latency;      /* of one, at most: first forward to last backward */
+    double throughput;   /* micro-batches per unit of time */
+    double bubble;       /* of the device that waits most: 1 - busy / (its first start
                       to its last end, or the period) */
     double period_bound; /* no partition has a smaller period */
     const struct heddle_pipeline_stage *stages;
-    const struct heddle_pipeline_op *ops; /* by start */
-    const uint64_t *memory;               /* [ndevices], at most */
-    const uint8_t *layers; /* [n] enum heddle_pipeline_layer; NULL: opts.ways */
+    const struct heddle_pipeline_op *ops;     /* by start */
+    const uint64_t *memory;                   /* [ndevices], at most */
+    const uint8_t *layers;                    /* [n] enum heddle_pipeline_layer; NULL: opts.ways */
     const struct heddle_pipeline_step *steps; /* of backwards; NULL: the same */
     uint32_t nsteps;
 };
@@ -149,8 +148,7 @@ enum heddle_pipeline_layer {
  * PERIODIC is optimal among contiguous partitions and the ways given, to 1e-9.
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_pipeline_solve(
-    const struct heddle_pipeline_model *model,
-    const struct heddle_plan_machine *m,
+    const struct heddle_pipeline_model *model, const struct heddle_plan_machine *m,
     const struct heddle_pipeline_opts *opts, struct heddle_pipeline **out);
 HEDDLE_API void heddle_pipeline_destroy(struct heddle_pipeline *p);
 
@@ -159,9 +157,8 @@ HEDDLE_API void heddle_pipeline_destroy(struct heddle_pipeline *p);
  * memory within the budget, every number as claimed. HEDDLE_EINVAL: the sentence
  * says why. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_pipeline_check(
-    const struct heddle_pipeline_model *model,
-    const struct heddle_plan_machine *m, const struct heddle_pipeline *p,
-    const struct heddle_plan_opts *opts);
+    const struct heddle_pipeline_model *model, const struct heddle_plan_machine *m,
+    const struct heddle_pipeline *p, const struct heddle_plan_opts *opts);
 
 /* "gpipe"...; NULL: there is none. */
 HEDDLE_API const char *heddle_pipeline_get_policy(uint32_t policy);

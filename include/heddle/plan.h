@@ -82,10 +82,9 @@ struct heddle_plan_graph {
     uint32_t nops, nvalues, ninputs;
     const struct heddle_plan_op *ops;
     const struct heddle_plan_value *values;
-    const uint32_t *inputs; /* values; those of an op are sorted, each once */
-    double unit_s;          /* seconds per unit of time; 0: not known */
-    const struct heddle_plan_chain
-        *chain; /* NULL: it was not given as a chain */
+    const uint32_t *inputs;                /* values; those of an op are sorted, each once */
+    double unit_s;                         /* seconds per unit of time; 0: not known */
+    const struct heddle_plan_chain *chain; /* NULL: it was not given as a chain */
 };
 
 /*
@@ -118,23 +117,23 @@ struct heddle_plan_opts {
 };
 
 /* Functions below take graphs that one of these made. */
-/* Checks and copies; desc->chain is not looked at. HEDDLE_EINVAL (also: an output of a later op as input, a sum
+/* Checks and copies; desc->chain is not looked at. HEDDLE_EINVAL (also: an output of a later op
+ * as input, a sum
  * that overflows, a time that is negative or not finite), HEDDLE_ENOMEM. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_graph_create(
-    const struct heddle_plan_graph *desc, const struct heddle_plan_opts *opts,
-    struct heddle_plan_graph **out);
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_graph_from_chain(
-    const struct heddle_plan_chain *chain, const char *name,
-    const struct heddle_plan_opts *opts, struct heddle_plan_graph **out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_plan_graph_create(const struct heddle_plan_graph *desc, const struct heddle_plan_opts *opts,
+                         struct heddle_plan_graph **out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_plan_graph_from_chain(const struct heddle_plan_chain *chain, const char *name,
+                             const struct heddle_plan_opts *opts, struct heddle_plan_graph **out);
 /* Our text format (docs/formats/plan.md), `.dag` and `.chain` files; by content.
  * HEDDLE_EFORMAT with file and line in the sentence, HEDDLE_ENOENT, HEDDLE_EIO. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_plan_graph_read(const char *path, const struct heddle_plan_opts *opts,
-                       struct heddle_plan_graph **out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_graph_read(const char *path,
+                                                                const struct heddle_plan_opts *opts,
+                                                                struct heddle_plan_graph **out);
 /* The tasks of a run with what they took, and the handles they wrote. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_graph_from_log(
-    const heddle_log *log, const struct heddle_plan_opts *opts,
-    struct heddle_plan_graph **out);
+    const heddle_log *log, const struct heddle_plan_opts *opts, struct heddle_plan_graph **out);
 HEDDLE_API void heddle_plan_graph_destroy(struct heddle_plan_graph *g);
 
 /* --- machines -------------------------------------------------------------- */
@@ -158,22 +157,22 @@ struct heddle_plan_machine {
 /* A machine file (docs/formats/plan.md). Rates there may be per second: unit_s is
  * heddle_plan_graph.unit_s; 0: such rates are refused. Errors as
  * heddle_plan_graph_read. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_machine_read(
-    const char *path, double unit_s, const struct heddle_plan_opts *opts,
-    struct heddle_plan_machine *out);
-/* "12GB/s", "512MiB/s", "3.5": bytes per unit of time. HEDDLE_EINVAL. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_plan_parse_rate(const char *text, double unit_s, double *out);
+heddle_plan_machine_read(const char *path, double unit_s, const struct heddle_plan_opts *opts,
+                         struct heddle_plan_machine *out);
+/* "12GB/s", "512MiB/s", "3.5": bytes per unit of time. HEDDLE_EINVAL. */
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_parse_rate(const char *text, double unit_s,
+                                                                double *out);
 
 /* --- plans ----------------------------------------------------------------- */
 
 enum heddle_plan_step_kind {
     HEDDLE_PLAN_COMPUTE = 0, /* `what`: an op */
-    HEDDLE_PLAN_DISCARD, /* `what`: a value, in memory; of op NONE: only with
+    HEDDLE_PLAN_DISCARD,     /* `what`: a value, in memory; of op NONE: only with
                                 a copy elsewhere */
-    HEDDLE_PLAN_OFFLOAD, /* a value: copied to the host (level 1) or disk (2) */
-    HEDDLE_PLAN_PREFETCH, /* and back; has its room from its start on */
-    HEDDLE_PLAN_FORGET    /* the copy on the host or disk is not needed */
+    HEDDLE_PLAN_OFFLOAD,     /* a value: copied to the host (level 1) or disk (2) */
+    HEDDLE_PLAN_PREFETCH,    /* and back; has its room from its start on */
+    HEDDLE_PLAN_FORGET       /* the copy on the host or disk is not needed */
 };
 
 /*
@@ -190,14 +189,14 @@ enum heddle_plan_step_kind {
  * "Its room is free": everything that steps before it gave back is free. A
  * DISCARD gives back when the last computation before it and all copies of its
  * value have ended; a computation gives back its workspace, and what it took in
- * place beyond its needs, when it ends; a FORGET gives back when copies of its value to and from that store have ended.
+ * place beyond its needs, when it ends; a FORGET gives back when copies of its value to and from
+ * that store have ended.
  * The makespan is the end of the last step.
  */
 struct heddle_plan_step {
     uint8_t kind;
-    uint8_t level; /* 1 host, 2 disk; 0 otherwise */
-    uint8_t
-        in_place; /* COMPUTE: the first output takes the memory of op.inplace,
+    uint8_t level;    /* 1 host, 2 disk; 0 otherwise */
+    uint8_t in_place; /* COMPUTE: the first output takes the memory of op.inplace,
                          which is gone after it */
     uint32_t what;
     uint64_t outputs; /* COMPUTE: bit i: output i is made, if it is not in
@@ -253,9 +252,9 @@ struct heddle_plan_solve_opts {
  * HEDDLE_EINVAL  also: no such solver, or not one for this graph
  * HEDDLE_ENOMEM
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_solve(
-    const struct heddle_plan_graph *g, const struct heddle_plan_machine *m,
-    const struct heddle_plan_solve_opts *opts, struct heddle_plan **out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_plan_solve(const struct heddle_plan_graph *g, const struct heddle_plan_machine *m,
+                  const struct heddle_plan_solve_opts *opts, struct heddle_plan **out);
 HEDDLE_API void heddle_plan_destroy(struct heddle_plan *p);
 
 /* What is known of a sequence beyond its operations. */
@@ -277,9 +276,8 @@ struct heddle_plan_sequence_claim {
  * HEDDLE_ENOMEM
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_from_sequence(
-    const struct heddle_plan_graph *g, const struct heddle_plan_machine *m,
-    const uint32_t *ops, size_t nops,
-    const struct heddle_plan_sequence_claim *claim,
+    const struct heddle_plan_graph *g, const struct heddle_plan_machine *m, const uint32_t *ops,
+    size_t nops, const struct heddle_plan_sequence_claim *claim,
     const struct heddle_plan_opts *opts, struct heddle_plan **out);
 
 struct heddle_plan_solver {
@@ -292,16 +290,13 @@ HEDDLE_API const struct heddle_plan_solver *heddle_plan_get_solver(size_t i);
 /* Least memory that any plan needs: that of the op with the largest inputs +
  * first output + workspace, or that of the beginning (*op_out is NONE then);
  * op_out may be NULL. */
-HEDDLE_API uint64_t heddle_plan_floor(const struct heddle_plan_graph *g,
-                                      uint32_t *op_out);
+HEDDLE_API uint64_t heddle_plan_floor(const struct heddle_plan_graph *g, uint32_t *op_out);
 /* The same for plans that move nothing, and better: an operation needs inputs that
  * have to be computed while others are there, in whatever order. A search of at
  * most so many seconds; what it has by then is a bound as well. HEDDLE_ENOMEM,
  * HEDDLE_EINVAL. */
-HEDDLE_API heddle_status heddle_plan_least(const struct heddle_plan_graph *g,
-                                           double seconds,
-                                           const struct heddle_plan_opts *o,
-                                           uint64_t *out);
+HEDDLE_API heddle_status heddle_plan_least(const struct heddle_plan_graph *g, double seconds,
+                                           const struct heddle_plan_opts *o, uint64_t *out);
 /* Memory of the given order with nothing dropped before its last use, and
  * everything that somebody needs made once. What begins on the host counts from
  * its first use. */
@@ -310,10 +305,11 @@ HEDDLE_API uint64_t heddle_plan_peak(const struct heddle_plan_graph *g);
 /* When each step begins and ends, by the rules above: arrays of p->nsteps. Those
  * of a DISCARD and a FORGET are when they give back. HEDDLE_EINVAL: a step that
  * cannot be done. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_times(
-    const struct heddle_plan_graph *g, const struct heddle_plan_machine *m,
-    const struct heddle_plan *p, const struct heddle_plan_opts *opts,
-    double *begin_out, double *end_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_times(const struct heddle_plan_graph *g,
+                                                           const struct heddle_plan_machine *m,
+                                                           const struct heddle_plan *p,
+                                                           const struct heddle_plan_opts *opts,
+                                                           double *begin_out, double *end_out);
 
 /* --- the checker ------------------------------------------------------------ */
 
@@ -333,21 +329,24 @@ struct heddle_plan_report {
  * 1e-9 of their size. It cannot verify the lower bound beyond bound <= makespan.
  * HEDDLE_EINVAL: the sentence says which step and why. report_out may be NULL.
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_check(
-    const struct heddle_plan_graph *g, const struct heddle_plan_machine *m,
-    const struct heddle_plan *p, const struct heddle_plan_opts *opts,
-    struct heddle_plan_report *report_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_check(const struct heddle_plan_graph *g,
+                                                           const struct heddle_plan_machine *m,
+                                                           const struct heddle_plan *p,
+                                                           const struct heddle_plan_opts *opts,
+                                                           struct heddle_plan_report *report_out);
 
 /* Text, versioned (docs/formats/plan.md). */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_write(
-    const struct heddle_plan_graph *g, const struct heddle_plan_machine *m,
-    const struct heddle_plan *p, const char *path,
-    const struct heddle_plan_opts *opts);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_write(const struct heddle_plan_graph *g,
+                                                           const struct heddle_plan_machine *m,
+                                                           const struct heddle_plan *p,
+                                                           const char *path,
+                                                           const struct heddle_plan_opts *opts);
 /* With the graph and the machine it is for; machine_out->size is set. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_read(
-    const char *path, const struct heddle_plan_opts *opts,
-    struct heddle_plan_graph **graph_out,
-    struct heddle_plan_machine *machine_out, struct heddle_plan **plan_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_read(const char *path,
+                                                          const struct heddle_plan_opts *opts,
+                                                          struct heddle_plan_graph **graph_out,
+                                                          struct heddle_plan_machine *machine_out,
+                                                          struct heddle_plan **plan_out);
 
 #ifdef __cplusplus
 }

@@ -23,26 +23,26 @@ extern "C" {
 #endif
 
 /* One line per status: X(name, value, text). Code and text live together. */
-#define HEDDLE_STATUS_LIST(X)                                                  \
-    X(HEDDLE_OK, 0, "success")                                                 \
-    X(HEDDLE_AGAIN, 1, "not yet, ask again")                                   \
-    X(HEDDLE_EINVAL, -1, "invalid argument")                                   \
-    X(HEDDLE_ENOMEM, -2, "out of memory")                                      \
-    X(HEDDLE_ENOSYS, -3, "not available in this build or on this machine")     \
-    X(HEDDLE_ECANCELED, -4, "cancelled")                                       \
-    X(HEDDLE_ETIMEDOUT, -5, "deadline passed")                                 \
-    X(HEDDLE_EDEADLK, -6, "would wait for itself")                             \
-    X(HEDDLE_ECYCLE, -7, "the dependencies form a cycle")                      \
-    X(HEDDLE_EACCESS, -8, "access that was not declared or not granted")       \
-    X(HEDDLE_ESTATE, -9, "not allowed in this state")                          \
-    X(HEDDLE_EIO, -10, "input or output failed")                               \
-    X(HEDDLE_EFORMAT, -11, "malformed file")                                   \
-    X(HEDDLE_EVERSION, -12, "unsupported version")                             \
-    X(HEDDLE_EDEV, -13, "device lost or broken")                               \
-    X(HEDDLE_ETASK, -14, "a task failed")                                      \
-    X(HEDDLE_ENOVARIANT, -15, "no variant can run this task")                  \
-    X(HEDDLE_EDECLINED, -16, "the variant declined, nothing was written")      \
-    X(HEDDLE_EOVERFLOW, -17, "a size does not fit")                            \
+#define HEDDLE_STATUS_LIST(X)                                                                      \
+    X(HEDDLE_OK, 0, "success")                                                                     \
+    X(HEDDLE_AGAIN, 1, "not yet, ask again")                                                       \
+    X(HEDDLE_EINVAL, -1, "invalid argument")                                                       \
+    X(HEDDLE_ENOMEM, -2, "out of memory")                                                          \
+    X(HEDDLE_ENOSYS, -3, "not available in this build or on this machine")                         \
+    X(HEDDLE_ECANCELED, -4, "cancelled")                                                           \
+    X(HEDDLE_ETIMEDOUT, -5, "deadline passed")                                                     \
+    X(HEDDLE_EDEADLK, -6, "would wait for itself")                                                 \
+    X(HEDDLE_ECYCLE, -7, "the dependencies form a cycle")                                          \
+    X(HEDDLE_EACCESS, -8, "access that was not declared or not granted")                           \
+    X(HEDDLE_ESTATE, -9, "not allowed in this state")                                              \
+    X(HEDDLE_EIO, -10, "input or output failed")                                                   \
+    X(HEDDLE_EFORMAT, -11, "malformed file")                                                       \
+    X(HEDDLE_EVERSION, -12, "unsupported version")                                                 \
+    X(HEDDLE_EDEV, -13, "device lost or broken")                                                   \
+    X(HEDDLE_ETASK, -14, "a task failed")                                                          \
+    X(HEDDLE_ENOVARIANT, -15, "no variant can run this task")                                      \
+    X(HEDDLE_EDECLINED, -16, "the variant declined, nothing was written")                          \
+    X(HEDDLE_EOVERFLOW, -17, "a size does not fit")                                                \
     X(HEDDLE_ENOENT, -18, "no such thing")
 
 typedef enum heddle_status {

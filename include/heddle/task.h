@@ -35,11 +35,7 @@ struct heddle_exec;
 
 typedef heddle_status (*heddle_run_fn)(struct heddle_exec *x);
 
-enum heddle_device {
-    HEDDLE_DEV_CPU = 1,
-    HEDDLE_DEV_CUDA = 2,
-    HEDDLE_DEV_OPENCL = 3
-};
+enum heddle_device { HEDDLE_DEV_CPU = 1, HEDDLE_DEV_CUDA = 2, HEDDLE_DEV_OPENCL = 3 };
 
 /* "cpu", "cuda", "opencl"; "unknown" for anything else. Never NULL. */
 HEDDLE_API const char *heddle_device_name(enum heddle_device kind);
@@ -51,8 +47,8 @@ struct heddle_variant {
     unsigned gang;             /* workers at once, all or nothing; 0: 1. With
                                   too few there, the next variant is taken */
     size_t scratch_bytes;      /* see heddle_exec_scratch() */
-    unsigned digits;    /* decimal digits of its results; 0: all there are */
-    unsigned is_urgent; /* 1: many wait for it; on a device that can do so its
+    unsigned digits;           /* decimal digits of its results; 0: all there are */
+    unsigned is_urgent;        /* 1: many wait for it; on a device that can do so its
                            kernels go before those of others */
 };
 
@@ -95,24 +91,22 @@ typedef struct heddle_kernel {
 
 /* The rarely needed part of a call. Zero means none. */
 struct heddle_task_opts {
-    size_t size;      /* sizeof(struct heddle_task_opts) */
-    const char *name; /* for messages and the log */
-    heddle_event *const
-        *after; /* starts after these; cancelled if one failed */
+    size_t size;                /* sizeof(struct heddle_task_opts) */
+    const char *name;           /* for messages and the log */
+    heddle_event *const *after; /* starts after these; cancelled if one failed */
     size_t nafter;
     heddle_group *group;
-    uint64_t
-        timeout_ns;   /* cancelled (HEDDLE_ETIMEDOUT) if not started by then */
-    unsigned retries; /* failed runs repeated, on the next variant if any;
+    uint64_t timeout_ns; /* cancelled (HEDDLE_ETIMEDOUT) if not started by then */
+    unsigned retries;    /* failed runs repeated, on the next variant if any;
                             operands are put back before each */
     void (*done)(void *user, heddle_status st); /* called once when it ended, by
                             the thread that ran it; may submit, must not wait */
     void *done_user;
     heddle_event **event_out; /* a new event that completes with the task */
     unsigned variant;         /* 1 + index of the only variant to use; 0: any */
-    unsigned devices; /* kinds that may run it, 1u << HEDDLE_DEV_CPU and so on,
+    unsigned devices;         /* kinds that may run it, 1u << HEDDLE_DEV_CPU and so on,
                          or-ed; 0: any */
-    unsigned digits;  /* decimal digits the result must have; 0: any variant */
+    unsigned digits;          /* decimal digits the result must have; 0: any variant */
 };
 
 /* A task has at most 255 operands. Of these the first HEDDLE_KERNEL_OPERANDS may
@@ -146,15 +140,15 @@ struct heddle_call {
  * HEDDLE_ENOMEM   no memory for the task
  * HEDDLE_ESTATE   the context is being destroyed
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_submit(heddle_ctx *ctx, const heddle_kernel *kernel,
-              const struct heddle_call *call);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_submit(heddle_ctx *ctx, const heddle_kernel *kernel,
+                                                       const struct heddle_call *call);
 
 /* Submits n tasks of one kernel, in order, up to the first that is refused: its
  * status is returned. *n_out (may be NULL): how many were submitted. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_submit_n(heddle_ctx *ctx, const heddle_kernel *kernel,
-                const struct heddle_call *calls, size_t n, size_t *n_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_submit_n(heddle_ctx *ctx,
+                                                         const heddle_kernel *kernel,
+                                                         const struct heddle_call *calls, size_t n,
+                                                         size_t *n_out);
 
 /* --- inside a task ------------------------------------------------------- */
 
@@ -167,11 +161,9 @@ HEDDLE_API void *heddle_exec_ptr(struct heddle_exec *x, unsigned i);
 HEDDLE_API size_t heddle_exec_count(struct heddle_exec *x, unsigned i);
 /* Its shape and strides; dense for HEDDLE_REDUCE and HEDDLE_SCRATCH, which get
  * private memory. */
-HEDDLE_API const struct heddle_layout *heddle_exec_layout(struct heddle_exec *x,
-                                                          unsigned i);
+HEDDLE_API const struct heddle_layout *heddle_exec_layout(struct heddle_exec *x, unsigned i);
 /* Its handle, to make views of it and to submit children on. */
-HEDDLE_API heddle_handle *heddle_exec_operand(struct heddle_exec *x,
-                                              unsigned i);
+HEDDLE_API heddle_handle *heddle_exec_operand(struct heddle_exec *x, unsigned i);
 HEDDLE_API unsigned heddle_exec_noperands(struct heddle_exec *x);
 /* The copy of the argument, and its size; NULL and 0 when there is none. */
 HEDDLE_API const void *heddle_exec_arg(struct heddle_exec *x);
@@ -196,8 +188,7 @@ HEDDLE_API int heddle_exec_cancelled(struct heddle_exec *x);
 
 /* The sentence that goes with a failure the function is about to return; it is
  * copied. Returns st. */
-HEDDLE_API heddle_status heddle_exec_fail(struct heddle_exec *x,
-                                          heddle_status st,
+HEDDLE_API heddle_status heddle_exec_fail(struct heddle_exec *x, heddle_status st,
                                           const char *message);
 
 /*
@@ -209,20 +200,18 @@ HEDDLE_API heddle_status heddle_exec_fail(struct heddle_exec *x,
  * HEDDLE_EACCESS  an operand that the parent does not hold in such a mode
  * others          as heddle_submit()
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_exec_submit(struct heddle_exec *x, const heddle_kernel *kernel,
-                   const struct heddle_call *call);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_exec_submit(struct heddle_exec *x,
+                                                            const heddle_kernel *kernel,
+                                                            const struct heddle_call *call);
 
 /* Runs tasks until all children so far have ended; the first failure of one, or
  * HEDDLE_OK. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_exec_wait(struct heddle_exec *x);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_exec_wait(struct heddle_exec *x);
 
 /* --- groups: cancel and wait for some tasks ------------------------------ */
 
 /* *g_out is a new reference. HEDDLE_EINVAL, HEDDLE_ENOMEM. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_group_create(heddle_ctx *ctx, heddle_group **g_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_group_create(heddle_ctx *ctx, heddle_group **g_out);
 /* Drops the reference; its tasks go on. NULL is fine. */
 HEDDLE_API void heddle_group_unref(heddle_group *g);
 /* Tasks of the group that have not started end as cancelled when their turn
@@ -234,16 +223,14 @@ HEDDLE_API heddle_status heddle_group_cancel(heddle_group *g);
  * HEDDLE_ETIMEDOUT  tasks remain
  * HEDDLE_ESTATE     the context is gone
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_group_wait(heddle_group *g,
-                                                           uint64_t timeout_ns);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_group_wait(heddle_group *g, uint64_t timeout_ns);
 
 /* --- events: wait for one task, or for something outside ----------------- */
 
 /* An event that a thread completes by hand; *e_out is a new reference. When the
  * last reference goes before that, it completes as cancelled.
  * HEDDLE_EINVAL, HEDDLE_ENOMEM. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_event_create(heddle_ctx *ctx, heddle_event **e_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_event_create(heddle_ctx *ctx, heddle_event **e_out);
 /* One more reference; returns e. */
 HEDDLE_API heddle_event *heddle_event_ref(heddle_event *e);
 /* Drops a reference. NULL is fine. */
@@ -251,20 +238,17 @@ HEDDLE_API void heddle_event_unref(heddle_event *e);
 /* Completes it; a failure cancels the tasks after it. HEDDLE_ESTATE: it is
  * complete already, belongs to a task, or its context is gone. HEDDLE_EINVAL:
  * st is positive. */
-HEDDLE_API heddle_status heddle_event_complete(heddle_event *e,
-                                               heddle_status st);
+HEDDLE_API heddle_status heddle_event_complete(heddle_event *e, heddle_status st);
 /* Makes a hand-completed event complete only after `pred` has as well.
  * HEDDLE_ECYCLE: pred waits, through events and tasks, for e. HEDDLE_ESTATE: e
  * is complete, or a task's. HEDDLE_EINVAL: they are of two contexts.
  * HEDDLE_ENOMEM: no memory. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_event_after(heddle_event *e,
-                                                            heddle_event *pred);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_event_after(heddle_event *e, heddle_event *pred);
 /* HEDDLE_AGAIN: not complete; else how it ended. Never blocks. */
 HEDDLE_API heddle_status heddle_event_poll(heddle_event *e);
 /* Runs tasks until it is complete; then how it ended. timeout_ns 0: no limit.
  * HEDDLE_ETIMEDOUT: not by then. HEDDLE_ESTATE: the context is gone. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_event_wait(heddle_event *e,
-                                                           uint64_t timeout_ns);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_event_wait(heddle_event *e, uint64_t timeout_ns);
 
 #ifdef __cplusplus
 }

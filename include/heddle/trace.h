@@ -295,9 +295,9 @@ struct heddle_log_view {
 };
 
 struct heddle_log_opts {
-    size_t size; /* sizeof(struct heddle_log_opts) */
+    size_t size;                              /* sizeof(struct heddle_log_opts) */
     const struct heddle_allocator *allocator; /* NULL: the default */
-    char *why; /* gets a sentence when opening fails; may be NULL */
+    char *why;                                /* gets a sentence when opening fails; may be NULL */
     size_t why_bytes;
 };
 
@@ -313,19 +313,19 @@ struct heddle_log_opts {
  * HEDDLE_EOVERFLOW it has more than 2^32 - 2 records of one kind
  * HEDDLE_ENOMEM    no memory
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_log_open(
-    const char *path, const struct heddle_log_opts *opts, heddle_log **log_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_log_open(const char *path,
+                                                         const struct heddle_log_opts *opts,
+                                                         heddle_log **log_out);
 
 /* The same for a log in memory, which may be freed afterwards. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_log_parse(const void *data, size_t bytes,
-                 const struct heddle_log_opts *opts, heddle_log **log_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_log_parse(const void *data, size_t bytes,
+                                                          const struct heddle_log_opts *opts,
+                                                          heddle_log **log_out);
 
 /* NULL is fine. */
 HEDDLE_API void heddle_log_close(heddle_log *log);
 
-HEDDLE_API const struct heddle_log_view *
-heddle_log_get_view(const heddle_log *log);
+HEDDLE_API const struct heddle_log_view *heddle_log_get_view(const heddle_log *log);
 
 /* One sentence: what is missing; "" when the log is whole. Never NULL. */
 HEDDLE_API const char *heddle_log_get_partial(const heddle_log *log);
@@ -335,12 +335,12 @@ HEDDLE_API size_t heddle_log_find_task(const heddle_log *log, uint64_t id);
 
 /* Range [*first, *last) of the task's entries in deps[] (as successor), in
  * accesses[], in attrs[]. Empty when there are none. */
-HEDDLE_API void heddle_log_find_deps(const heddle_log *log, uint64_t succ,
-                                     size_t *first, size_t *last);
-HEDDLE_API void heddle_log_find_accesses(const heddle_log *log, uint64_t task,
-                                         size_t *first, size_t *last);
-HEDDLE_API void heddle_log_find_attrs(const heddle_log *log, uint64_t task,
-                                      size_t *first, size_t *last);
+HEDDLE_API void heddle_log_find_deps(const heddle_log *log, uint64_t succ, size_t *first,
+                                     size_t *last);
+HEDDLE_API void heddle_log_find_accesses(const heddle_log *log, uint64_t task, size_t *first,
+                                         size_t *last);
+HEDDLE_API void heddle_log_find_attrs(const heddle_log *log, uint64_t task, size_t *first,
+                                      size_t *last);
 
 /* Names for output; "?" for a value that has none. */
 HEDDLE_API const char *heddle_log_status_name(unsigned status);
@@ -390,11 +390,10 @@ struct heddle_log_summary {
 };
 
 /* HEDDLE_EINVAL, HEDDLE_ENOMEM. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_log_summary_create(
-    const heddle_log *log, struct heddle_log_summary **sum_out);
+HEDDLE_API HEDDLE_MUST_USE heddle_status
+heddle_log_summary_create(const heddle_log *log, struct heddle_log_summary **sum_out);
 /* NULL is fine. Destroy it before the log is closed. */
-HEDDLE_API void heddle_log_summary_destroy(const heddle_log *log,
-                                           struct heddle_log_summary *sum);
+HEDDLE_API void heddle_log_summary_destroy(const heddle_log *log, struct heddle_log_summary *sum);
 
 /* flags of heddle_log_export */
 enum heddle_log_export_flag {
@@ -411,9 +410,9 @@ enum heddle_log_export_flag {
  * HEDDLE_EIO     the file cannot be written; what was written is removed
  * HEDDLE_ENOMEM  no memory
  */
-HEDDLE_API HEDDLE_MUST_USE heddle_status
-heddle_log_export(const heddle_log *log, const char *format, const char *path,
-                  unsigned flags);
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_log_export(const heddle_log *log,
+                                                           const char *format, const char *path,
+                                                           unsigned flags);
 
 struct heddle_log_format {
     const char *name; /* "chrome" */

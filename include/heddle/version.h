@@ -21,9 +21,8 @@ extern "C" {
 #define HEDDLE_VERSION       "0.1.0"
 
 /* One number that can be compared: 0xMMmmpp. */
-#define HEDDLE_VERSION_NUMBER                                                  \
-    (HEDDLE_VERSION_MAJOR * 0x10000 + HEDDLE_VERSION_MINOR * 0x100 +           \
-     HEDDLE_VERSION_PATCH)
+#define HEDDLE_VERSION_NUMBER                                                                      \
+    (HEDDLE_VERSION_MAJOR * 0x10000 + HEDDLE_VERSION_MINOR * 0x100 + HEDDLE_VERSION_PATCH)
 
 /* "major.minor.patch" of the library in use; static text, never NULL. */
 HEDDLE_API const char *heddle_version(void);

@@ -34,8 +34,7 @@ const struct heddle_allocator heddle_allocator_default = {
     .free = default_free,
 };
 
-void *heddle_alloc_aligned(const struct heddle_allocator *a, size_t bytes,
-                           size_t align)
+void *heddle_alloc_aligned(const struct heddle_allocator *a, size_t bytes, size_t align)
 {
     if (a == NULL)
         a = &heddle_allocator_default;
@@ -60,8 +59,7 @@ void *heddle_alloc_large(const struct heddle_allocator *a, size_t bytes)
     return p;
 }
 
-void *heddle_zalloc_aligned(const struct heddle_allocator *a, size_t n,
-                            size_t bytes, size_t align)
+void *heddle_zalloc_aligned(const struct heddle_allocator *a, size_t n, size_t bytes, size_t align)
 {
     size_t total;
     void *p;

@@ -16,15 +16,13 @@ extern const struct heddle_allocator heddle_allocator_default;
 
 /* NULL when there is no memory or bytes is 0. Aligned for any type. */
 void *heddle_alloc(const struct heddle_allocator *a, size_t bytes);
-void *heddle_alloc_aligned(const struct heddle_allocator *a, size_t bytes,
-                           size_t align);
+void *heddle_alloc_aligned(const struct heddle_allocator *a, size_t bytes, size_t align);
 /* The same for arrays that may be very large, from a few MiB on in huge pages:
  * the first touch of each small page costs more than a pass over it. */
 void *heddle_alloc_large(const struct heddle_allocator *a, size_t bytes);
 /* heddle_alloc, zeroed; n * bytes is checked for overflow (then NULL). */
 void *heddle_zalloc(const struct heddle_allocator *a, size_t n, size_t bytes);
-void *heddle_zalloc_aligned(const struct heddle_allocator *a, size_t n,
-                            size_t bytes, size_t align);
+void *heddle_zalloc_aligned(const struct heddle_allocator *a, size_t n, size_t bytes, size_t align);
 /* NULL is fine. `bytes` is what was asked for (n * bytes for zalloc). */
 void heddle_free(const struct heddle_allocator *a, void *ptr, size_t bytes);
 

@@ -16,15 +16,13 @@
 
 /* Prints "heddle: file:line: message" to stderr and aborts. Nothing else in
  * the library does either. */
-HEDDLE_COLD HEDDLE_PRINTF(3, 4) _Noreturn void heddle_panic(const char *file,
-                                                            int line,
-                                                            const char *fmt,
-                                                            ...);
+HEDDLE_COLD HEDDLE_PRINTF(3, 4) _Noreturn void heddle_panic(const char *file, int line,
+                                                            const char *fmt, ...);
 
 /* A disabled assertion is compiled, so that it cannot rot, but not run. */
-#define HEDDLE_ASSERT_ON(on, cond)                                             \
-    ((!(on) || HEDDLE_LIKELY(cond))                                            \
-         ? (void)0                                                             \
+#define HEDDLE_ASSERT_ON(on, cond)                                                                 \
+    ((!(on) || HEDDLE_LIKELY(cond))                                                                \
+         ? (void)0                                                                                 \
          : heddle_panic(__FILE__, __LINE__, "assertion failed: %s", #cond))
 
 #define HEDDLE_ASSERT(cond)  HEDDLE_ASSERT_ON(HEDDLE_DEBUG >= 1, cond)
@@ -33,18 +31,18 @@ HEDDLE_COLD HEDDLE_PRINTF(3, 4) _Noreturn void heddle_panic(const char *file,
 
 /* Returns the status unless it is HEDDLE_OK. Only where nothing must be
  * undone. */
-#define HEDDLE_TRY(expr)                                                       \
-    do {                                                                       \
-        const heddle_status heddle_try_st = (expr);                            \
-        if (HEDDLE_UNLIKELY(heddle_try_st != HEDDLE_OK))                       \
-            return heddle_try_st;                                              \
+#define HEDDLE_TRY(expr)                                                                           \
+    do {                                                                                           \
+        const heddle_status heddle_try_st = (expr);                                                \
+        if (HEDDLE_UNLIKELY(heddle_try_st != HEDDLE_OK))                                           \
+            return heddle_try_st;                                                                  \
     } while (0)
 
 /* For arguments, at the top of a public function. */
-#define HEDDLE_CHECK(cond)                                                     \
-    do {                                                                       \
-        if (HEDDLE_UNLIKELY(!(cond)))                                          \
-            return HEDDLE_EINVAL;                                              \
+#define HEDDLE_CHECK(cond)                                                                         \
+    do {                                                                                           \
+        if (HEDDLE_UNLIKELY(!(cond)))                                                              \
+            return HEDDLE_EINVAL;                                                                  \
     } while (0)
 
 #endif /* HEDDLE_BASE_ASSERT_H */

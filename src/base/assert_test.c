@@ -94,5 +94,4 @@ TEST(disabled_assertions_do_not_run)
     CHECK_EQ(n, HEDDLE_DEBUG >= 3);
 }
 
-TEST_MAIN(try_and_check, assertions_follow_the_level,
-          disabled_assertions_do_not_run)
+TEST_MAIN(try_and_check, assertions_follow_the_level, disabled_assertions_do_not_run)

@@ -16,33 +16,25 @@
 #define heddle_store_rel(p, v) atomic_store_explicit(p, v, memory_order_release)
 #define heddle_store_sc(p, v)  atomic_store_explicit(p, v, memory_order_seq_cst)
 
-#define heddle_add_rlx(p, v)                                                   \
-    atomic_fetch_add_explicit(p, v, memory_order_relaxed)
-#define heddle_add_acqrel(p, v)                                                \
-    atomic_fetch_add_explicit(p, v, memory_order_acq_rel)
-#define heddle_add_sc(p, v)                                                    \
-    atomic_fetch_add_explicit(p, v, memory_order_seq_cst)
-#define heddle_sub_acqrel(p, v)                                                \
-    atomic_fetch_sub_explicit(p, v, memory_order_acq_rel)
-#define heddle_sub_sc(p, v)                                                    \
-    atomic_fetch_sub_explicit(p, v, memory_order_seq_cst)
-#define heddle_or_acqrel(p, v)                                                 \
-    atomic_fetch_or_explicit(p, v, memory_order_acq_rel)
-#define heddle_xchg_acqrel(p, v)                                               \
-    atomic_exchange_explicit(p, v, memory_order_acq_rel)
-#define heddle_xchg_sc(p, v)                                                   \
-    atomic_exchange_explicit(p, v, memory_order_seq_cst)
+#define heddle_add_rlx(p, v)     atomic_fetch_add_explicit(p, v, memory_order_relaxed)
+#define heddle_add_acqrel(p, v)  atomic_fetch_add_explicit(p, v, memory_order_acq_rel)
+#define heddle_add_sc(p, v)      atomic_fetch_add_explicit(p, v, memory_order_seq_cst)
+#define heddle_sub_acqrel(p, v)  atomic_fetch_sub_explicit(p, v, memory_order_acq_rel)
+#define heddle_sub_sc(p, v)      atomic_fetch_sub_explicit(p, v, memory_order_seq_cst)
+#define heddle_or_acqrel(p, v)   atomic_fetch_or_explicit(p, v, memory_order_acq_rel)
+#define heddle_xchg_acqrel(p, v) atomic_exchange_explicit(p, v, memory_order_acq_rel)
+#define heddle_xchg_sc(p, v)     atomic_exchange_explicit(p, v, memory_order_seq_cst)
 
 /* On failure *expected holds what was seen, with acquire order. */
-#define heddle_cas_acqrel(p, expected, v)                                      \
-    atomic_compare_exchange_strong_explicit(                                   \
-        p, expected, v, memory_order_acq_rel, memory_order_acquire)
-#define heddle_cas_weak_acqrel(p, expected, v)                                 \
-    atomic_compare_exchange_weak_explicit(                                     \
-        p, expected, v, memory_order_acq_rel, memory_order_acquire)
-#define heddle_cas_sc(p, expected, v)                                          \
-    atomic_compare_exchange_strong_explicit(                                   \
-        p, expected, v, memory_order_seq_cst, memory_order_seq_cst)
+#define heddle_cas_acqrel(p, expected, v)                                                          \
+    atomic_compare_exchange_strong_explicit(p, expected, v, memory_order_acq_rel,                  \
+                                            memory_order_acquire)
+#define heddle_cas_weak_acqrel(p, expected, v)                                                     \
+    atomic_compare_exchange_weak_explicit(p, expected, v, memory_order_acq_rel,                    \
+                                          memory_order_acquire)
+#define heddle_cas_sc(p, expected, v)                                                              \
+    atomic_compare_exchange_strong_explicit(p, expected, v, memory_order_seq_cst,                  \
+                                            memory_order_seq_cst)
 
 /* One breath of a spin loop. */
 static inline void heddle_pause(void)

@@ -28,8 +28,7 @@ static bool counter_is_constant(void)
     unsigned a = 0, b = 0, c = 0, d = 0;
 
     /* "Invariant TSC": constant rate in all power states. */
-    return __get_cpuid(0x80000007u, &a, &b, &c, &d) != 0 &&
-           (d & (1u << 8)) != 0;
+    return __get_cpuid(0x80000007u, &a, &b, &c, &d) != 0 && (d & (1u << 8)) != 0;
 #elif defined(__aarch64__)
     return true; /* by the architecture */
 #else

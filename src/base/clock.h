@@ -93,8 +93,7 @@ void heddle_clock_init(struct heddle_clock *c);
 void heddle_clock_refine(struct heddle_clock *c);
 
 /* The heddle_clock_ns() of that tick; ticks before tick0 are fine. */
-static inline uint64_t heddle_clock_to_ns(const struct heddle_clock *c,
-                                          uint64_t tick)
+static inline uint64_t heddle_clock_to_ns(const struct heddle_clock *c, uint64_t tick)
 {
     const double d = (double)(int64_t)(tick - c->tick0) * c->ns_per_tick;
 
@@ -102,15 +101,13 @@ static inline uint64_t heddle_clock_to_ns(const struct heddle_clock *c,
 }
 
 /* A duration: ticks to nanoseconds. */
-static inline double heddle_clock_delta_ns(const struct heddle_clock *c,
-                                           uint64_t ticks)
+static inline double heddle_clock_delta_ns(const struct heddle_clock *c, uint64_t ticks)
 {
     return (double)ticks * c->ns_per_tick;
 }
 
 /* The tick of that heddle_clock_ns(): for deadlines compared with ticks. */
-static inline uint64_t heddle_clock_to_ticks(const struct heddle_clock *c,
-                                             uint64_t ns)
+static inline uint64_t heddle_clock_to_ticks(const struct heddle_clock *c, uint64_t ns)
 {
     const double d = (double)(int64_t)(ns - c->ns0) / c->ns_per_tick;
 

@@ -21,8 +21,7 @@ static double error_ns(const struct heddle_clock *c)
     for (int i = 0; i < 20; i++) {
         const uint64_t tick = heddle_ticks();
         const uint64_t ns = heddle_clock_ns();
-        const double e =
-            fabs((double)(int64_t)(heddle_clock_to_ns(c, tick) - ns));
+        const double e = fabs((double)(int64_t)(heddle_clock_to_ns(c, tick) - ns));
 
         best = e < best ? e : best;
     }
@@ -86,5 +85,4 @@ TEST(conversions_agree)
     CHECK_NEAR(heddle_clock_delta_ns(&c, 1000), 400.0, 1e-9);
 }
 
-TEST_MAIN(clocks_do_not_go_back, rate_is_good_at_once,
-          rate_is_good_after_refine, conversions_agree)
+TEST_MAIN(clocks_do_not_go_back, rate_is_good_at_once, rate_is_good_after_refine, conversions_agree)

@@ -2,8 +2,7 @@
 /* deque: memory of the work-stealing deque; the algorithm is in deque.h. */
 #include "base/deque.h"
 
-heddle_status heddle_deque_init(struct heddle_deque *d,
-                                const struct heddle_allocator *a,
+heddle_status heddle_deque_init(struct heddle_deque *d, const struct heddle_allocator *a,
                                 size_t capacity)
 {
     *d = (struct heddle_deque){.mask = capacity - 1};

@@ -41,12 +41,10 @@ struct heddle_deque {
 };
 
 /* capacity: a power of two. */
-heddle_status heddle_deque_init(struct heddle_deque *d,
-                                const struct heddle_allocator *a,
+heddle_status heddle_deque_init(struct heddle_deque *d, const struct heddle_allocator *a,
                                 size_t capacity);
 /* Accepts a zeroed or failed deque. */
-void heddle_deque_fini(struct heddle_deque *d,
-                       const struct heddle_allocator *a);
+void heddle_deque_fini(struct heddle_deque *d, const struct heddle_allocator *a);
 
 /* Owner. False: full. */
 static inline bool heddle_deque_push(struct heddle_deque *d, void *item)

@@ -155,8 +155,7 @@ static void deque_thief(struct deque_world *w)
     if (item == NULL)
         return;
     deque_take(item);
-    model_expect((uint64_t)item_of(item) > w->last_stolen,
-                 "steals out of order");
+    model_expect((uint64_t)item_of(item) > w->last_stolen, "steals out of order");
     w->last_stolen = (uint64_t)item_of(item);
 }
 
@@ -190,24 +189,21 @@ static void deque_at_rest(void)
         model_expect(w->ntaken[i] == 1, "an item was lost");
 }
 
-static const char *deque_model(const struct deque_code *code, const char *owner,
-                               unsigned nthieves, unsigned nsteals,
-                               size_t capacity)
+static const char *deque_model(const struct deque_code *code, const char *owner, unsigned nthieves,
+                               unsigned nsteals, size_t capacity)
 {
     deque_run.code = *code;
     deque_run.owner = owner;
     deque_run.nsteals = nsteals;
     deque_run.capacity = capacity;
-    return model_run(&deque_state, 1 + nthieves, deque_begin, deque_op,
-                     deque_at_rest, NULL);
+    return model_run(&deque_state, 1 + nthieves, deque_begin, deque_op, deque_at_rest, NULL);
 }
 
 static const struct deque_code real_code = {heddle_deque_push, heddle_deque_pop,
                                             heddle_deque_steal};
 
 /* All scripts of `n` pushes and pops. */
-static void deque_all_scripts(unsigned n, unsigned nthieves, unsigned nsteals,
-                              size_t capacity)
+static void deque_all_scripts(unsigned n, unsigned nthieves, unsigned nsteals, size_t capacity)
 {
     for (unsigned bits = 0; bits < 1u << n; bits++) {
         char owner[8] = "";
@@ -217,8 +213,8 @@ static void deque_all_scripts(unsigned n, unsigned nthieves, unsigned nsteals,
             owner[i] = (bits >> i & 1) != 0 ? '-' : '+';
         violation = deque_model(&real_code, owner, nthieves, nsteals, capacity);
         if (violation != NULL)
-            printf("owner %s, %u thieves, %u steals, capacity %zu: %s\n", owner,
-                   nthieves, nsteals, capacity, violation);
+            printf("owner %s, %u thieves, %u steals, capacity %zu: %s\n", owner, nthieves, nsteals,
+                   capacity, violation);
         CHECK(violation == NULL);
     }
 }
@@ -439,7 +435,6 @@ TEST(stress_four_threads)
     free(s.payload);
 }
 
-TEST_MAIN(last_in_first_out_for_the_owner, wraps_around_many_times,
-          model_owner_and_one_thief, model_owner_and_two_thieves,
-          model_owner_and_three_thieves, model_catches_broken_variants,
+TEST_MAIN(last_in_first_out_for_the_owner, wraps_around_many_times, model_owner_and_one_thief,
+          model_owner_and_two_thieves, model_owner_and_three_thieves, model_catches_broken_variants,
           stress_four_threads)

@@ -10,8 +10,7 @@
 
 #include "base/alloc.h"
 
-static heddle_status bad(const char **what, heddle_status st,
-                         const char *sentence)
+static heddle_status bad(const char **what, heddle_status st, const char *sentence)
 {
     *what = sentence;
     return st;
@@ -35,8 +34,7 @@ static heddle_status read_all(int fd, char *text, size_t len, const char **what)
     return HEDDLE_OK;
 }
 
-static heddle_status check(int fd, size_t max_bytes, size_t *len,
-                           const char **what)
+static heddle_status check(int fd, size_t max_bytes, size_t *len, const char **what)
 {
     struct stat sb;
 
@@ -52,9 +50,8 @@ static heddle_status check(int fd, size_t max_bytes, size_t *len,
     return HEDDLE_OK;
 }
 
-static heddle_status read_fd(int fd, size_t max_bytes,
-                             const struct heddle_allocator *a, char **text_out,
-                             size_t *len_out, const char **what)
+static heddle_status read_fd(int fd, size_t max_bytes, const struct heddle_allocator *a,
+                             char **text_out, size_t *len_out, const char **what)
 {
     size_t len = 0;
     char *text;
@@ -76,10 +73,8 @@ static heddle_status read_fd(int fd, size_t max_bytes,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_file_read(const char *path, size_t max_bytes,
-                               const struct heddle_allocator *a,
-                               char **text_out, size_t *len_out,
-                               const char **what_out)
+heddle_status heddle_file_read(const char *path, size_t max_bytes, const struct heddle_allocator *a,
+                               char **text_out, size_t *len_out, const char **what_out)
 {
     heddle_status st;
     int fd;

@@ -17,10 +17,8 @@
  * HEDDLE_EFORMAT  a folder, not a regular file, more than max_bytes
  * HEDDLE_ENOMEM
  */
-HEDDLE_MUST_USE heddle_status heddle_file_read(const char *path,
-                                               size_t max_bytes,
-                                               const struct heddle_allocator *a,
-                                               char **text_out, size_t *len_out,
-                                               const char **what_out);
+HEDDLE_MUST_USE heddle_status heddle_file_read(const char *path, size_t max_bytes,
+                                               const struct heddle_allocator *a, char **text_out,
+                                               size_t *len_out, const char **what_out);
 
 #endif /* HEDDLE_BASE_FILE_H */

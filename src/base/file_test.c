@@ -42,17 +42,13 @@ TEST(reads_and_refuses)
     CHECK_EQ(len, 5);
     CHECK_STR(text, "hello");
     heddle_free(NULL, text, len + 1);
-    CHECK_STATUS(heddle_file_read(r.path, 4, NULL, &text, &len, &what),
-                 HEDDLE_EFORMAT);
+    CHECK_STATUS(heddle_file_read(r.path, 4, NULL, &text, &len, &what), HEDDLE_EFORMAT);
     CHECK(strstr(what, "large") != NULL);
     CHECK(text == NULL);
-    CHECK_STATUS(heddle_file_read(r.dir, 99, NULL, &text, &len, &what),
-                 HEDDLE_EFORMAT);
+    CHECK_STATUS(heddle_file_read(r.dir, 99, NULL, &text, &len, &what), HEDDLE_EFORMAT);
     CHECK(strstr(what, "folder") != NULL);
-    CHECK_STATUS(heddle_file_read("/dev/null", 99, NULL, &text, &len, &what),
-                 HEDDLE_EFORMAT);
-    CHECK_STATUS(heddle_file_read("/nowhere/x", 99, NULL, &text, &len, &what),
-                 HEDDLE_ENOENT);
+    CHECK_STATUS(heddle_file_read("/dev/null", 99, NULL, &text, &len, &what), HEDDLE_EFORMAT);
+    CHECK_STATUS(heddle_file_read("/nowhere/x", 99, NULL, &text, &len, &what), HEDDLE_ENOENT);
     CHECK(strstr(what, "no such file") != NULL);
     rig_fini(&r);
 }
@@ -67,8 +63,7 @@ TEST(no_memory)
 
     rig_init(&r, "hello");
     faulty_init(&f, 1);
-    CHECK_STATUS(heddle_file_read(r.path, 9, &f.a, &text, &len, &what),
-                 HEDDLE_ENOMEM);
+    CHECK_STATUS(heddle_file_read(r.path, 9, &f.a, &text, &len, &what), HEDDLE_ENOMEM);
     CHECK_EQ(f.nlive, 0);
     rig_fini(&r);
 }

@@ -107,8 +107,7 @@ static bool begin_value(struct heddle_json *j)
         j->has_key = false;
         return true;
     }
-    if ((j->in_object & level_bit(j)) != 0 ||
-        (j->depth == 0 && (j->has_item & 1) != 0)) {
+    if ((j->in_object & level_bit(j)) != 0 || (j->depth == 0 && (j->has_item & 1) != 0)) {
         fail(j, HEDDLE_ESTATE);
         return false;
     }
@@ -215,8 +214,7 @@ static void put_string(struct heddle_json *j, const char *text, size_t n)
     while (i < n) {
         size_t bad = 0;
         const size_t len = utf8_length(s + i, n - i, &bad);
-        const bool is_plain =
-            len > 0 && s[i] >= 0x20 && s[i] != '"' && s[i] != '\\';
+        const bool is_plain = len > 0 && s[i] >= 0x20 && s[i] != '"' && s[i] != '\\';
 
         if (is_plain) {
             i += len;

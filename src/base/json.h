@@ -65,36 +65,31 @@ void heddle_json_line(struct heddle_json *j);
 HEDDLE_MUST_USE heddle_status heddle_json_finish(struct heddle_json *j);
 
 /* key + value in one call. */
-static inline void heddle_json_key_str(struct heddle_json *j, const char *key,
-                                       const char *v)
+static inline void heddle_json_key_str(struct heddle_json *j, const char *key, const char *v)
 {
     heddle_json_key(j, key);
     heddle_json_str(j, v);
 }
 
-static inline void heddle_json_key_int(struct heddle_json *j, const char *key,
-                                       int64_t v)
+static inline void heddle_json_key_int(struct heddle_json *j, const char *key, int64_t v)
 {
     heddle_json_key(j, key);
     heddle_json_int(j, v);
 }
 
-static inline void heddle_json_key_uint(struct heddle_json *j, const char *key,
-                                        uint64_t v)
+static inline void heddle_json_key_uint(struct heddle_json *j, const char *key, uint64_t v)
 {
     heddle_json_key(j, key);
     heddle_json_uint(j, v);
 }
 
-static inline void heddle_json_key_double(struct heddle_json *j,
-                                          const char *key, double v)
+static inline void heddle_json_key_double(struct heddle_json *j, const char *key, double v)
 {
     heddle_json_key(j, key);
     heddle_json_double(j, v);
 }
 
-static inline void heddle_json_key_bool(struct heddle_json *j, const char *key,
-                                        bool v)
+static inline void heddle_json_key_bool(struct heddle_json *j, const char *key, bool v)
 {
     heddle_json_key(j, key);
     heddle_json_bool(j, v);

@@ -55,11 +55,10 @@ TEST(nested_values)
     heddle_json_end(&j);
     heddle_json_end(&j);
     CHECK_OK(heddle_json_finish(&j));
-    CHECK_STR(j.buf,
-              "{\"name\":\"a \\\"b\\\"\\n\",\"min\":-9223372036854775808,"
-              "\"max\":18446744073709551615,\"x\":0.1,\"nan\":null,"
-              "\"inf\":null,\"yes\":true,\"none\":null,"
-              "\"list\":[1,[],{},null]}");
+    CHECK_STR(j.buf, "{\"name\":\"a \\\"b\\\"\\n\",\"min\":-9223372036854775808,"
+                     "\"max\":18446744073709551615,\"x\":0.1,\"nan\":null,"
+                     "\"inf\":null,\"yes\":true,\"none\":null,"
+                     "\"list\":[1,[],{},null]}");
     heddle_json_fini(&j);
     heddle_json_fini(&j);
 }
@@ -266,5 +265,5 @@ TEST(files)
     fclose(f);
 }
 
-TEST_MAIN(nested_values, strings_are_escaped, invalid_utf8_is_replaced, lines,
-          misuse_sticks, depth_is_bounded, allocation_failures, files)
+TEST_MAIN(nested_values, strings_are_escaped, invalid_utf8_is_replaced, lines, misuse_sticks,
+          depth_is_bounded, allocation_failures, files)

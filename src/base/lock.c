@@ -52,8 +52,7 @@ static void held_pop(const struct heddle_mutex *l)
     while (i > 0 && held.lock[i - 1] != l)
         i--;
     if (i == 0)
-        heddle_panic(__FILE__, __LINE__,
-                     "unlock of '%s', which this thread does not hold",
+        heddle_panic(__FILE__, __LINE__, "unlock of '%s', which this thread does not hold",
                      l->name);
     for (; i < held.n; i++)
         held.lock[i - 1] = held.lock[i];
@@ -102,8 +101,7 @@ static void must(int err)
     (void)err;
 }
 
-void heddle_mutex_init(struct heddle_mutex *l, enum heddle_rank rank,
-                       const char *name)
+void heddle_mutex_init(struct heddle_mutex *l, enum heddle_rank rank, const char *name)
 {
     l->rank = rank;
     l->name = name;

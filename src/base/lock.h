@@ -29,8 +29,7 @@ struct heddle_mutex {
     const char *name; /* static storage */
 };
 
-void heddle_mutex_init(struct heddle_mutex *l, enum heddle_rank rank,
-                       const char *name);
+void heddle_mutex_init(struct heddle_mutex *l, enum heddle_rank rank, const char *name);
 /* Nobody holds it. */
 void heddle_mutex_fini(struct heddle_mutex *l);
 void heddle_mutex_lock(struct heddle_mutex *l);

@@ -145,8 +145,7 @@ TEST(debug_builds_stop)
     if (HEDDLE_DEBUG < 2)
         SKIP("needs HEDDLE_DEBUG >= 2");
     check_dies(wrong_order, said, sizeof(said));
-    CHECK(strstr(said, "'first' (rank 10) taken under 'second' (rank 30)") !=
-          NULL);
+    CHECK(strstr(said, "'first' (rank 10) taken under 'second' (rank 30)") != NULL);
     check_dies(same_rank, said, sizeof(said));
     CHECK(strstr(said, "'second' (rank 30) taken under 'first'") != NULL);
     check_dies(twice, said, sizeof(said));

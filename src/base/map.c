@@ -45,8 +45,7 @@ void heddle_map_clear(struct heddle_map *m)
 }
 
 /* The slot of key, or the free slot where it would go. key != 0. */
-static struct heddle_map_slot *probe(struct heddle_map_slot *slot,
-                                     size_t nslots, uint64_t key)
+static struct heddle_map_slot *probe(struct heddle_map_slot *slot, size_t nslots, uint64_t key)
 {
     const size_t mask = nslots - 1;
     size_t i = (size_t)heddle_mix64(key) & mask;
@@ -98,8 +97,7 @@ uint64_t *heddle_map_find(const struct heddle_map *m, uint64_t key)
     return s->key == 0 ? NULL : &s->val;
 }
 
-heddle_status heddle_map_slot(struct heddle_map *m, uint64_t key,
-                              uint64_t **val_out)
+heddle_status heddle_map_slot(struct heddle_map *m, uint64_t key, uint64_t **val_out)
 {
     uint64_t *v = heddle_map_find(m, key);
     struct heddle_map_slot *s;

@@ -41,19 +41,17 @@ static inline size_t heddle_map_count(const struct heddle_map *m)
 }
 
 /* Room for n entries: until then nothing below can fail. */
-HEDDLE_MUST_USE heddle_status heddle_map_reserve(struct heddle_map *m,
-                                                 size_t n);
+HEDDLE_MUST_USE heddle_status heddle_map_reserve(struct heddle_map *m, size_t n);
 
 /* Inserts or replaces. HEDDLE_ENOMEM: the map is unchanged. */
-HEDDLE_MUST_USE heddle_status heddle_map_put(struct heddle_map *m, uint64_t key,
-                                             uint64_t val);
+HEDDLE_MUST_USE heddle_status heddle_map_put(struct heddle_map *m, uint64_t key, uint64_t val);
 
 /* The value's place, or NULL. Valid until the next put or remove. */
 uint64_t *heddle_map_find(const struct heddle_map *m, uint64_t key);
 
 /* The value's place, inserted with value 0 when the key is new. */
-HEDDLE_MUST_USE heddle_status heddle_map_slot(struct heddle_map *m,
-                                              uint64_t key, uint64_t **val_out);
+HEDDLE_MUST_USE heddle_status heddle_map_slot(struct heddle_map *m, uint64_t key,
+                                              uint64_t **val_out);
 
 /* false: no such key. Otherwise *val_out (may be NULL) is what it held. */
 bool heddle_map_remove(struct heddle_map *m, uint64_t key, uint64_t *val_out);
@@ -62,8 +60,7 @@ bool heddle_map_remove(struct heddle_map *m, uint64_t key, uint64_t *val_out);
  * must not change meanwhile, except through `val`. */
 struct heddle_map_slot *heddle_map_next(struct heddle_map *m, size_t *it);
 
-static inline bool heddle_map_get(const struct heddle_map *m, uint64_t key,
-                                  uint64_t *val_out)
+static inline bool heddle_map_get(const struct heddle_map *m, uint64_t key, uint64_t *val_out)
 {
     const uint64_t *v = heddle_map_find(m, key);
 
@@ -80,8 +77,8 @@ static inline void *heddle_map_get_ptr(const struct heddle_map *m, uint64_t key)
     return v == NULL ? NULL : (void *)(uintptr_t)*v;
 }
 
-HEDDLE_MUST_USE static inline heddle_status
-heddle_map_put_ptr(struct heddle_map *m, uint64_t key, void *ptr)
+HEDDLE_MUST_USE static inline heddle_status heddle_map_put_ptr(struct heddle_map *m, uint64_t key,
+                                                               void *ptr)
 {
     return heddle_map_put(m, key, (uint64_t)(uintptr_t)ptr);
 }

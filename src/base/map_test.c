@@ -173,5 +173,5 @@ TEST(allocation_failures_change_nothing)
     }
 }
 
-TEST_MAIN(empty_map, zero_and_pointers, random_operations,
-          clear_and_reserve_keep_memory, allocation_failures_change_nothing)
+TEST_MAIN(empty_map, zero_and_pointers, random_operations, clear_and_reserve_keep_memory,
+          allocation_failures_change_nothing)

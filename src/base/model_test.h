@@ -18,7 +18,8 @@
  * not: there TSan watches the orders that the code asks for.
  *
  * Search: depth first over states, each visited once. A state is the test's
- * world and what it put into model.region, the buffers, and for each thread the operation it is in and the values
+ * world and what it put into model.region, the buffers, and for each thread the operation it is
+ * in and the values
  * that its accesses returned so far. So a thread needs no stack of its own: to
  * make one step, its operation is called again from the beginning, gets the
  * values of the past from the log, does one new access, and is left by longjmp()
@@ -166,8 +167,7 @@ static inline void model_drain(void)
 }
 
 /* What thread t would load; no step. */
-static inline uint64_t model_peek(unsigned thread, const void *addr,
-                                  size_t bytes)
+static inline uint64_t model_peek(unsigned thread, const void *addr, size_t bytes)
 {
     const struct model_thread *t = &model.now->thread[thread];
     uint64_t value = 0;
@@ -199,8 +199,8 @@ static inline void model_store(void *addr, uint64_t value, size_t bytes)
     model_put(0);
     if (t->nstores == MODEL_BUFFER)
         model_flush(t); /* full: so does the machine */
-    t->buffer[t->nstores++] = (struct model_store){
-        .addr = addr, .value = value & mask, .bytes = bytes};
+    t->buffer[t->nstores++] =
+        (struct model_store){.addr = addr, .value = value & mask, .bytes = bytes};
 }
 
 /* --- futex -----------------------------------------------------------------*/
@@ -247,8 +247,7 @@ static inline long model_futex_wake(void *word)
 
 /* --- search ----------------------------------------------------------------*/
 
-static inline struct model_hash model_hash_words(struct model_hash h,
-                                                 const void *p, size_t bytes)
+static inline struct model_hash model_hash_words(struct model_hash h, const void *p, size_t bytes)
 {
     const unsigned char *c = p;
 
@@ -285,8 +284,7 @@ static inline bool model_insert(struct model_hash h)
 {
     size_t i = h.a & (model.cap - 1);
 
-    for (; model.seen[i].a != 0 || model.seen[i].b != 0;
-         i = (i + 1) & (model.cap - 1))
+    for (; model.seen[i].a != 0 || model.seen[i].b != 0; i = (i + 1) & (model.cap - 1))
         if (model.seen[i].a == h.a && model.seen[i].b == h.b)
             return false;
     model.seen[i] = h;
@@ -342,8 +340,7 @@ static inline void model_copy(struct model_state *saved, bool restores)
 
         CHECK(n <= (size_t)(saved->region + MODEL_REGION - p));
         if (n != 0)
-            memcpy(restores ? model.region[i].addr : p,
-                   restores ? p : model.region[i].addr, n);
+            memcpy(restores ? model.region[i].addr : p, restores ? p : model.region[i].addr, n);
         p += n;
     }
 }
@@ -385,9 +382,8 @@ static inline void model_explore(unsigned depth)
  * Starts from what init() makes of a zeroed world. Returns the first violation
  * or NULL, and into *nstates_out (may be NULL) how many states there are.
  */
-static inline const char *model_run(struct model_state *state,
-                                    unsigned nthreads, void (*init)(void),
-                                    void (*op)(unsigned), void (*at_rest)(void),
+static inline const char *model_run(struct model_state *state, unsigned nthreads,
+                                    void (*init)(void), void (*op)(unsigned), void (*at_rest)(void),
                                     size_t *nstates_out)
 {
     memset(state, 0, sizeof(*state));
@@ -410,28 +406,24 @@ static inline const char *model_run(struct model_state *state,
 
 /* --- the macros of base/atomic.h -------------------------------------------*/
 
-#define MODEL_LOAD(p, order)                                                   \
-    (!model.is_on ? atomic_load_explicit(p, order)                             \
-                  : (__typeof__(atomic_load_explicit(p, order)))model_load(    \
+#define MODEL_LOAD(p, order)                                                                       \
+    (!model.is_on ? atomic_load_explicit(p, order)                                                 \
+                  : (__typeof__(atomic_load_explicit(p, order)))model_load(                        \
                         (const void *)(uintptr_t)(p), sizeof(*(p))))
-#define MODEL_STORE(p, v, order)                                               \
-    (!model.is_on                                                              \
-         ? atomic_store_explicit(p, v, order)                                  \
-         : model_store((void *)(uintptr_t)(p), (uint64_t)(v), sizeof(*(p))))
+#define MODEL_STORE(p, v, order)                                                                   \
+    (!model.is_on ? atomic_store_explicit(p, v, order)                                             \
+                  : model_store((void *)(uintptr_t)(p), (uint64_t)(v), sizeof(*(p))))
 /* `op` returns the old value. */
-#define MODEL_RMW(op)                                                          \
-    (!model.is_on ? (op)                                                       \
-     : model_enter()                                                           \
-         ? (__typeof__(op))model_get()                                         \
-         : (model_drain(), (__typeof__(op))model_put((uint64_t)(op))))
+#define MODEL_RMW(op)                                                                              \
+    (!model.is_on    ? (op)                                                                        \
+     : model_enter() ? (__typeof__(op))model_get()                                                 \
+                     : (model_drain(), (__typeof__(op))model_put((uint64_t)(op))))
 /* Two words in the log: what was seen, and whether it was as expected. */
-#define MODEL_CAS(expected, op)                                                \
-    (!model.is_on ? (op)                                                       \
-     : model_enter()                                                           \
-         ? (*(expected) = (__typeof__(*(expected)))model_get(),                \
-            model_get() != 0)                                                  \
-         : (model_drain(), model_keep(op), model_put((uint64_t) * (expected)), \
-            model_put(model.kept) != 0))
+#define MODEL_CAS(expected, op)                                                                    \
+    (!model.is_on    ? (op)                                                                        \
+     : model_enter() ? (*(expected) = (__typeof__(*(expected)))model_get(), model_get() != 0)      \
+                     : (model_drain(), model_keep(op), model_put((uint64_t) * (expected)),         \
+                        model_put(model.kept) != 0))
 
 #undef heddle_load_rlx
 #undef heddle_load_acq
@@ -454,31 +446,22 @@ static inline const char *model_run(struct model_state *state,
 #define heddle_load_sc(p)      MODEL_LOAD(p, memory_order_seq_cst)
 #define heddle_store_rlx(p, v) MODEL_STORE(p, v, memory_order_relaxed)
 #define heddle_store_rel(p, v) MODEL_STORE(p, v, memory_order_release)
-#define heddle_store_sc(p, v)                                                  \
+#define heddle_store_sc(p, v)                                                                      \
     ((void)MODEL_RMW(atomic_exchange_explicit(p, v, memory_order_seq_cst)))
-#define heddle_add_rlx(p, v)                                                   \
-    MODEL_RMW(atomic_fetch_add_explicit(p, v, memory_order_relaxed))
-#define heddle_add_acqrel(p, v)                                                \
-    MODEL_RMW(atomic_fetch_add_explicit(p, v, memory_order_acq_rel))
-#define heddle_add_sc(p, v)                                                    \
-    MODEL_RMW(atomic_fetch_add_explicit(p, v, memory_order_seq_cst))
-#define heddle_sub_acqrel(p, v)                                                \
-    MODEL_RMW(atomic_fetch_sub_explicit(p, v, memory_order_acq_rel))
-#define heddle_sub_sc(p, v)                                                    \
-    MODEL_RMW(atomic_fetch_sub_explicit(p, v, memory_order_seq_cst))
-#define heddle_xchg_acqrel(p, v)                                               \
-    MODEL_RMW(atomic_exchange_explicit(p, v, memory_order_acq_rel))
-#define heddle_xchg_sc(p, v)                                                   \
-    MODEL_RMW(atomic_exchange_explicit(p, v, memory_order_seq_cst))
-#define heddle_cas_acqrel(p, expected, v)                                      \
-    MODEL_CAS(expected,                                                        \
-              atomic_compare_exchange_strong_explicit(                         \
-                  p, expected, v, memory_order_acq_rel, memory_order_acquire))
+#define heddle_add_rlx(p, v)     MODEL_RMW(atomic_fetch_add_explicit(p, v, memory_order_relaxed))
+#define heddle_add_acqrel(p, v)  MODEL_RMW(atomic_fetch_add_explicit(p, v, memory_order_acq_rel))
+#define heddle_add_sc(p, v)      MODEL_RMW(atomic_fetch_add_explicit(p, v, memory_order_seq_cst))
+#define heddle_sub_acqrel(p, v)  MODEL_RMW(atomic_fetch_sub_explicit(p, v, memory_order_acq_rel))
+#define heddle_sub_sc(p, v)      MODEL_RMW(atomic_fetch_sub_explicit(p, v, memory_order_seq_cst))
+#define heddle_xchg_acqrel(p, v) MODEL_RMW(atomic_exchange_explicit(p, v, memory_order_acq_rel))
+#define heddle_xchg_sc(p, v)     MODEL_RMW(atomic_exchange_explicit(p, v, memory_order_seq_cst))
+#define heddle_cas_acqrel(p, expected, v)                                                          \
+    MODEL_CAS(expected, atomic_compare_exchange_strong_explicit(                                   \
+                            p, expected, v, memory_order_acq_rel, memory_order_acquire))
 /* The model has no spurious failures: they only repeat a loop. */
 #define heddle_cas_weak_acqrel(p, expected, v) heddle_cas_acqrel(p, expected, v)
-#define heddle_cas_sc(p, expected, v)                                          \
-    MODEL_CAS(expected,                                                        \
-              atomic_compare_exchange_strong_explicit(                         \
-                  p, expected, v, memory_order_seq_cst, memory_order_seq_cst))
+#define heddle_cas_sc(p, expected, v)                                                              \
+    MODEL_CAS(expected, atomic_compare_exchange_strong_explicit(                                   \
+                            p, expected, v, memory_order_seq_cst, memory_order_seq_cst))
 
 #endif /* HEDDLE_BASE_MODEL_TEST_H */

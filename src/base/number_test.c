@@ -31,9 +31,9 @@ TEST(numbers)
                                        "2e-5",
                                        "1e6",
                                        "3e+6"};
-    static const char *const bad[] = {
-        "",   ".",   "-",   "+",    "e5",   "x",  "--1", "+-1", "1e400",
-        "1x", "nan", "inf", "-inf", "0x10", "1 ", " 1",  "1e",  "1e+"};
+    static const char *const bad[] = {"",     ".",    "-",     "+",  "e5",  "x",
+                                      "--1",  "+-1",  "1e400", "1x", "nan", "inf",
+                                      "-inf", "0x10", "1 ",    " 1", "1e",  "1e+"};
     struct heddle_rng r;
     char buf[64];
     double v;
@@ -46,8 +46,8 @@ TEST(numbers)
         CHECK(!heddle_number_finite(bad[i], &v));
     heddle_rng_seed(&r, test_seed());
     for (unsigned i = 0; i < 20000; i++) {
-        const double want = ldexp(heddle_rng_double(&r) - 0.5,
-                                  (int)heddle_rng_below(&r, 400) - 200);
+        const double want =
+            ldexp(heddle_rng_double(&r) - 0.5, (int)heddle_rng_below(&r, 400) - 200);
 
         snprintf(buf, sizeof(buf), "%.17g", want);
         CHECK(heddle_number_finite(buf, &v));

@@ -16,15 +16,14 @@
 
 enum { AWAKE = 0, PARKED = 1 };
 
-static void park_futex_wait(_Atomic uint32_t *word, uint32_t value,
-                            uint64_t timeout_ns)
+static void park_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns)
 {
     struct timespec ts = {.tv_sec = (time_t)(timeout_ns / 1000000000u),
                           .tv_nsec = (long)(timeout_ns % 1000000000u)};
 
     /* Any return is fine: the caller looks at the word again. */
-    (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value,
-                  timeout_ns == 0 ? NULL : &ts, NULL, 0);
+    (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, timeout_ns == 0 ? NULL : &ts, NULL,
+                  0);
 }
 
 static void park_futex_wake(_Atomic uint32_t *word)
@@ -32,13 +31,11 @@ static void park_futex_wake(_Atomic uint32_t *word)
     (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-heddle_status heddle_park_init(struct heddle_park *p,
-                               const struct heddle_allocator *a,
+heddle_status heddle_park_init(struct heddle_park *p, const struct heddle_allocator *a,
                                unsigned nslots)
 {
     *p = (struct heddle_park){.nslots = nslots};
-    p->slot =
-        heddle_zalloc_aligned(a, nslots, sizeof(*p->slot), HEDDLE_CACHE_LINE);
+    p->slot = heddle_zalloc_aligned(a, nslots, sizeof(*p->slot), HEDDLE_CACHE_LINE);
     return p->slot == NULL ? HEDDLE_ENOMEM : HEDDLE_OK;
 }
 
@@ -96,8 +93,7 @@ bool heddle_park_cancel(struct heddle_park *p, unsigned slot)
     return park_unpark(p, slot);
 }
 
-void heddle_park_commit(struct heddle_park *p, unsigned slot,
-                        uint64_t timeout_ns)
+void heddle_park_commit(struct heddle_park *p, unsigned slot, uint64_t timeout_ns)
 {
     _Atomic uint32_t *state = &p->slot[slot].state;
 

@@ -39,8 +39,7 @@ struct heddle_park {
     _Atomic uint32_t nspinning;
 };
 
-heddle_status heddle_park_init(struct heddle_park *p,
-                               const struct heddle_allocator *a,
+heddle_status heddle_park_init(struct heddle_park *p, const struct heddle_allocator *a,
                                unsigned nslots);
 void heddle_park_fini(struct heddle_park *p, const struct heddle_allocator *a);
 
@@ -57,8 +56,7 @@ void heddle_park_prepare(struct heddle_park *p, unsigned slot);
  * caller found; then pass the call on with heddle_park_wake_one(). */
 bool heddle_park_cancel(struct heddle_park *p, unsigned slot);
 /* Sleeps until woken or until timeout_ns (0: no limit) have passed. */
-void heddle_park_commit(struct heddle_park *p, unsigned slot,
-                        uint64_t timeout_ns);
+void heddle_park_commit(struct heddle_park *p, unsigned slot, uint64_t timeout_ns);
 
 /* After work was published by the thread that owns `slot`. */
 static inline void heddle_park_ring(struct heddle_park *p, unsigned slot)
@@ -66,8 +64,7 @@ static inline void heddle_park_ring(struct heddle_park *p, unsigned slot)
     /* See the top: orders the published work before the load of nparked. */
     heddle_add_acqrel(&p->slot[slot].bell, 1u);
     /* Relaxed: the bell carries the order. */
-    if (heddle_load_rlx(&p->nparked) != 0 &&
-        heddle_load_rlx(&p->nspinning) == 0)
+    if (heddle_load_rlx(&p->nparked) != 0 && heddle_load_rlx(&p->nspinning) == 0)
         heddle_park_wake_one(p);
 }
 

@@ -21,8 +21,7 @@
 
 /* park.c calls this instead of the system. */
 static long park_syscall(long number, void *word, int op, uint32_t value,
-                         const struct timespec *timeout, void *word2,
-                         int value3)
+                         const struct timespec *timeout, void *word2, int value3)
 {
     if (!model.is_on)
         return syscall(number, word, op, value, timeout, word2, value3);
@@ -31,8 +30,7 @@ static long park_syscall(long number, void *word, int op, uint32_t value,
     return model_futex_wait(word, value, timeout != NULL);
 }
 
-#define syscall(number, word, ...)                                             \
-    park_syscall(number, (void *)(uintptr_t)(word), __VA_ARGS__)
+#define syscall(number, word, ...) park_syscall(number, (void *)(uintptr_t)(word), __VA_ARGS__)
 #include "base/park.c" /* the code under test, over the modelled futex */
 #undef syscall
 
@@ -217,38 +215,32 @@ static void park_at_rest(void)
 {
     struct park_world *w = park_world();
 
-    model_expect(atomic_load(&w->made[0]) + atomic_load(&w->made[1]) ==
-                     atomic_load(&w->taken),
+    model_expect(atomic_load(&w->made[0]) + atomic_load(&w->made[1]) == atomic_load(&w->taken),
                  "all sleep and there is work");
     park_check_counts(w);
 }
 
 static const char *park_model(const struct park_code *code, unsigned nproducers,
-                              unsigned nconsumers, unsigned nworks,
-                              bool has_spinners)
+                              unsigned nconsumers, unsigned nworks, bool has_spinners)
 {
     park_run.code = *code;
     park_run.nproducers = nproducers;
     park_run.nconsumers = nconsumers;
     park_run.nworks = nworks;
     park_run.has_spinners = has_spinners;
-    return model_run(&park_state, nproducers + nconsumers, park_begin, park_op,
-                     park_at_rest, NULL);
+    return model_run(&park_state, nproducers + nconsumers, park_begin, park_op, park_at_rest, NULL);
 }
 
-static const struct park_code real_code = {heddle_park_prepare,
-                                           heddle_park_ring};
+static const struct park_code real_code = {heddle_park_prepare, heddle_park_ring};
 
-static void park_must_hold(unsigned nproducers, unsigned nconsumers,
-                           unsigned nworks, bool has_spinners)
+static void park_must_hold(unsigned nproducers, unsigned nconsumers, unsigned nworks,
+                           bool has_spinners)
 {
-    const char *violation =
-        park_model(&real_code, nproducers, nconsumers, nworks, has_spinners);
+    const char *violation = park_model(&real_code, nproducers, nconsumers, nworks, has_spinners);
 
     if (violation != NULL)
-        printf("%u producers, %u consumers, %u works each, %s: %s\n",
-               nproducers, nconsumers, nworks,
-               has_spinners ? "spinning" : "not spinning", violation);
+        printf("%u producers, %u consumers, %u works each, %s: %s\n", nproducers, nconsumers,
+               nworks, has_spinners ? "spinning" : "not spinning", violation);
     CHECK(violation == NULL);
 }
 
@@ -291,16 +283,13 @@ static void park_once_op(unsigned thread)
 static void park_once_at_rest(void)
 {
     struct park_world *w = park_world();
-    bool has_work = atomic_load(&w->made[0]) + atomic_load(&w->made[1]) !=
-                    atomic_load(&w->taken);
+    bool has_work = atomic_load(&w->made[0]) + atomic_load(&w->made[1]) != atomic_load(&w->taken);
 
     for (unsigned i = 0; i < model.nthreads; i++)
-        model_expect(!has_work || !park_state.thread[i].is_asleep,
-                     "one sleeps and there is work");
+        model_expect(!has_work || !park_state.thread[i].is_asleep, "one sleeps and there is work");
 }
 
-static const char *park_once_model(unsigned nconsumers, unsigned nworks,
-                                   bool is_selfish)
+static const char *park_once_model(unsigned nconsumers, unsigned nworks, bool is_selfish)
 {
     park_run.code = (struct park_code){heddle_park_prepare, heddle_park_ring};
     park_run.nproducers = 1;
@@ -308,8 +297,8 @@ static const char *park_once_model(unsigned nconsumers, unsigned nworks,
     park_run.nworks = nworks;
     park_run.has_spinners = false;
     park_run.is_selfish = is_selfish;
-    return model_run(&park_state, 1 + nconsumers, park_begin, park_once_op,
-                     park_once_at_rest, NULL);
+    return model_run(&park_state, 1 + nconsumers, park_begin, park_once_op, park_once_at_rest,
+                     NULL);
 }
 
 TEST(model_nobody_sleeps_while_others_are_busy)
@@ -371,8 +360,7 @@ TEST(model_stop_reaches_everybody)
     for (unsigned n = 1; n <= 2; n++) {
         park_run.nproducers = 1;
         park_run.nconsumers = n;
-        CHECK_STR(model_run(&park_state, 1 + n, park_begin, park_stop_op,
-                            park_all_done, NULL),
+        CHECK_STR(model_run(&park_state, 1 + n, park_begin, park_stop_op, park_all_done, NULL),
                   NULL);
     }
 }
@@ -382,8 +370,7 @@ TEST(model_timeouts_keep_the_count)
     for (unsigned n = 1; n <= 2; n++) {
         park_run.nproducers = 1;
         park_run.nconsumers = n;
-        CHECK_STR(model_run(&park_state, 1 + n, park_begin, park_timed_op,
-                            park_all_done, NULL),
+        CHECK_STR(model_run(&park_state, 1 + n, park_begin, park_timed_op, park_all_done, NULL),
                   NULL);
     }
 }
@@ -407,8 +394,7 @@ static void prepare_uncounted(struct heddle_park *p, unsigned slot)
 static void ring_without_bell(struct heddle_park *p, unsigned slot)
 {
     (void)slot;
-    if (heddle_load_rlx(&p->nparked) != 0 &&
-        heddle_load_rlx(&p->nspinning) == 0)
+    if (heddle_load_rlx(&p->nparked) != 0 && heddle_load_rlx(&p->nspinning) == 0)
         heddle_park_wake_one(p);
 }
 
@@ -508,7 +494,6 @@ TEST(stress_four_threads)
 
 TEST_MAIN(a_wake_before_the_commit_is_not_lost, a_timeout_ends_the_sleep,
           nobody_is_woken_while_one_spins, model_no_wake_up_is_lost,
-          model_no_wake_up_is_lost_with_spinners,
-          model_nobody_sleeps_while_others_are_busy,
+          model_no_wake_up_is_lost_with_spinners, model_nobody_sleeps_while_others_are_busy,
           model_stop_reaches_everybody, model_timeouts_keep_the_count,
           model_catches_broken_variants, stress_four_threads)

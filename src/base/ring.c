@@ -2,8 +2,7 @@
 /* ring: memory of the one-producer ring; the algorithm is in ring.h. */
 #include "base/ring.h"
 
-heddle_status heddle_ring_init(struct heddle_ring *r,
-                               const struct heddle_allocator *a,
+heddle_status heddle_ring_init(struct heddle_ring *r, const struct heddle_allocator *a,
                                size_t capacity)
 {
     *r = (struct heddle_ring){.mask = capacity - 1};

@@ -35,8 +35,7 @@ struct heddle_ring {
 };
 
 /* capacity: a power of two. */
-heddle_status heddle_ring_init(struct heddle_ring *r,
-                               const struct heddle_allocator *a,
+heddle_status heddle_ring_init(struct heddle_ring *r, const struct heddle_allocator *a,
                                size_t capacity);
 void heddle_ring_fini(struct heddle_ring *r, const struct heddle_allocator *a);
 
@@ -62,8 +61,7 @@ static inline bool heddle_ring_push(struct heddle_ring *r, void *item)
  * (rounded up), so that others get some too. Returns how many; 0: empty, or
  * another consumer was faster.
  */
-static inline size_t heddle_ring_claim(struct heddle_ring *r, void **out,
-                                       size_t max, size_t share)
+static inline size_t heddle_ring_claim(struct heddle_ring *r, void **out, size_t max, size_t share)
 {
     uint64_t h = heddle_load_acq(&r->head);
     uint64_t t = heddle_load_acq(&r->tail);

@@ -70,8 +70,7 @@ TEST(share_leaves_some_for_others)
 
 struct ring_code {
     bool (*push)(struct heddle_ring *r, void *item);
-    size_t (*claim)(struct heddle_ring *r, void **out, size_t max,
-                    size_t share);
+    size_t (*claim)(struct heddle_ring *r, void **out, size_t max, size_t share);
 };
 
 struct ring_world {
@@ -132,8 +131,7 @@ static void ring_consume(struct ring_world *w)
 {
     struct model_thread *t = model_self();
     void *item[4] = {NULL};
-    const size_t n =
-        ring_run.code.claim(&w->r, item, ring_run.max, ring_run.share);
+    const size_t n = ring_run.code.claim(&w->r, item, ring_run.max, ring_run.share);
 
     /* The claiming CAS is the last access, so claims arrive here in order. */
     for (size_t i = 0; i < n; i++)
@@ -162,9 +160,8 @@ static void ring_at_rest(void)
                      "a wrong item is left");
 }
 
-static const char *ring_model(const struct ring_code *code, unsigned npushes,
-                              unsigned nconsumers, unsigned nclaims,
-                              size_t capacity, size_t max, size_t share)
+static const char *ring_model(const struct ring_code *code, unsigned npushes, unsigned nconsumers,
+                              unsigned nclaims, size_t capacity, size_t max, size_t share)
 {
     ring_run.code = *code;
     ring_run.npushes = npushes;
@@ -172,25 +169,22 @@ static const char *ring_model(const struct ring_code *code, unsigned npushes,
     ring_run.capacity = capacity;
     ring_run.max = max;
     ring_run.share = share;
-    return model_run(&ring_state, 1 + nconsumers, ring_begin, ring_op,
-                     ring_at_rest, NULL);
+    return model_run(&ring_state, 1 + nconsumers, ring_begin, ring_op, ring_at_rest, NULL);
 }
 
 static const struct ring_code real_code = {heddle_ring_push, heddle_ring_claim};
 
-static void ring_must_hold(unsigned npushes, unsigned nconsumers,
-                           unsigned nclaims, size_t capacity)
+static void ring_must_hold(unsigned npushes, unsigned nconsumers, unsigned nclaims, size_t capacity)
 {
     for (size_t max = 1; max <= 3; max++)
         for (size_t share = 1; share <= 2; share++) {
-            const char *violation = ring_model(&real_code, npushes, nconsumers,
-                                               nclaims, capacity, max, share);
+            const char *violation =
+                ring_model(&real_code, npushes, nconsumers, nclaims, capacity, max, share);
 
             if (violation != NULL)
                 printf("%u pushes, %u consumers, %u claims, capacity %zu, "
                        "max %zu, share %zu: %s\n",
-                       npushes, nconsumers, nclaims, capacity, max, share,
-                       violation);
+                       npushes, nconsumers, nclaims, capacity, max, share, violation);
             CHECK(violation == NULL);
         }
 }
@@ -221,8 +215,7 @@ TEST(model_three_consumers)
 
 /* --- broken variants -------------------------------------------------------*/
 
-static size_t claim_without_cas(struct heddle_ring *r, void **out, size_t max,
-                                size_t share)
+static size_t claim_without_cas(struct heddle_ring *r, void **out, size_t max, size_t share)
 {
     uint64_t h = heddle_load_acq(&r->head);
     uint64_t t = heddle_load_acq(&r->tail);
@@ -237,8 +230,7 @@ static size_t claim_without_cas(struct heddle_ring *r, void **out, size_t max,
 }
 
 /* By then the producer may have used the slot again. */
-static size_t claim_reads_late(struct heddle_ring *r, void **out, size_t max,
-                               size_t share)
+static size_t claim_reads_late(struct heddle_ring *r, void **out, size_t max, size_t share)
 {
     uint64_t h = heddle_load_acq(&r->head);
     uint64_t t = heddle_load_acq(&r->tail);
@@ -341,8 +333,7 @@ TEST(stress_four_threads)
     atomic_store(&s.left, s.nitems);
     CHECK_OK(heddle_ring_init(&s.r, NULL, 32));
     for (int i = 0; i < 3; i++)
-        CHECK_OK(
-            heddle_thread_create(&consumer[i], NULL, ring_consumer_main, &s));
+        CHECK_OK(heddle_thread_create(&consumer[i], NULL, ring_consumer_main, &s));
     for (size_t i = 0; i < s.nitems; i++) {
         s.payload[i] = 3 * i + 1;
         while (!heddle_ring_push(&s.r, &s.payload[i]))
@@ -357,6 +348,5 @@ TEST(stress_four_threads)
     free(s.payload);
 }
 
-TEST_MAIN(first_in_first_out, share_leaves_some_for_others, model_one_consumer,
-          model_two_consumers, model_three_consumers,
-          model_catches_broken_variants, stress_four_threads)
+TEST_MAIN(first_in_first_out, share_leaves_some_for_others, model_one_consumer, model_two_consumers,
+          model_three_consumers, model_catches_broken_variants, stress_four_threads)

@@ -84,12 +84,10 @@ static inline uint64_t heddle_rng_below(struct heddle_rng *r, uint64_t n)
 }
 
 /* Uniform in [lo, hi]; needs lo <= hi. */
-static inline int64_t heddle_rng_range(struct heddle_rng *r, int64_t lo,
-                                       int64_t hi)
+static inline int64_t heddle_rng_range(struct heddle_rng *r, int64_t lo, int64_t hi)
 {
     const uint64_t width = (uint64_t)hi - (uint64_t)lo;
-    const uint64_t x = width == UINT64_MAX ? heddle_rng_next(r)
-                                           : heddle_rng_below(r, width + 1);
+    const uint64_t x = width == UINT64_MAX ? heddle_rng_next(r) : heddle_rng_below(r, width + 1);
 
     return (int64_t)((uint64_t)lo + x);
 }

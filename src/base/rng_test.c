@@ -99,5 +99,5 @@ TEST(seeds_differ_and_repeat)
     CHECK(heddle_rng_next(&a) != heddle_rng_next(&c));
 }
 
-TEST_MAIN(splitmix_known_values, xoshiro_known_values, bounds_hold,
-          small_range_is_even, large_range_is_even, seeds_differ_and_repeat)
+TEST_MAIN(splitmix_known_values, xoshiro_known_values, bounds_hold, small_range_is_even,
+          large_range_is_even, seeds_differ_and_repeat)

@@ -15,8 +15,7 @@ struct heddle_scratch_block {
 /* Room for the header that keeps what follows aligned for any type. */
 #define HEAD_BYTES 64
 
-static void *get(struct heddle_scratch *s, size_t n, size_t bytes,
-                 bool is_zeroed)
+static void *get(struct heddle_scratch *s, size_t n, size_t bytes, bool is_zeroed)
 {
     struct heddle_scratch_block *b;
     size_t all;

@@ -15,8 +15,7 @@ struct heddle_scratch {
     struct heddle_scratch_block *head;
 };
 
-static inline struct heddle_scratch
-heddle_scratch_make(const struct heddle_allocator *a)
+static inline struct heddle_scratch heddle_scratch_make(const struct heddle_allocator *a)
 {
     return (struct heddle_scratch){a, NULL};
 }

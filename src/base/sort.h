@@ -15,8 +15,7 @@ struct heddle_pair {
 };
 
 /* Stable, ascending; linear. `tmp` has n pairs too. */
-void heddle_sort_pairs(struct heddle_pair *p, struct heddle_pair *tmp,
-                       size_t n);
+void heddle_sort_pairs(struct heddle_pair *p, struct heddle_pair *tmp, size_t n);
 
 /* A key in the order of signed times. */
 static inline uint64_t heddle_time_key(int64_t t)

@@ -30,8 +30,7 @@ static void check_sort(size_t n, uint64_t mask, uint64_t seed)
 
 TEST(pairs)
 {
-    static const uint64_t mask[] = {0,      1,          0xff,
-                                    0xff00, UINT64_MAX, UINT64_C(0xff) << 56};
+    static const uint64_t mask[] = {0, 1, 0xff, 0xff00, UINT64_MAX, UINT64_C(0xff) << 56};
 
     for (size_t m = 0; m < sizeof(mask) / sizeof(mask[0]); m++)
         for (size_t n = 0; n < 300; n += n < 4 ? 1 : 37)

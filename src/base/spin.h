@@ -30,8 +30,7 @@ static inline void heddle_spin_init(struct heddle_spin *s)
 static inline bool heddle_spin_trylock(struct heddle_spin *s)
 {
     /* Relaxed: only a hint, the exchange decides. */
-    return heddle_load_rlx(&s->is_locked) == 0 &&
-           heddle_xchg_acqrel(&s->is_locked, 1) == 0;
+    return heddle_load_rlx(&s->is_locked) == 0 && heddle_xchg_acqrel(&s->is_locked, 1) == 0;
 }
 
 static inline void heddle_spin_lock(struct heddle_spin *s)

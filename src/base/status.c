@@ -5,7 +5,7 @@
 const char *heddle_status_text(heddle_status st)
 {
     switch ((int)st) {
-#define HEDDLE_STATUS_CASE(name, value, text)                                  \
+#define HEDDLE_STATUS_CASE(name, value, text)                                                      \
     case value: return text;
         HEDDLE_STATUS_LIST(HEDDLE_STATUS_CASE)
 #undef HEDDLE_STATUS_CASE
@@ -16,7 +16,7 @@ const char *heddle_status_text(heddle_status st)
 const char *heddle_status_name(heddle_status st)
 {
     switch ((int)st) {
-#define HEDDLE_STATUS_CASE(name, value, text)                                  \
+#define HEDDLE_STATUS_CASE(name, value, text)                                                      \
     case value: return #name;
         HEDDLE_STATUS_LIST(HEDDLE_STATUS_CASE)
 #undef HEDDLE_STATUS_CASE

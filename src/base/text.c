@@ -35,8 +35,7 @@ static size_t whole_chars(const char *s, size_t len)
     size_t back = 0, need;
     unsigned char c;
 
-    while (back < 3 && back < len &&
-           ((unsigned char)s[len - back - 1] & 0xc0) == 0x80)
+    while (back < 3 && back < len && ((unsigned char)s[len - back - 1] & 0xc0) == 0x80)
         back++;
     if (back == len)
         return len;
@@ -107,8 +106,7 @@ static void add_number(struct heddle_text *t, const char *s)
     bool in_point = false;
 
     for (; *s != '\0'; s++) {
-        const bool is_plain =
-            (*s >= '0' && *s <= '9') || *s == '-' || *s == '+' || *s == 'e';
+        const bool is_plain = (*s >= '0' && *s <= '9') || *s == '-' || *s == '+' || *s == 'e';
 
         if (is_plain)
             heddle_text_mem(t, s, 1);
@@ -165,8 +163,7 @@ void heddle_text_fixed(struct heddle_text *t, double v, unsigned decimals)
         heddle_text_mem(t, "-", 1);
     heddle_text_add(t, "%llu", (unsigned long long)(u / unit));
     if (decimals > 0)
-        heddle_text_add(t, ".%0*llu", (int)decimals,
-                        (unsigned long long)(u % unit));
+        heddle_text_add(t, ".%0*llu", (int)decimals, (unsigned long long)(u % unit));
 }
 
 /* Three digits of v, which is below 1024. */
@@ -177,8 +174,8 @@ static void add_three(struct heddle_text *t, double v, const char *unit)
     heddle_text_str(t, unit);
 }
 
-static void add_scaled(struct heddle_text *t, uint64_t n, double base,
-                       const char *const *unit, unsigned nunits)
+static void add_scaled(struct heddle_text *t, uint64_t n, double base, const char *const *unit,
+                       unsigned nunits)
 {
     double v = (double)n / base;
     unsigned i = 0;
@@ -193,8 +190,7 @@ static void add_scaled(struct heddle_text *t, uint64_t n, double base,
 
 void heddle_text_bytes(struct heddle_text *t, uint64_t bytes)
 {
-    static const char *const unit[] = {"KiB", "MiB", "GiB",
-                                       "TiB", "PiB", "EiB"};
+    static const char *const unit[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
 
     if (bytes < 1024)
         heddle_text_add(t, "%u B", (unsigned)bytes);
@@ -222,8 +218,7 @@ void heddle_text_ns(struct heddle_text *t, uint64_t ns)
     else if (s < 60)
         add_scaled(t, ns, 1000.0, unit, 3);
     else if (s < 3600)
-        heddle_text_add(t, "%u min %u s", (unsigned)(s / 60),
-                        (unsigned)(s % 60));
+        heddle_text_add(t, "%u min %u s", (unsigned)(s / 60), (unsigned)(s % 60));
     else
         heddle_text_add(t, "%llu h %u min", (unsigned long long)(s / 3600),
                         (unsigned)(s % 3600 / 60));
@@ -272,8 +267,7 @@ static heddle_status take_number(const char **s, struct number *x)
 }
 
 /* *out = x * unit, rounded down. */
-static heddle_status scale_number(const struct number *x, uint64_t unit,
-                                  uint64_t *out)
+static heddle_status scale_number(const struct number *x, uint64_t unit, uint64_t *out)
 {
     uint64_t p10 = 1, v, f;
 
@@ -281,8 +275,7 @@ static heddle_status scale_number(const struct number *x, uint64_t unit,
         p10 *= 10;
     /* frac < p10 <= 10^9: neither product below can overflow. */
     f = unit / p10 * x->frac + unit % p10 * x->frac / p10;
-    if (__builtin_mul_overflow(x->whole, unit, &v) ||
-        __builtin_add_overflow(v, f, &v))
+    if (__builtin_mul_overflow(x->whole, unit, &v) || __builtin_add_overflow(v, f, &v))
         return HEDDLE_EOVERFLOW;
     *out = v;
     return HEDDLE_OK;
@@ -338,8 +331,7 @@ heddle_status heddle_parse_i64(const char *s, int64_t *out)
 
 heddle_status heddle_parse_bool(const char *s, bool *out)
 {
-    static const char *const word[] = {"0",  "1",   "off",   "on",
-                                       "no", "yes", "false", "true"};
+    static const char *const word[] = {"0", "1", "off", "on", "no", "yes", "false", "true"};
 
     if (s == NULL)
         return HEDDLE_EINVAL;
@@ -391,8 +383,7 @@ heddle_status heddle_parse_size(const char *s, uint64_t total, uint64_t *out)
             return HEDDLE_EINVAL;
         return st == HEDDLE_OK ? scale_number(&x, unit, out) : st;
     }
-    if (st != HEDDLE_OK || total == 0 || x.whole > 100 ||
-        (x.whole == 100 && x.frac > 0))
+    if (st != HEDDLE_OK || total == 0 || x.whole > 100 || (x.whole == 100 && x.frac > 0))
         return HEDDLE_EINVAL;
     *out = percent_of(&x, total);
     return HEDDLE_OK;

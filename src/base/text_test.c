@@ -25,8 +25,7 @@ static const char *as_fixed(char buf[64], double v, unsigned decimals)
     return buf;
 }
 
-static const char *
-as_unit(char buf[64], void (*fn)(struct heddle_text *, uint64_t), uint64_t v)
+static const char *as_unit(char buf[64], void (*fn)(struct heddle_text *, uint64_t), uint64_t v)
 {
     struct heddle_text t;
 
@@ -167,10 +166,8 @@ TEST(integers_parse)
     CHECK_OK(heddle_parse_u64("18446744073709551615", &u));
     CHECK(u == UINT64_MAX);
     u = 7;
-    CHECK_STATUS(heddle_parse_u64("18446744073709551616", &u),
-                 HEDDLE_EOVERFLOW);
-    CHECK_STATUS(heddle_parse_u64("99999999999999999999999", &u),
-                 HEDDLE_EOVERFLOW);
+    CHECK_STATUS(heddle_parse_u64("18446744073709551616", &u), HEDDLE_EOVERFLOW);
+    CHECK_STATUS(heddle_parse_u64("99999999999999999999999", &u), HEDDLE_EOVERFLOW);
     CHECK_STATUS(heddle_parse_u64(NULL, &u), HEDDLE_EINVAL);
     CHECK_STATUS(heddle_parse_u64("", &u), HEDDLE_EINVAL);
     CHECK_STATUS(heddle_parse_u64(" 1", &u), HEDDLE_EINVAL);
@@ -184,8 +181,7 @@ TEST(integers_parse)
     CHECK_OK(heddle_parse_i64("+9223372036854775807", &i));
     CHECK(i == INT64_MAX);
     CHECK_STATUS(heddle_parse_i64("9223372036854775808", &i), HEDDLE_EOVERFLOW);
-    CHECK_STATUS(heddle_parse_i64("-9223372036854775809", &i),
-                 HEDDLE_EOVERFLOW);
+    CHECK_STATUS(heddle_parse_i64("-9223372036854775809", &i), HEDDLE_EOVERFLOW);
     CHECK_STATUS(heddle_parse_i64("--1", &i), HEDDLE_EINVAL);
     CHECK_STATUS(heddle_parse_i64("-", &i), HEDDLE_EINVAL);
     CHECK_STATUS(heddle_parse_i64(NULL, &i), HEDDLE_EINVAL);
@@ -228,8 +224,7 @@ TEST(sizes_parse)
     CHECK_STATUS(heddle_parse_size(NULL, 1000, &v), HEDDLE_EINVAL);
     CHECK_STATUS(heddle_parse_size("5%", 0, &v), HEDDLE_EINVAL);
     CHECK_STATUS(heddle_parse_size("16E", 0, &v), HEDDLE_EOVERFLOW);
-    CHECK_STATUS(heddle_parse_size("99999999999999999999", 0, &v),
-                 HEDDLE_EOVERFLOW);
+    CHECK_STATUS(heddle_parse_size("99999999999999999999", 0, &v), HEDDLE_EOVERFLOW);
     CHECK_EQ(v, 7);
     CHECK_OK(heddle_parse_size("100%", UINT64_MAX, &v));
     CHECK(v == UINT64_MAX);
@@ -265,8 +260,7 @@ TEST(durations_and_booleans_parse)
 
 TEST(locale_changes_nothing)
 {
-    static const char *const name[] = {"de_DE.UTF-8", "fr_FR.UTF-8",
-                                       "de_DE.utf8", "fr_FR.utf8"};
+    static const char *const name[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE.utf8", "fr_FR.utf8"};
     char b[64];
     size_t i = 0;
 
@@ -282,7 +276,6 @@ TEST(locale_changes_nothing)
     setlocale(LC_ALL, "C");
 }
 
-TEST_MAIN(builder_appends, builder_truncates_at_every_size,
-          builder_without_memory, doubles_read_back, fixed_rounds,
-          units_for_people, integers_parse, sizes_parse,
+TEST_MAIN(builder_appends, builder_truncates_at_every_size, builder_without_memory,
+          doubles_read_back, fixed_rounds, units_for_people, integers_parse, sizes_parse,
           durations_and_booleans_parse, locale_changes_nothing)

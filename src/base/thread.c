@@ -24,8 +24,7 @@ struct cpu_mask {
     cpu_set_t part[HEDDLE_CPU_MAX / CPU_SETSIZE];
 };
 
-static heddle_status mask_fill(struct cpu_mask *m, const int *cpus,
-                               unsigned ncpus)
+static heddle_status mask_fill(struct cpu_mask *m, const int *cpus, unsigned ncpus)
 {
     memset(m, 0, sizeof(*m));
     if (cpus == NULL || ncpus == 0)
@@ -68,8 +67,7 @@ static heddle_status set_stack(pthread_attr_t *attr, size_t bytes)
     return from_errno(pthread_attr_setstacksize(attr, bytes));
 }
 
-static heddle_status set_attr(pthread_attr_t *attr,
-                              const struct heddle_thread_opts *o)
+static heddle_status set_attr(pthread_attr_t *attr, const struct heddle_thread_opts *o)
 {
     struct cpu_mask mask;
 
@@ -77,15 +75,13 @@ static heddle_status set_attr(pthread_attr_t *attr,
     if (o->cpus == NULL)
         return HEDDLE_OK;
     HEDDLE_TRY(mask_fill(&mask, o->cpus, o->ncpus));
-    return from_errno(
-        pthread_attr_setaffinity_np(attr, sizeof(mask.part), mask.part));
+    return from_errno(pthread_attr_setaffinity_np(attr, sizeof(mask.part), mask.part));
 }
 
 /* All signals but those an instruction raises, and the profiler's. */
 static void block_signals(sigset_t *old)
 {
-    static const int open[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL,
-                               SIGTRAP, SIGSYS, SIGPROF};
+    static const int open[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGPROF};
     sigset_t set;
 
     sigfillset(&set);
@@ -106,8 +102,7 @@ static void set_name(pthread_t id, const char *name)
     (void)pthread_setname_np(id, s);
 }
 
-heddle_status heddle_thread_create(struct heddle_thread *t,
-                                   const struct heddle_thread_opts *opts,
+heddle_status heddle_thread_create(struct heddle_thread *t, const struct heddle_thread_opts *opts,
                                    void *(*fn)(void *arg), void *arg)
 {
     static const struct heddle_thread_opts none = {0};
@@ -146,9 +141,7 @@ heddle_status heddle_thread_bind(const int *cpus, unsigned ncpus)
     struct cpu_mask mask;
 
     HEDDLE_TRY(mask_fill(&mask, cpus, ncpus));
-    return sched_setaffinity(0, sizeof(mask.part), mask.part) == 0
-               ? HEDDLE_OK
-               : from_errno(errno);
+    return sched_setaffinity(0, sizeof(mask.part), mask.part) == 0 ? HEDDLE_OK : from_errno(errno);
 }
 
 heddle_status heddle_thread_get_cpus(int *cpus, unsigned cap, unsigned *n_out)

@@ -35,21 +35,19 @@ struct heddle_thread_opts {
  * HEDDLE_EINVAL  fn is NULL, a CPU is out of range, or none is usable
  * HEDDLE_ENOMEM  the system has no thread or no stack to give
  */
-HEDDLE_MUST_USE heddle_status heddle_thread_create(
-    struct heddle_thread *t, const struct heddle_thread_opts *opts,
-    void *(*fn)(void *arg), void *arg);
+HEDDLE_MUST_USE heddle_status heddle_thread_create(struct heddle_thread *t,
+                                                   const struct heddle_thread_opts *opts,
+                                                   void *(*fn)(void *arg), void *arg);
 
 /* Waits for its end. HEDDLE_EDEADLK: a thread that joins itself. */
 HEDDLE_MUST_USE heddle_status heddle_thread_join(struct heddle_thread *t);
 
 /* Binds the calling thread to these CPUs. HEDDLE_EINVAL as above. */
-HEDDLE_MUST_USE heddle_status heddle_thread_bind(const int *cpus,
-                                                 unsigned ncpus);
+HEDDLE_MUST_USE heddle_status heddle_thread_bind(const int *cpus, unsigned ncpus);
 
 /* The CPUs the calling thread may use, ascending. *n_out may exceed cap: then
  * only cap were written. `cpus` may be NULL when cap is 0. */
-HEDDLE_MUST_USE heddle_status heddle_thread_get_cpus(int *cpus, unsigned cap,
-                                                     unsigned *n_out);
+HEDDLE_MUST_USE heddle_status heddle_thread_get_cpus(int *cpus, unsigned cap, unsigned *n_out);
 
 /* Moves the calling thread to that CPU now and leaves it free to go elsewhere. */
 void heddle_thread_nudge(int cpu);

@@ -99,8 +99,7 @@ TEST(defaults_and_small_stacks)
 
 TEST(bad_options_are_refused)
 {
-    static const int negative = -1, huge = HEDDLE_CPU_MAX,
-                     missing = HEDDLE_CPU_MAX - 1;
+    static const int negative = -1, huge = HEDDLE_CPU_MAX, missing = HEDDLE_CPU_MAX - 1;
     const struct heddle_thread_opts bad[] = {
         {.cpus = &negative, .ncpus = 1},
         {.cpus = &huge, .ncpus = 1},
@@ -111,10 +110,8 @@ TEST(bad_options_are_refused)
     int flag = 0;
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        CHECK_STATUS(heddle_thread_create(&t, &bad[i], set_flag, &flag),
-                     HEDDLE_EINVAL);
-    CHECK_STATUS(heddle_thread_create(&t, &absurd, set_flag, &flag),
-                 HEDDLE_ENOMEM);
+        CHECK_STATUS(heddle_thread_create(&t, &bad[i], set_flag, &flag), HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_thread_create(&t, &absurd, set_flag, &flag), HEDDLE_ENOMEM);
     CHECK_STATUS(heddle_thread_create(&t, NULL, NULL, NULL), HEDDLE_EINVAL);
     CHECK_STATUS(heddle_thread_bind(NULL, 1), HEDDLE_EINVAL);
     CHECK_STATUS(heddle_thread_bind(&negative, 1), HEDDLE_EINVAL);
@@ -160,5 +157,5 @@ TEST(sleep_lasts)
     heddle_thread_sleep_ns(0);
 }
 
-TEST_MAIN(options_reach_the_thread, defaults_and_small_stacks,
-          bad_options_are_refused, bind_to_each_cpu, sleep_lasts)
+TEST_MAIN(options_reach_the_thread, defaults_and_small_stacks, bad_options_are_refused,
+          bind_to_each_cpu, sleep_lasts)

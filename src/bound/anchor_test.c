@@ -26,14 +26,10 @@ static const struct {
     unsigned machine, tiles;
     double path, area, mixed, window;
 } anchors[] = {
-    {0, 10, 125.1, 168.1, 195.3, 184.0},
-    {0, 16, 204.8, 600.5, 611.6, 613.1},
-    {0, 24, 311.2, 1981.6, 1981.6, 1983.0},
-    {1, 10, 529.7, 184.5, 529.7, 528.3},
-    {1, 16, 852.2, 621.4, 852.2, 846.6},
-    {1, 24, 1282.1, 1979.1, 2012.4, 2053.4},
-    {2, 10, 278.6, 84.8, 278.6, 275.4},
-    {2, 16, 450.5, 301.5, 450.5, 449.2},
+    {0, 10, 125.1, 168.1, 195.3, 184.0},    {0, 16, 204.8, 600.5, 611.6, 613.1},
+    {0, 24, 311.2, 1981.6, 1981.6, 1983.0}, {1, 10, 529.7, 184.5, 529.7, 528.3},
+    {1, 16, 852.2, 621.4, 852.2, 846.6},    {1, 24, 1282.1, 1979.1, 2012.4, 2053.4},
+    {2, 10, 278.6, 84.8, 278.6, 275.4},     {2, 16, 450.5, 301.5, 450.5, 449.2},
     {2, 24, 679.7, 931.7, 931.7, 980.7},
 };
 
@@ -102,8 +98,7 @@ static double list_schedule(const struct heddle_bound_graph *g)
 
         for (uint32_t r = 0; r < 2; r++) {
             for (uint32_t w = 0; w < g->nworkers[r]; w++) {
-                const double end =
-                    fmax(ready[t], free_at[r][w]) + g->time[2 * g->kind[t] + r];
+                const double end = fmax(ready[t], free_at[r][w]) + g->time[2 * g->kind[t] + r];
 
                 if (end < best) {
                     best = end;
@@ -152,8 +147,8 @@ TEST(anchors_hold)
         CHECK(res.best <= length * (1 + 1e-9));
         printf("     %s %u: path %.1f area %.1f mixed %.1f (gap %.2f %%, %u "
                "iterations) window %.1f focus %.1f, list schedule %.1f\n",
-               m->name, n, ms[0], ms[1], ms[2], 100 * res.mixed_gap,
-               res.mixed_iterations, ms[3], ms[4], length / 1000.0);
+               m->name, n, ms[0], ms[1], ms[2], 100 * res.mixed_gap, res.mixed_iterations, ms[3],
+               ms[4], length / 1000.0);
         heddle_bound_finish(&res);
         sample_fini(&s);
     }
@@ -162,8 +157,7 @@ TEST(anchors_hold)
 /* The mixed bound is a linear program: machine of double speed, half the time. */
 TEST(scaling_times_scales_bounds)
 {
-    struct heddle_bound_limits l = {
-        .size = sizeof(l), .gap = 1e-4, .time_ns = UINT64_MAX};
+    struct heddle_bound_limits l = {.size = sizeof(l), .gap = 1e-4, .time_ns = UINT64_MAX};
     struct heddle_bound_result a = {.size = sizeof(a)}, b = {.size = sizeof(b)};
     struct sample s, t;
     double slow[8];
@@ -177,8 +171,7 @@ TEST(scaling_times_scales_bounds)
     CHECK_OK(heddle_bound_all(sample_graph(&s), &l, &a));
     CHECK_OK(heddle_bound_all(sample_graph(&t), &l, &b));
     for (int k = 0; k < HEDDLE_BOUND_KINDS; k++)
-        CHECK_NEAR(b.cert[k].value * 0x1p100, a.cert[k].value,
-                   3e-4 * a.cert[k].value);
+        CHECK_NEAR(b.cert[k].value * 0x1p100, a.cert[k].value, 3e-4 * a.cert[k].value);
     sample_check(&t, &b);
     heddle_bound_finish(&a);
     heddle_bound_finish(&b);

@@ -25,8 +25,8 @@
 #define STEPS    400
 #define AREA_GAP 1e-10
 
-double heddle_bound_cost(const struct heddle_bound_dag *d, uint32_t k,
-                         const double *price, double flow, uint32_t *type_out)
+double heddle_bound_cost(const struct heddle_bound_dag *d, uint32_t k, const double *price,
+                         double flow, uint32_t *type_out)
 {
     const double *p = d->time + (size_t)k * d->r;
     double least = INFINITY;
@@ -43,8 +43,8 @@ double heddle_bound_cost(const struct heddle_bound_dag *d, uint32_t k,
     return least;
 }
 
-double heddle_bound_area_at(const struct heddle_bound_dag *d,
-                            const double *count, const double *price)
+double heddle_bound_area_at(const struct heddle_bound_dag *d, const double *count,
+                            const double *price)
 {
     double sum = 0.0;
 
@@ -70,8 +70,7 @@ static int cmp_turn(const void *a, const void *b)
 }
 
 /* Kinds that cost nothing somewhere never matter and are left out. */
-static uint32_t list_turns(const struct heddle_bound_dag *d,
-                           const double *count, struct turn *turn)
+static uint32_t list_turns(const struct heddle_bound_dag *d, const double *count, struct turn *turn)
 {
     uint32_t n = 0;
 
@@ -88,8 +87,7 @@ static uint32_t list_turns(const struct heddle_bound_dag *d,
 }
 
 /* Prices of that ratio, scaled to sum 1 over the workers. */
-static void price_at(const struct heddle_bound_dag *d, double ratio,
-                     double *price)
+static void price_at(const struct heddle_bound_dag *d, double ratio, double *price)
 {
     if (ratio < INFINITY) {
         price[1] = 1.0 / (d->nworkers[0] * ratio + d->nworkers[1]);
@@ -100,8 +98,8 @@ static void price_at(const struct heddle_bound_dag *d, double ratio,
     }
 }
 
-static void sweep(const struct heddle_bound_dag *d, const double *count,
-                  const struct turn *turn, uint32_t n, double *price_out)
+static void sweep(const struct heddle_bound_dag *d, const double *count, const struct turn *turn,
+                  uint32_t n, double *price_out)
 {
     double on0 = 0.0, on1 = 0.0, best, price[2];
 
@@ -132,9 +130,8 @@ static void sweep(const struct heddle_bound_dag *d, const double *count,
     }
 }
 
-static heddle_status area_two(const struct heddle_bound_dag *d,
-                              const double *count, struct heddle_bound_mem *m,
-                              double *price)
+static heddle_status area_two(const struct heddle_bound_dag *d, const double *count,
+                              struct heddle_bound_mem *m, double *price)
 {
     struct turn *turn = heddle_bound_get(m, d->k, sizeof(*turn));
 
@@ -145,8 +142,7 @@ static heddle_status area_two(const struct heddle_bound_dag *d,
 }
 
 /* Weights of the types to prices. */
-static void to_price(const struct heddle_bound_dag *d, const double *w,
-                     double *price)
+static void to_price(const struct heddle_bound_dag *d, const double *w, double *price)
 {
     for (uint32_t r = 0; r < d->r; r++)
         price[r] = w[r] / d->nworkers[r];
@@ -154,8 +150,8 @@ static void to_price(const struct heddle_bound_dag *d, const double *w,
 
 /* B at these prices, and the load of each type under the cheapest plan, both
  * divided by `scale`. */
-static double cheapest(const struct heddle_bound_dag *d, const double *count,
-                       const double *price, double scale, double *load)
+static double cheapest(const struct heddle_bound_dag *d, const double *count, const double *price,
+                       double scale, double *load)
 {
     double sum = 0.0;
 
@@ -181,8 +177,8 @@ struct cuts {
 };
 
 /* Tries weights: a better B is kept, the plan joins the game. */
-static bool try_weights(const struct heddle_bound_dag *d, const double *count,
-                        struct cuts *c, const double *w)
+static bool try_weights(const struct heddle_bound_dag *d, const double *count, struct cuts *c,
+                        const double *w)
 {
     double price[HEDDLE_BOUND_TYPES_MAX], load[HEDDLE_BOUND_TYPES_MAX];
     double value;
@@ -199,9 +195,8 @@ static bool try_weights(const struct heddle_bound_dag *d, const double *count,
            heddle_game_add_plan(&c->game, load) != HEDDLE_BOUND_NONE;
 }
 
-static heddle_status area_many(const struct heddle_bound_dag *d,
-                               const double *count, struct heddle_bound_mem *m,
-                               double *price)
+static heddle_status area_many(const struct heddle_bound_dag *d, const double *count,
+                               struct heddle_bound_mem *m, double *price)
 {
     struct cuts *c = heddle_bound_get(m, 1, sizeof(*c));
     double w[HEDDLE_BOUND_TYPES_MAX];
@@ -225,17 +220,15 @@ static heddle_status area_many(const struct heddle_bound_dag *d,
             break;
         for (uint32_t r = 0; r < d->r; r++)
             w[r] = 0.5 * (c->game.w[r] + c->w[r]);
-        if (!try_weights(d, count, c, w) ||
-            !try_weights(d, count, c, c->game.w))
+        if (!try_weights(d, count, c, w) || !try_weights(d, count, c, c->game.w))
             break;
     }
     to_price(d, c->w, price);
     return HEDDLE_OK;
 }
 
-heddle_status heddle_bound_area(const struct heddle_bound_dag *d,
-                                const double *count, struct heddle_bound_mem *m,
-                                double *price_out, double *value_out)
+heddle_status heddle_bound_area(const struct heddle_bound_dag *d, const double *count,
+                                struct heddle_bound_mem *m, double *price_out, double *value_out)
 {
     struct heddle_bound_mem tmp = {.alloc = m->alloc};
     heddle_status st = HEDDLE_OK;
@@ -247,14 +240,12 @@ heddle_status heddle_bound_area(const struct heddle_bound_dag *d,
     else if (d->r > 2)
         st = area_many(d, count, &tmp, price_out);
     heddle_bound_drop(&tmp);
-    *value_out =
-        st == HEDDLE_OK ? heddle_bound_area_at(d, count, price_out) : 0.0;
+    *value_out = st == HEDDLE_OK ? heddle_bound_area_at(d, count, price_out) : 0.0;
     return st;
 }
 
-heddle_status heddle_bound_breakpoints(const struct heddle_bound_dag *d,
-                                       struct heddle_bound_mem *m, uint32_t cap,
-                                       double *price, uint32_t *n_out)
+heddle_status heddle_bound_breakpoints(const struct heddle_bound_dag *d, struct heddle_bound_mem *m,
+                                       uint32_t cap, double *price, uint32_t *n_out)
 {
     struct turn *turn;
     uint32_t n, distinct = 0;
@@ -271,8 +262,7 @@ heddle_status heddle_bound_breakpoints(const struct heddle_bound_dag *d,
             turn[distinct++] = turn[i];
     n = distinct < cap ? distinct : cap;
     for (uint32_t i = 0; i < n; i++) {
-        const size_t at =
-            n < 2 ? 0 : (size_t)i * (distinct - 1) / (size_t)(n - 1);
+        const size_t at = n < 2 ? 0 : (size_t)i * (distinct - 1) / (size_t)(n - 1);
 
         price_at(d, turn[at].ratio, price + 2 * (size_t)i);
     }

@@ -34,8 +34,8 @@ struct run {
 
 const char *heddle_bound_kind_name(enum heddle_bound_kind kind)
 {
-    static const char *const name[HEDDLE_BOUND_KINDS] = {
-        "path", "area", "mixed", "window", "focus"};
+    static const char *const name[HEDDLE_BOUND_KINDS] = {"path", "area", "mixed", "window",
+                                                         "focus"};
 
     return (unsigned)kind < HEDDLE_BOUND_KINDS ? name[kind] : "unknown";
 }
@@ -63,10 +63,8 @@ static uint32_t count_positive(const double *v, uint32_t n)
 }
 
 /* The entries > 0 of v, under the names of the caller. */
-static heddle_status copy_positive(struct run *x, const double *v, uint32_t n,
-                                   const uint32_t *name, uint32_t *n_out,
-                                   const uint32_t **name_out,
-                                   const double **v_out)
+static heddle_status copy_positive(struct run *x, const double *v, uint32_t n, const uint32_t *name,
+                                   uint32_t *n_out, const uint32_t **name_out, const double **v_out)
 {
     const uint32_t count = count_positive(v, n);
     uint32_t *names = heddle_bound_get(x->own, count, sizeof(*names));
@@ -88,8 +86,8 @@ static heddle_status copy_positive(struct run *x, const double *v, uint32_t n,
 }
 
 static heddle_status certify(struct run *x, enum heddle_bound_kind kind,
-                             const struct heddle_bound_dag *d,
-                             const struct heddle_bound_sol *sol, double value)
+                             const struct heddle_bound_dag *d, const struct heddle_bound_sol *sol,
+                             double value)
 {
     struct heddle_bound_cert *c = &x->res->cert[kind];
     double *price = heddle_bound_get(x->own, x->graph->ntypes, sizeof(*price));
@@ -103,10 +101,9 @@ static heddle_status certify(struct run *x, enum heddle_bound_kind kind,
     c->tail = sol->tail;
     c->ntypes = x->graph->ntypes;
     c->price = price;
-    HEDDLE_TRY(copy_positive(x, sol->start, d->n, d->task, &c->nstarts,
-                             &c->start, &c->start_flow));
-    return copy_positive(x, sol->edge_flow, d->e, d->pred_edge, &c->nedges,
-                         &c->edge, &c->edge_flow);
+    HEDDLE_TRY(copy_positive(x, sol->start, d->n, d->task, &c->nstarts, &c->start, &c->start_flow));
+    return copy_positive(x, sol->edge_flow, d->e, d->pred_edge, &c->nedges, &c->edge,
+                         &c->edge_flow);
 }
 
 static heddle_status run_path(struct run *x)
@@ -121,8 +118,7 @@ static heddle_status run_path(struct run *x)
 
     sol.start = heddle_bound_get(&x->tmp, d->n, sizeof(*sol.start));
     sol.edge_flow = heddle_bound_get(&x->tmp, d->e, sizeof(*sol.edge_flow));
-    if (dur == NULL || len == NULL || via == NULL || sol.start == NULL ||
-        sol.edge_flow == NULL)
+    if (dur == NULL || len == NULL || via == NULL || sol.start == NULL || sol.edge_flow == NULL)
         return HEDDLE_ENOMEM;
     for (v = 0; v < d->n; v++)
         dur[v] = d->fast[d->kind[v]];
@@ -140,8 +136,7 @@ static heddle_status run_area(struct run *x, double *price)
     struct heddle_bound_sol sol = {.price = price};
     double value;
 
-    HEDDLE_TRY(
-        heddle_bound_area(&x->dag, x->dag.count, &x->tmp, price, &value));
+    HEDDLE_TRY(heddle_bound_area(&x->dag, x->dag.count, &x->tmp, price, &value));
     return certify(x, HEDDLE_BOUND_AREA, &x->dag, &sol, value);
 }
 
@@ -160,8 +155,7 @@ static heddle_status run_mixed(struct run *x, const double *area_price)
     if (is_wanted(x, HEDDLE_BOUND_MIXED)) {
         HEDDLE_TRY(heddle_bound_mixed(&x->dag, &effort, &x->tmp, &sol, &value));
         x->res->mixed_upper = effort.upper;
-        x->res->mixed_gap =
-            effort.upper > value ? 1.0 - value / effort.upper : 0.0;
+        x->res->mixed_gap = effort.upper > value ? 1.0 - value / effort.upper : 0.0;
         x->res->mixed_iterations = effort.iterations;
     } else {
         memset(price, 0, sizeof(price));
@@ -177,12 +171,10 @@ static heddle_status run_mixed(struct run *x, const double *area_price)
 }
 
 /* Mixed on the tasks of one window; kept when it beats *value. */
-static heddle_status
-focus_on(struct run *x, const struct heddle_bound_sol *window, double *value)
+static heddle_status focus_on(struct run *x, const struct heddle_bound_sol *window, double *value)
 {
     double price[HEDDLE_BOUND_TYPES_MAX] = {0};
-    struct heddle_bound_sol sol = {
-        .head = window->head, .tail = window->tail, .price = price};
+    struct heddle_bound_sol sol = {.head = window->head, .tail = window->tail, .price = price};
     const double hq[2] = {window->head, window->tail};
     struct heddle_bound_effort effort = {
         .iterations = x->limits.iterations,
@@ -192,8 +184,7 @@ focus_on(struct run *x, const struct heddle_bound_sol *window, double *value)
     struct heddle_bound_dag sub;
     double inner;
 
-    HEDDLE_TRY(
-        heddle_bound_restrict(&x->dag, x->head, x->tail, hq, &x->tmp, &sub));
+    HEDDLE_TRY(heddle_bound_restrict(&x->dag, x->head, x->tail, hq, &x->tmp, &sub));
     HEDDLE_TRY(heddle_bound_area(&sub, sub.count, &x->tmp, price, &inner));
     HEDDLE_TRY(heddle_bound_mixed(&sub, &effort, &x->tmp, &sol, &inner));
     if (sub.n == 0 || hq[0] + hq[1] + inner <= *value)
@@ -216,8 +207,8 @@ static heddle_status run_window(struct run *x, const double *area_price)
             return HEDDLE_ENOMEM;
         heddle_bound_heads(&x->dag, x->head);
         heddle_bound_tails(&x->dag, x->tail);
-        HEDDLE_TRY(heddle_bound_window(&x->dag, x->head, x->tail, area_price,
-                                       &x->tmp, &sol, &value));
+        HEDDLE_TRY(
+            heddle_bound_window(&x->dag, x->head, x->tail, area_price, &x->tmp, &sol, &value));
     }
     HEDDLE_TRY(certify(x, HEDDLE_BOUND_WINDOW, &x->dag, &sol, value));
     if (is_wanted(x, HEDDLE_BOUND_FOCUS) && n > 0)
@@ -253,11 +244,9 @@ static heddle_status read_limits(const struct heddle_bound_limits *limits,
         *out = *limits;
     }
     if (!(out->gap >= 0.0))
-        return heddle_bound_fail(out, HEDDLE_EINVAL,
-                                 "limits.gap is negative or not a number");
+        return heddle_bound_fail(out, HEDDLE_EINVAL, "limits.gap is negative or not a number");
     if ((out->which & ~ALL) != 0)
-        return heddle_bound_fail(out, HEDDLE_EINVAL,
-                                 "limits.which names unknown bounds");
+        return heddle_bound_fail(out, HEDDLE_EINVAL, "limits.which names unknown bounds");
     out->which = out->which == 0 ? ALL : out->which;
     out->iterations = out->iterations == 0 ? ITERATIONS : out->iterations;
     out->time_ns = out->time_ns == 0 ? TIME_NS : out->time_ns;

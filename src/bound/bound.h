@@ -32,8 +32,8 @@ void heddle_bound_drop(struct heddle_bound_mem *m);
 
 /* Writes the sentence into limits->error and returns st. */
 HEDDLE_PRINTF(3, 4)
-heddle_status heddle_bound_fail(const struct heddle_bound_limits *limits,
-                                heddle_status st, const char *fmt, ...);
+heddle_status heddle_bound_fail(const struct heddle_bound_limits *limits, heddle_status st,
+                                const char *fmt, ...);
 
 struct heddle_bound_dag {
     uint32_t n;          /* tasks */
@@ -53,17 +53,17 @@ struct heddle_bound_dag {
 };
 
 /* Checks the caller's graph and builds the other one. */
-HEDDLE_MUST_USE heddle_status
-heddle_bound_build(const struct heddle_bound_graph *g,
-                   const struct heddle_bound_limits *limits,
-                   struct heddle_bound_mem *m, struct heddle_bound_dag *d_out);
+HEDDLE_MUST_USE heddle_status heddle_bound_build(const struct heddle_bound_graph *g,
+                                                 const struct heddle_bound_limits *limits,
+                                                 struct heddle_bound_mem *m,
+                                                 struct heddle_bound_dag *d_out);
 
 /* The part of d with head >= h and tail >= q. `sub_out->task` and `pred_edge`
  * are the caller's indices, as in d; kinds are those of d, count may be 0. */
-HEDDLE_MUST_USE heddle_status heddle_bound_restrict(
-    const struct heddle_bound_dag *d, const double *head, const double *tail,
-    const double hq[2], struct heddle_bound_mem *m,
-    struct heddle_bound_dag *sub_out);
+HEDDLE_MUST_USE heddle_status heddle_bound_restrict(const struct heddle_bound_dag *d,
+                                                    const double *head, const double *tail,
+                                                    const double hq[2], struct heddle_bound_mem *m,
+                                                    struct heddle_bound_dag *sub_out);
 
 /* A solution before it becomes a certificate. */
 struct heddle_bound_sol {
@@ -77,36 +77,34 @@ struct heddle_bound_sol {
 /* len[v] = longest path that ends with v, v included; via[v] = index into pred
  * of its last edge, or HEDDLE_BOUND_NONE. Returns the last position of the
  * longest path, HEDDLE_BOUND_NONE when n is 0. */
-uint32_t heddle_bound_longest(const struct heddle_bound_dag *d,
-                              const double *dur, double *len, uint32_t *via);
+uint32_t heddle_bound_longest(const struct heddle_bound_dag *d, const double *dur, double *len,
+                              uint32_t *via);
 /* The number of positions of the path that ends with v. */
-uint32_t heddle_bound_path_len(const struct heddle_bound_dag *d,
-                               const uint32_t *via, uint32_t v);
+uint32_t heddle_bound_path_len(const struct heddle_bound_dag *d, const uint32_t *via, uint32_t v);
 /* pos[0 .. len) of it, and between them via[0 .. len - 1) as above. */
-void heddle_bound_path_get(const struct heddle_bound_dag *d,
-                           const uint32_t *via, uint32_t v, uint32_t len,
-                           uint32_t *pos, uint32_t *step);
+void heddle_bound_path_get(const struct heddle_bound_dag *d, const uint32_t *via, uint32_t v,
+                           uint32_t len, uint32_t *pos, uint32_t *step);
 /* Before and after each position, itself not included, with `fast` times. */
 void heddle_bound_heads(const struct heddle_bound_dag *d, double *head);
 void heddle_bound_tails(const struct heddle_bound_dag *d, double *tail);
 
 /* area.c: prices that maximise sum(count[k] min_r price[r] time[k][r]) with
  * sum(nworkers[r] price[r]) = 1. */
-HEDDLE_MUST_USE heddle_status heddle_bound_area(
-    const struct heddle_bound_dag *d, const double *count,
-    struct heddle_bound_mem *m, double *price_out, double *value_out);
+HEDDLE_MUST_USE heddle_status heddle_bound_area(const struct heddle_bound_dag *d,
+                                                const double *count, struct heddle_bound_mem *m,
+                                                double *price_out, double *value_out);
 /* The sum at given prices. */
-double heddle_bound_area_at(const struct heddle_bound_dag *d,
-                            const double *count, const double *price);
+double heddle_bound_area_at(const struct heddle_bound_dag *d, const double *count,
+                            const double *price);
 /* min_r price[r] time[k][r] of one kind; *type_out (may be NULL): where. */
-double heddle_bound_cost(const struct heddle_bound_dag *d, uint32_t k,
-                         const double *price, double flow, uint32_t *type_out);
+double heddle_bound_cost(const struct heddle_bound_dag *d, uint32_t k, const double *price,
+                         double flow, uint32_t *type_out);
 /* Up to `cap` prices, evenly among those at which two types cost the same for
  * some kind: for two types the best prices for any set of tasks are one of
  * them when all fit. price is [cap x r]; returns how many. */
-HEDDLE_MUST_USE heddle_status heddle_bound_breakpoints(
-    const struct heddle_bound_dag *d, struct heddle_bound_mem *m, uint32_t cap,
-    double *price, uint32_t *n_out);
+HEDDLE_MUST_USE heddle_status heddle_bound_breakpoints(const struct heddle_bound_dag *d,
+                                                       struct heddle_bound_mem *m, uint32_t cap,
+                                                       double *price, uint32_t *n_out);
 
 struct heddle_bound_effort {
     uint32_t iterations; /* in: at most; out: done */
@@ -117,20 +115,23 @@ struct heddle_bound_effort {
 
 /* mixed.c. The start solution `sol` has value `value`; both are improved. What
  * sol points to belongs to `m`. */
-HEDDLE_MUST_USE heddle_status heddle_bound_mixed(
-    const struct heddle_bound_dag *d, struct heddle_bound_effort *effort,
-    struct heddle_bound_mem *m, struct heddle_bound_sol *sol, double *value);
+HEDDLE_MUST_USE heddle_status heddle_bound_mixed(const struct heddle_bound_dag *d,
+                                                 struct heddle_bound_effort *effort,
+                                                 struct heddle_bound_mem *m,
+                                                 struct heddle_bound_sol *sol, double *value);
 
 /* soft.c: goes on from where mixed.c stopped; sol has a flow, effort->upper is
  * the upper bound so far. */
-HEDDLE_MUST_USE heddle_status heddle_bound_soft(
-    const struct heddle_bound_dag *d, struct heddle_bound_effort *effort,
-    struct heddle_bound_mem *m, struct heddle_bound_sol *sol, double *value);
+HEDDLE_MUST_USE heddle_status heddle_bound_soft(const struct heddle_bound_dag *d,
+                                                struct heddle_bound_effort *effort,
+                                                struct heddle_bound_mem *m,
+                                                struct heddle_bound_sol *sol, double *value);
 
 /* window.c: the best window found. */
-HEDDLE_MUST_USE heddle_status heddle_bound_window(
-    const struct heddle_bound_dag *d, const double *head, const double *tail,
-    const double *start_price, struct heddle_bound_mem *m,
-    struct heddle_bound_sol *sol, double *value);
+HEDDLE_MUST_USE heddle_status heddle_bound_window(const struct heddle_bound_dag *d,
+                                                  const double *head, const double *tail,
+                                                  const double *start_price,
+                                                  struct heddle_bound_mem *m,
+                                                  struct heddle_bound_sol *sol, double *value);
 
 #endif /* HEDDLE_BOUND_BOUND_H */

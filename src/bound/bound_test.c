@@ -198,11 +198,11 @@ TEST(absurd_input)
     sample_edge(&s, 0, 1);
     sample_edge(&s, 1, 2);
     sample_graph(&s);
-#define WITH(want, ...)                                                        \
-    do {                                                                       \
-        g = s.g;                                                               \
-        __VA_ARGS__;                                                           \
-        fails(&g, want);                                                       \
+#define WITH(want, ...)                                                                            \
+    do {                                                                                           \
+        g = s.g;                                                                                   \
+        __VA_ARGS__;                                                                               \
+        fails(&g, want);                                                                           \
     } while (0)
     WITH(HEDDLE_EINVAL, g.size = 0);
     WITH(HEDDLE_EINVAL, g.time = minus);
@@ -260,8 +260,7 @@ TEST(limits_are_kept)
     CHECK(res.cert[HEDDLE_BOUND_MIXED].value == 0.0);
     CHECK(res.cert[HEDDLE_BOUND_FOCUS].value == 0.0);
     for (int k = 0; k < HEDDLE_BOUND_KINDS; k++)
-        CHECK_OK(heddle_bound_check(&s.g, &res.cert[k], res.cert[k].value, &l,
-                                    NULL));
+        CHECK_OK(heddle_bound_check(&s.g, &res.cert[k], res.cert[k].value, &l, NULL));
     heddle_bound_finish(&res);
 
     l.which = 1u << HEDDLE_BOUND_KINDS;
@@ -294,19 +293,15 @@ TEST(many_critical_paths)
     for (uint32_t i = 0; i < width * depth; i++) {
         sample_task(&s, heddle_rng_below32(&rng, 2));
         for (uint32_t j = 0; i >= width && j < 3; j++)
-            sample_edge(
-                &s, (i / width - 1) * width + heddle_rng_below32(&rng, width),
-                i);
+            sample_edge(&s, (i / width - 1) * width + heddle_rng_below32(&rng, width), i);
     }
     l.iterations = 600;
     l.time_ns = UINT64_MAX;
     CHECK_OK(heddle_bound_all(sample_graph(&s), &l, &res));
     sample_check(&s, &res);
-    printf("     path %.1f area %.1f mixed %.1f of %.1f, %u iterations\n",
-           res.cert[0].value, res.cert[1].value, res.cert[2].value,
-           res.mixed_upper, res.mixed_iterations);
-    CHECK(res.cert[HEDDLE_BOUND_MIXED].value >
-          1.02 * fmax(res.cert[0].value, res.cert[1].value));
+    printf("     path %.1f area %.1f mixed %.1f of %.1f, %u iterations\n", res.cert[0].value,
+           res.cert[1].value, res.cert[2].value, res.mixed_upper, res.mixed_iterations);
+    CHECK(res.cert[HEDDLE_BOUND_MIXED].value > 1.02 * fmax(res.cert[0].value, res.cert[1].value));
     CHECK(res.mixed_gap < 0.01);
     heddle_bound_finish(&res);
     sample_fini(&s);
@@ -360,6 +355,6 @@ TEST(names)
     CHECK_STR(heddle_bound_kind_name(HEDDLE_BOUND_KINDS), "unknown");
 }
 
-TEST_MAIN(no_tasks, one_task, independent_tasks, one_chain, times_of_zero,
-          equal_types, only_one_type_can, times_per_task, absurd_input,
-          limits_are_kept, many_critical_paths, no_memory, names)
+TEST_MAIN(no_tasks, one_task, independent_tasks, one_chain, times_of_zero, equal_types,
+          only_one_type_can, times_per_task, absurd_input, limits_are_kept, many_critical_paths,
+          no_memory, names)

@@ -17,9 +17,8 @@ struct sample {
     size_t task_cap, edge_cap;
 };
 
-static inline void sample_init(struct sample *s, uint32_t ntypes,
-                               const uint32_t *nworkers, uint32_t nkinds,
-                               const double *time)
+static inline void sample_init(struct sample *s, uint32_t ntypes, const uint32_t *nworkers,
+                               uint32_t nkinds, const double *time)
 {
     memset(s, 0, sizeof(*s));
     s->g.size = sizeof(s->g);
@@ -73,12 +72,10 @@ static inline void sample_fini(struct sample *s)
 
 /* Every certificate proves its value and not much more than it; mixed is no
  * worse than path and area, focus no worse than window. */
-static inline void sample_check(struct sample *s,
-                                const struct heddle_bound_result *res)
+static inline void sample_check(struct sample *s, const struct heddle_bound_result *res)
 {
     char why[256] = "";
-    struct heddle_bound_limits l = {
-        .size = sizeof(l), .error = why, .error_bytes = sizeof(why)};
+    struct heddle_bound_limits l = {.size = sizeof(l), .error = why, .error_bytes = sizeof(why)};
     const struct heddle_bound_cert *c = res->cert;
     const double eps = 1e-9 * res->best;
 
@@ -88,8 +85,7 @@ static inline void sample_check(struct sample *s,
             heddle_bound_check(sample_graph(s), &c[k], c[k].value, &l, &proven);
 
         if (st != HEDDLE_OK)
-            printf("%s: %s\n",
-                   heddle_bound_kind_name((enum heddle_bound_kind)k), why);
+            printf("%s: %s\n", heddle_bound_kind_name((enum heddle_bound_kind)k), why);
         CHECK_OK(st);
         CHECK_NEAR(proven, c[k].value, eps);
         CHECK(c[k].value <= res->best);

@@ -35,8 +35,7 @@ static void place(struct brute *b, uint32_t t, double length)
             ready = fmax(ready, b->end[s]);
     for (uint32_t w = 0; w < b->nworkers; w++) {
         const double was = b->free_at[w];
-        const double p =
-            b->g->time[(size_t)b->g->kind[t] * b->g->ntypes + b->type[w]];
+        const double p = b->g->time[(size_t)b->g->kind[t] * b->g->ntypes + b->type[w]];
 
         if (!(p < INFINITY))
             continue;
@@ -161,8 +160,8 @@ TEST(no_bound_exceeds_the_optimum)
         heddle_bound_finish(&res);
         sample_fini(&c.s);
     }
-    printf("     best bound / optimum: mean %.4f, equal in %zu of %zu\n",
-           sum / (double)rounds, tight, rounds);
+    printf("     best bound / optimum: mean %.4f, equal in %zu of %zu\n", sum / (double)rounds,
+           tight, rounds);
 }
 
 /* The mixed bound is the value of a linear program. At its optimum, small gap,

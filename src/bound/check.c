@@ -47,8 +47,8 @@ struct verify {
 };
 
 HEDDLE_PRINTF(3, 4)
-static heddle_status refuse(const struct heddle_bound_limits *limits,
-                            heddle_status st, const char *fmt, ...)
+static heddle_status refuse(const struct heddle_bound_limits *limits, heddle_status st,
+                            const char *fmt, ...)
 {
     struct heddle_text t;
     va_list ap;
@@ -64,8 +64,7 @@ static heddle_status refuse(const struct heddle_bound_limits *limits,
 
 #define NO(...) refuse(x->limits, HEDDLE_EINVAL, __VA_ARGS__)
 
-static double time_on(const struct heddle_bound_graph *g, uint32_t t,
-                      uint32_t r)
+static double time_on(const struct heddle_bound_graph *g, uint32_t t, uint32_t r)
 {
     const size_t row = g->kind != NULL ? g->kind[t] : t;
 
@@ -86,8 +85,7 @@ static heddle_status check_graph(const struct verify *x)
 {
     const struct heddle_bound_graph *g = x->g;
 
-    if (g->ntypes > HEDDLE_BOUND_TYPES_MAX || g->ntasks == UINT32_MAX ||
-        g->nedges == UINT32_MAX)
+    if (g->ntypes > HEDDLE_BOUND_TYPES_MAX || g->ntasks == UINT32_MAX || g->nedges == UINT32_MAX)
         return NO("the graph has too many types, tasks or edges");
     if ((g->nedges > 0 && (g->edge_from == NULL || g->edge_to == NULL)) ||
         (g->ntypes > 0 && g->nworkers == NULL) ||
@@ -118,8 +116,7 @@ static heddle_status check_shape(const struct verify *x)
     const struct heddle_bound_cert *c = x->c;
 
     if (c->ntypes != x->g->ntypes)
-        return NO("the certificate is for %u types, the graph has %u",
-                  c->ntypes, x->g->ntypes);
+        return NO("the certificate is for %u types, the graph has %u", c->ntypes, x->g->ntypes);
     if (!is_weight(c->head) || !is_weight(c->tail))
         return NO("head or tail is not a number >= 0");
     if (c->ntypes > 0 && c->price == NULL)
@@ -212,8 +209,7 @@ static heddle_status add_flow(const struct verify *x, double *enters_out)
 
     for (uint32_t i = 0; i < c->nstarts; i++) {
         if (!is_inside(x, c->start[i]))
-            return NO("a flow starts outside the window, at task %u",
-                      c->start[i]);
+            return NO("a flow starts outside the window, at task %u", c->start[i]);
         x->flow[c->start[i]] += c->start_flow[i];
     }
     for (uint32_t i = 0; i < c->nedges; i++) {
@@ -296,9 +292,8 @@ static heddle_status with_memory(struct verify *x, double *proven_out)
     x->wait = heddle_zalloc(x->alloc, n, sizeof(*x->wait));
     x->at = heddle_zalloc(x->alloc, n, sizeof(*x->at));
     x->sorted = heddle_zalloc(x->alloc, e, sizeof(*x->sorted));
-    if (x->flow != NULL && x->in != NULL && x->out != NULL && x->head != NULL &&
-        x->tail != NULL && x->order != NULL && x->wait != NULL &&
-        x->at != NULL && x->sorted != NULL)
+    if (x->flow != NULL && x->in != NULL && x->out != NULL && x->head != NULL && x->tail != NULL &&
+        x->order != NULL && x->wait != NULL && x->at != NULL && x->sorted != NULL)
         st = prove(x, proven_out);
     else
         refuse(x->limits, st, "no memory to check the certificate");
@@ -315,10 +310,8 @@ static heddle_status with_memory(struct verify *x, double *proven_out)
 }
 
 heddle_status heddle_bound_check(const struct heddle_bound_graph *graph,
-                                 const struct heddle_bound_cert *cert,
-                                 double value,
-                                 const struct heddle_bound_limits *limits,
-                                 double *proven_out)
+                                 const struct heddle_bound_cert *cert, double value,
+                                 const struct heddle_bound_limits *limits, double *proven_out)
 {
     struct verify state = {.g = graph, .c = cert, .limits = limits};
     struct verify *x = &state;

@@ -28,12 +28,10 @@ static char why[200];
 static const struct heddle_bound_limits quiet = {
     .size = sizeof(quiet), .error = why, .error_bytes = sizeof(why)};
 
-static void refused(struct sample *s, const struct heddle_bound_cert *c,
-                    double value)
+static void refused(struct sample *s, const struct heddle_bound_cert *c, double value)
 {
     why[0] = '\0';
-    CHECK_STATUS(heddle_bound_check(&s->g, c, value, &quiet, NULL),
-                 HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_bound_check(&s->g, c, value, &quiet, NULL), HEDDLE_EINVAL);
     CHECK(strlen(why) > 10);
 }
 
@@ -113,11 +111,11 @@ TEST(malformed)
 
     diamond(&s);
     CHECK_OK(heddle_bound_check(&s.g, &good, 0.0, NULL, NULL));
-#define WITH(...)                                                              \
-    do {                                                                       \
-        c = good;                                                              \
-        __VA_ARGS__;                                                           \
-        refused(&s, &c, 0.0);                                                  \
+#define WITH(...)                                                                                  \
+    do {                                                                                           \
+        c = good;                                                                                  \
+        __VA_ARGS__;                                                                               \
+        refused(&s, &c, 0.0);                                                                      \
     } while (0)
     WITH(c.ntypes = 2);
     WITH(c.ntypes = 4);
@@ -139,13 +137,10 @@ TEST(malformed)
     refused(&s, NULL, 0.0);
     g = s.g;
     g.size--;
-    CHECK_STATUS(heddle_bound_check(&g, &good, 0.0, &quiet, NULL),
-                 HEDDLE_EINVAL);
-    CHECK_STATUS(heddle_bound_check(NULL, &good, 0.0, &quiet, NULL),
-                 HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_bound_check(&g, &good, 0.0, &quiet, NULL), HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_bound_check(NULL, &good, 0.0, &quiet, NULL), HEDDLE_EINVAL);
     sample_edge(&s, 4, 0);
-    CHECK_STATUS(heddle_bound_check(sample_graph(&s), &good, 0.0, &quiet, NULL),
-                 HEDDLE_ECYCLE);
+    CHECK_STATUS(heddle_bound_check(sample_graph(&s), &good, 0.0, &quiet, NULL), HEDDLE_ECYCLE);
     sample_fini(&s);
 }
 
@@ -190,8 +185,7 @@ TEST(tampering_never_pays)
         c.start_flow = start;
         if (heddle_bound_check(&s.g, &c, 0.0, &quiet, &proven) == HEDDLE_OK)
             CHECK(proven <= best * (1 + 1e-9));
-        CHECK_STATUS(heddle_bound_check(&s.g, &c, best * 1.0001, &quiet, NULL),
-                     HEDDLE_EINVAL);
+        CHECK_STATUS(heddle_bound_check(&s.g, &c, best * 1.0001, &quiet, NULL), HEDDLE_EINVAL);
     }
     heddle_bound_finish(&res);
     sample_fini(&s);
@@ -211,8 +205,7 @@ TEST(no_memory)
 
         faulty_init(&f, k);
         l.alloc = &f.a;
-        st =
-            heddle_bound_check(&s.g, &res.cert[2], res.cert[2].value, &l, NULL);
+        st = heddle_bound_check(&s.g, &res.cert[2], res.cert[2].value, &l, NULL);
         CHECK_STATUS(st, f.has_failed ? HEDDLE_ENOMEM : HEDDLE_OK);
         CHECK_EQ(f.nlive, 0);
     }

@@ -24,9 +24,8 @@
 #define ROUNDS    4000 /* pivots of one solve */
 #define AGREE     1e-7 /* relative difference of low and high */
 
-heddle_status heddle_game_init(struct heddle_game *g,
-                               struct heddle_bound_mem *m, uint32_t max_plans,
-                               uint32_t max_experts)
+heddle_status heddle_game_init(struct heddle_game *g, struct heddle_bound_mem *m,
+                               uint32_t max_plans, uint32_t max_experts)
 {
     const size_t np = max_plans, ne = max_experts;
 
@@ -42,9 +41,8 @@ heddle_status heddle_game_init(struct heddle_game *g,
     g->basis = heddle_bound_get(m, ne, sizeof(*g->basis));
     g->w = heddle_bound_get(m, ne, sizeof(*g->w));
     g->u = heddle_bound_get(m, np, sizeof(*g->u));
-    if (g->has_plan == NULL || g->has_expert == NULL || g->load == NULL ||
-        g->t == NULL || g->cost == NULL || g->basis == NULL || g->w == NULL ||
-        g->u == NULL)
+    if (g->has_plan == NULL || g->has_expert == NULL || g->load == NULL || g->t == NULL ||
+        g->cost == NULL || g->basis == NULL || g->w == NULL || g->u == NULL)
         return HEDDLE_ENOMEM;
     return HEDDLE_OK;
 }
@@ -139,8 +137,7 @@ uint32_t heddle_game_add_plan(struct heddle_game *g, const double *load)
         return i;
     g->has_plan[i] = true;
     for (uint32_t j = 0; j < g->max_experts; j++)
-        g->load[(size_t)i * g->max_experts + j] =
-            g->has_expert[j] ? load[j] : 0.0;
+        g->load[(size_t)i * g->max_experts + j] = g->has_expert[j] ? load[j] : 0.0;
     put_column(g, i);
     return i;
 }
@@ -199,8 +196,7 @@ uint32_t heddle_game_drop_expert(struct heddle_game *g, uint32_t keep)
     for (uint32_t i = 0; i < g->nrows; i++) {
         if (g->basis[i] < g->max_plans + keep)
             continue;
-        if (worst == HEDDLE_BOUND_NONE ||
-            game_row(g, i)[rhs] > game_row(g, worst)[rhs])
+        if (worst == HEDDLE_BOUND_NONE || game_row(g, i)[rhs] > game_row(g, worst)[rhs])
             worst = i;
     }
     if (worst == HEDDLE_BOUND_NONE)
@@ -239,8 +235,7 @@ static bool dual_simplex(struct heddle_game *g)
             return true;
         p = game_row(g, row);
         for (uint32_t c = 0; c < rhs; c++) {
-            const double ratio =
-                p[c] < -PIVOT_EPS ? fmax(g->cost[c], 0.0) / -p[c] : INFINITY;
+            const double ratio = p[c] < -PIVOT_EPS ? fmax(g->cost[c], 0.0) / -p[c] : INFINITY;
 
             if (ratio < best) {
                 best = ratio;
@@ -284,12 +279,10 @@ static bool primal_simplex(struct heddle_game *g)
             return true;
         for (uint32_t i = 0; i < g->nrows; i++) {
             const double *q = game_row(g, i);
-            const double ratio =
-                q[col] > PIVOT_EPS ? fmax(q[rhs], 0.0) / q[col] : INFINITY;
+            const double ratio = q[col] > PIVOT_EPS ? fmax(q[rhs], 0.0) / q[col] : INFINITY;
             const bool is_tie = row != HEDDLE_BOUND_NONE && ratio == best;
 
-            if (ratio < best ||
-                (is_tie && bland && g->basis[i] < g->basis[row]) ||
+            if (ratio < best || (is_tie && bland && g->basis[i] < g->basis[row]) ||
                 (is_tie && !bland && q[col] > game_row(g, row)[col])) {
                 best = ratio;
                 row = i;
@@ -352,8 +345,7 @@ static bool read_mixes(struct heddle_game *g)
         if (g->basis[i] < g->max_plans)
             g->u[g->basis[i]] = game_row(g, i)[g->width - 1];
     memcpy(g->w, g->cost + g->max_plans, g->max_experts * sizeof(*g->w));
-    return normalise(g->w, g->max_experts) && normalise(g->u, g->max_plans) &&
-           evaluate(g);
+    return normalise(g->w, g->max_experts) && normalise(g->u, g->max_plans) && evaluate(g);
 }
 
 static void rebuild(struct heddle_game *g)

@@ -51,8 +51,8 @@ void heddle_bound_drop(struct heddle_bound_mem *m)
     }
 }
 
-heddle_status heddle_bound_fail(const struct heddle_bound_limits *limits,
-                                heddle_status st, const char *fmt, ...)
+heddle_status heddle_bound_fail(const struct heddle_bound_limits *limits, heddle_status st,
+                                const char *fmt, ...)
 {
     struct heddle_text t;
     va_list ap;
@@ -77,21 +77,20 @@ static heddle_status check_shape(const struct heddle_bound_graph *g,
                                  const struct heddle_bound_limits *limits)
 {
     if (g->ntypes > HEDDLE_BOUND_TYPES_MAX)
-        return BAD("there are %u types of workers; at most %d are possible",
-                   g->ntypes, HEDDLE_BOUND_TYPES_MAX);
+        return BAD("there are %u types of workers; at most %d are possible", g->ntypes,
+                   HEDDLE_BOUND_TYPES_MAX);
     if (g->ntasks == UINT32_MAX || g->nedges == UINT32_MAX)
         return BAD("the graph has too many tasks or edges");
     if (g->nedges > 0 && (g->edge_from == NULL || g->edge_to == NULL))
-        return BAD("there are %u edges, but edge_from or edge_to is NULL",
-                   g->nedges);
+        return BAD("there are %u edges, but edge_from or edge_to is NULL", g->nedges);
     if (g->ntypes > 0 && g->nworkers == NULL)
         return BAD("nworkers is NULL");
     if (g->ntasks > 0 && g->ntypes > 0 && g->time == NULL)
         return BAD("time is NULL");
     for (uint32_t e = 0; e < g->nedges; e++) {
         if (g->edge_from[e] >= g->ntasks || g->edge_to[e] >= g->ntasks)
-            return BAD("edge %u goes from task %u to task %u of %u", e,
-                       g->edge_from[e], g->edge_to[e], g->ntasks);
+            return BAD("edge %u goes from task %u to task %u of %u", e, g->edge_from[e],
+                       g->edge_to[e], g->ntasks);
     }
     for (uint32_t t = 0; g->kind != NULL && t < g->ntasks; t++) {
         if (g->kind[t] >= g->nkinds)
@@ -128,8 +127,7 @@ static heddle_status check_times(const struct heddle_bound_graph *g,
     return HEDDLE_OK;
 }
 
-static heddle_status take_types(const struct heddle_bound_graph *g,
-                                struct heddle_bound_mem *m,
+static heddle_status take_types(const struct heddle_bound_graph *g, struct heddle_bound_mem *m,
                                 struct heddle_bound_dag *d)
 {
     d->type = heddle_bound_get(m, g->ntypes, sizeof(*d->type));
@@ -146,8 +144,7 @@ static heddle_status take_types(const struct heddle_bound_graph *g,
 }
 
 /* The row of a task, cut to the types that are left; +0 and -0 are the same. */
-static uint64_t cut_row(const struct heddle_bound_dag *d, const double *p,
-                        double *row)
+static uint64_t cut_row(const struct heddle_bound_dag *d, const double *p, double *row)
 {
     uint64_t h = 0x9e37;
 
@@ -168,8 +165,7 @@ struct kinds {
     uint32_t *of_row; /* the caller's kind -> kind + 1 */
 };
 
-static uint32_t find_kind(struct heddle_bound_dag *d, struct kinds *ks,
-                          const double *p)
+static uint32_t find_kind(struct heddle_bound_dag *d, struct kinds *ks, const double *p)
 {
     double row[HEDDLE_BOUND_TYPES_MAX];
     const size_t bytes = d->r * sizeof(row[0]);
@@ -190,24 +186,21 @@ static uint32_t find_kind(struct heddle_bound_dag *d, struct kinds *ks,
 }
 
 /* d->kind by the caller's task index. */
-static heddle_status take_kinds(const struct heddle_bound_graph *g,
-                                struct heddle_bound_mem *m,
+static heddle_status take_kinds(const struct heddle_bound_graph *g, struct heddle_bound_mem *m,
                                 struct heddle_bound_dag *d, uint32_t *kind)
 {
-    const size_t most =
-        g->kind != NULL && g->nkinds < g->ntasks ? g->nkinds : g->ntasks;
+    const size_t most = g->kind != NULL && g->nkinds < g->ntasks ? g->nkinds : g->ntasks;
     struct kinds ks = {.mask = 15};
 
     while (ks.mask < 2 * most)
         ks.mask = 2 * ks.mask + 1;
     ks.table = heddle_bound_get(m, ks.mask + 1, sizeof(*ks.table));
-    ks.of_row = heddle_bound_get(m, g->kind != NULL ? g->nkinds : 0,
-                                 sizeof(*ks.of_row));
+    ks.of_row = heddle_bound_get(m, g->kind != NULL ? g->nkinds : 0, sizeof(*ks.of_row));
     d->time = heddle_bound_get(m, most, d->r * sizeof(*d->time));
     d->fast = heddle_bound_get(m, most, sizeof(*d->fast));
     d->count = heddle_bound_get(m, most, sizeof(*d->count));
-    if (ks.table == NULL || ks.of_row == NULL || d->time == NULL ||
-        d->fast == NULL || d->count == NULL)
+    if (ks.table == NULL || ks.of_row == NULL || d->time == NULL || d->fast == NULL ||
+        d->count == NULL)
         return HEDDLE_ENOMEM;
     for (uint32_t t = 0; t < g->ntasks; t++) {
         const uint32_t row = row_of(g, t);
@@ -233,8 +226,8 @@ static bool goes_up(const struct heddle_bound_graph *g)
 }
 
 /* Kahn: a task is placed when its last predecessor was. */
-static heddle_status sort_tasks(const struct heddle_bound_graph *g,
-                                struct heddle_bound_mem *m, uint32_t *order)
+static heddle_status sort_tasks(const struct heddle_bound_graph *g, struct heddle_bound_mem *m,
+                                uint32_t *order)
 {
     uint32_t *end = heddle_bound_get(m, (size_t)g->ntasks + 1, sizeof(*end));
     uint32_t *succ = heddle_bound_get(m, g->nedges, sizeof(*succ));
@@ -266,8 +259,8 @@ static heddle_status sort_tasks(const struct heddle_bound_graph *g,
     return n == g->ntasks ? HEDDLE_OK : HEDDLE_ECYCLE;
 }
 
-static heddle_status order_tasks(const struct heddle_bound_graph *g,
-                                 struct heddle_bound_mem *m, uint32_t *order)
+static heddle_status order_tasks(const struct heddle_bound_graph *g, struct heddle_bound_mem *m,
+                                 uint32_t *order)
 {
     if (!goes_up(g))
         return sort_tasks(g, m, order);
@@ -276,10 +269,8 @@ static heddle_status order_tasks(const struct heddle_bound_graph *g,
     return HEDDLE_OK;
 }
 
-static heddle_status take_edges(const struct heddle_bound_graph *g,
-                                struct heddle_bound_mem *m,
-                                struct heddle_bound_dag *d,
-                                const uint32_t *place)
+static heddle_status take_edges(const struct heddle_bound_graph *g, struct heddle_bound_mem *m,
+                                struct heddle_bound_dag *d, const uint32_t *place)
 {
     d->e = g->nedges;
     d->pred_end = heddle_bound_get(m, (size_t)d->n + 2, sizeof(*d->pred_end));
@@ -300,10 +291,8 @@ static heddle_status take_edges(const struct heddle_bound_graph *g,
     return HEDDLE_OK;
 }
 
-static heddle_status place_tasks(const struct heddle_bound_graph *g,
-                                 struct heddle_bound_mem *tmp,
-                                 struct heddle_bound_mem *m,
-                                 struct heddle_bound_dag *d)
+static heddle_status place_tasks(const struct heddle_bound_graph *g, struct heddle_bound_mem *tmp,
+                                 struct heddle_bound_mem *m, struct heddle_bound_dag *d)
 {
     uint32_t *kind = heddle_bound_get(tmp, g->ntasks, sizeof(*kind));
     uint32_t *place = heddle_bound_get(tmp, g->ntasks, sizeof(*place));
@@ -324,8 +313,7 @@ static heddle_status place_tasks(const struct heddle_bound_graph *g,
 
 heddle_status heddle_bound_build(const struct heddle_bound_graph *g,
                                  const struct heddle_bound_limits *limits,
-                                 struct heddle_bound_mem *m,
-                                 struct heddle_bound_dag *d_out)
+                                 struct heddle_bound_mem *m, struct heddle_bound_dag *d_out)
 {
     struct heddle_bound_mem tmp = {.alloc = m->alloc};
     heddle_status st;
@@ -342,9 +330,8 @@ heddle_status heddle_bound_build(const struct heddle_bound_graph *g,
 }
 
 /* Places of the tasks that stay. */
-static void keep_tasks(const struct heddle_bound_dag *d, const double *head,
-                       const double *tail, const double hq[2],
-                       struct heddle_bound_dag *s, uint32_t *place)
+static void keep_tasks(const struct heddle_bound_dag *d, const double *head, const double *tail,
+                       const double hq[2], struct heddle_bound_dag *s, uint32_t *place)
 {
     for (uint32_t v = 0; v < d->n; v++) {
         place[v] = HEDDLE_BOUND_NONE;
@@ -357,8 +344,8 @@ static void keep_tasks(const struct heddle_bound_dag *d, const double *head,
     }
 }
 
-static void keep_edges(const struct heddle_bound_dag *d,
-                       struct heddle_bound_dag *s, const uint32_t *place)
+static void keep_edges(const struct heddle_bound_dag *d, struct heddle_bound_dag *s,
+                       const uint32_t *place)
 {
     for (uint32_t v = 0; v < d->n; v++) {
         if (place[v] == HEDDLE_BOUND_NONE)
@@ -373,11 +360,9 @@ static void keep_edges(const struct heddle_bound_dag *d,
     }
 }
 
-heddle_status heddle_bound_restrict(const struct heddle_bound_dag *d,
-                                    const double *head, const double *tail,
-                                    const double hq[2],
-                                    struct heddle_bound_mem *m,
-                                    struct heddle_bound_dag *sub_out)
+heddle_status heddle_bound_restrict(const struct heddle_bound_dag *d, const double *head,
+                                    const double *tail, const double hq[2],
+                                    struct heddle_bound_mem *m, struct heddle_bound_dag *sub_out)
 {
     uint32_t *place = heddle_bound_get(m, d->n, sizeof(*place));
     struct heddle_bound_dag s = *d;

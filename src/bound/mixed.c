@@ -75,8 +75,7 @@ static double time_of(const struct mixed *x, uint32_t v, uint32_t r)
     return x->time[(size_t)x->d->kind[v] * x->d->r + r];
 }
 
-static double path_load(const struct mixed *x, const struct path *p,
-                        const uint8_t *plan)
+static double path_load(const struct mixed *x, const struct path *p, const uint8_t *plan)
 {
     double sum = 0.0;
 
@@ -94,8 +93,7 @@ static heddle_status pool_add(struct mixed *x, uint32_t v, uint32_t *path_out)
 
     *path_out = HEDDLE_BOUND_NONE;
     for (uint32_t w = v; w != HEDDLE_BOUND_NONE;
-         w = x->via[w] == HEDDLE_BOUND_NONE ? HEDDLE_BOUND_NONE
-                                            : x->d->pred[x->via[w]])
+         w = x->via[w] == HEDDLE_BOUND_NONE ? HEDDLE_BOUND_NONE : x->d->pred[x->via[w]])
         hash = heddle_mix64(hash ^ w);
     for (uint32_t i = 0; i < x->npaths; i++) {
         if (x->path[i].hash == hash && x->path[i].len == len) {
@@ -172,8 +170,7 @@ static heddle_status add_plan(struct mixed *x)
 
     plan_loads(x, load);
     slot = heddle_game_add_plan(&x->game, load);
-    if (slot == HEDDLE_BOUND_NONE &&
-        heddle_game_drop_plan(&x->game) != HEDDLE_BOUND_NONE)
+    if (slot == HEDDLE_BOUND_NONE && heddle_game_drop_plan(&x->game) != HEDDLE_BOUND_NONE)
         slot = heddle_game_add_plan(&x->game, load);
     if (slot == HEDDLE_BOUND_NONE) {
         x->is_full = true;
@@ -200,15 +197,13 @@ static void set_flow(struct mixed *x)
     }
 }
 
-static double cheapest_type(const struct mixed *x, uint32_t k, double flow,
-                            uint8_t *choice_out)
+static double cheapest_type(const struct mixed *x, uint32_t k, double flow, uint8_t *choice_out)
 {
     const double *p = x->time + (size_t)k * x->d->r;
     double least = INFINITY;
 
     for (uint32_t r = 0; r < x->d->r; r++) {
-        const double c =
-            p[r] < INFINITY ? (x->price[r] + flow) * p[r] : INFINITY;
+        const double c = p[r] < INFINITY ? (x->price[r] + flow) * p[r] : INFINITY;
 
         if (c < least) {
             least = c;
@@ -257,8 +252,7 @@ static void blend(struct mixed *x, double share)
     const struct heddle_game *g = &x->game;
 
     for (uint32_t r = 0; r < x->d->r; r++)
-        x->price[r] = share * g->w[r] / x->d->nworkers[r] +
-                      (1.0 - share) * x->best_price[r];
+        x->price[r] = share * g->w[r] / x->d->nworkers[r] + (1.0 - share) * x->best_price[r];
     for (uint32_t j = 0; j < x->npaths; j++)
         x->ask[j] = (1.0 - share) * x->best[j];
     for (uint32_t s = x->d->r; s < g->max_experts; s++)
@@ -289,8 +283,7 @@ static void choice_times(struct mixed *x)
 }
 
 /* The longest path under x->dur, into the pool. */
-static heddle_status find_path(struct mixed *x, double *len_out,
-                               uint32_t *path_out)
+static heddle_status find_path(struct mixed *x, double *len_out, uint32_t *path_out)
 {
     const uint32_t v = heddle_bound_longest(x->d, x->dur, x->len, x->via);
 
@@ -350,9 +343,8 @@ static heddle_status get_memory(struct mixed *x, uint32_t iterations)
     x->choice = heddle_bound_get(&x->work, d->n, 1);
     x->kind_cost = heddle_bound_get(&x->work, d->k, sizeof(*x->kind_cost));
     x->kind_choice = heddle_bound_get(&x->work, d->k, 1);
-    if (x->time == NULL || x->path == NULL || x->ask == NULL ||
-        x->best == NULL || x->dur == NULL || x->len == NULL ||
-        x->flow == NULL || x->via == NULL || x->choice == NULL ||
+    if (x->time == NULL || x->path == NULL || x->ask == NULL || x->best == NULL || x->dur == NULL ||
+        x->len == NULL || x->flow == NULL || x->via == NULL || x->choice == NULL ||
         x->kind_cost == NULL || x->kind_choice == NULL)
         return HEDDLE_ENOMEM;
     return heddle_game_init(&x->game, &x->work, plans, 144 + d->r);
@@ -402,8 +394,7 @@ static heddle_status loop(struct mixed *x, struct heddle_bound_effort *effort)
     bool moved = true;
 
     while (moved && !x->is_full && i < effort->iterations) {
-        if (x->upper < INFINITY &&
-            x->upper - x->lower <= effort->gap * x->upper)
+        if (x->upper < INFINITY && x->upper - x->lower <= effort->gap * x->upper)
             break;
         if (end != 0 && heddle_clock_ns() >= end)
             break;
@@ -439,8 +430,7 @@ static heddle_status answer(struct mixed *x, struct heddle_bound_sol *sol)
 }
 
 /* The rest of the iterations, with all paths at once. */
-static heddle_status go_on(const struct heddle_bound_dag *d,
-                           struct heddle_bound_effort *effort,
+static heddle_status go_on(const struct heddle_bound_dag *d, struct heddle_bound_effort *effort,
                            uint32_t iterations, struct heddle_bound_mem *m,
                            struct heddle_bound_sol *sol, double *value)
 {
@@ -454,8 +444,7 @@ static heddle_status go_on(const struct heddle_bound_dag *d,
 }
 
 heddle_status heddle_bound_mixed(const struct heddle_bound_dag *d,
-                                 struct heddle_bound_effort *effort,
-                                 struct heddle_bound_mem *m,
+                                 struct heddle_bound_effort *effort, struct heddle_bound_mem *m,
                                  struct heddle_bound_sol *sol, double *value)
 {
     const uint32_t iterations = effort->iterations;
@@ -490,8 +479,7 @@ heddle_status heddle_bound_mixed(const struct heddle_bound_dag *d,
     heddle_bound_drop(&x->work);
     heddle_bound_drop(&own);
     if (st == HEDDLE_OK &&
-        (effort->upper == INFINITY ||
-         effort->upper - *value > effort->gap * effort->upper))
+        (effort->upper == INFINITY || effort->upper - *value > effort->gap * effort->upper))
         st = go_on(d, effort, iterations, m, sol, value);
     return st;
 }

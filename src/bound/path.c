@@ -8,8 +8,8 @@
  */
 #include "bound/bound.h"
 
-uint32_t heddle_bound_longest(const struct heddle_bound_dag *d,
-                              const double *dur, double *len, uint32_t *via)
+uint32_t heddle_bound_longest(const struct heddle_bound_dag *d, const double *dur, double *len,
+                              uint32_t *via)
 {
     uint32_t last = HEDDLE_BOUND_NONE;
 
@@ -32,8 +32,7 @@ uint32_t heddle_bound_longest(const struct heddle_bound_dag *d,
     return last;
 }
 
-uint32_t heddle_bound_path_len(const struct heddle_bound_dag *d,
-                               const uint32_t *via, uint32_t v)
+uint32_t heddle_bound_path_len(const struct heddle_bound_dag *d, const uint32_t *via, uint32_t v)
 {
     uint32_t n = 1;
 
@@ -42,9 +41,8 @@ uint32_t heddle_bound_path_len(const struct heddle_bound_dag *d,
     return n;
 }
 
-void heddle_bound_path_get(const struct heddle_bound_dag *d,
-                           const uint32_t *via, uint32_t v, uint32_t len,
-                           uint32_t *pos, uint32_t *step)
+void heddle_bound_path_get(const struct heddle_bound_dag *d, const uint32_t *via, uint32_t v,
+                           uint32_t len, uint32_t *pos, uint32_t *step)
 {
     while (len-- > 0) {
         pos[len] = v;

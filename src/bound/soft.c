@@ -156,8 +156,7 @@ static void soft_weights(struct soft *x, double sharp, double a)
     for (uint32_t i = 0; i < r; i++)
         most = fmax(most, x->load[i]);
     for (uint32_t i = 0; i <= r; i++)
-        sum += w[i] =
-            exp(sharp * ((i < r ? x->load[i] : x->longest) / most - 1.0));
+        sum += w[i] = exp(sharp * ((i < r ? x->load[i] : x->longest) / most - 1.0));
     for (uint32_t i = 0; i <= r; i++)
         x->w[i] += a * (w[i] / sum - x->w[i]);
 }
@@ -165,8 +164,8 @@ static void soft_weights(struct soft *x, double sharp, double a)
 /* --- allocations ---------------------------------------------------------- */
 
 /* Shares of the types for a task, and its time; its cheapest cost is returned. */
-static double soft_share(const struct soft *x, uint32_t v, const double *price,
-                         double sharp, double *share, double *time_out)
+static double soft_share(const struct soft *x, uint32_t v, const double *price, double sharp,
+                         double *share, double *time_out)
 {
     const uint32_t r = x->d->r;
     const double *p = x->time + (size_t)x->d->kind[v] * r;
@@ -179,8 +178,7 @@ static double soft_share(const struct soft *x, uint32_t v, const double *price,
     }
     unit = least > 0.0 ? sharp / least : INFINITY;
     for (uint32_t i = 0; i < r; i++) {
-        share[i] =
-            share[i] <= least ? 1.0 : soft_exp((least - share[i]) * unit);
+        share[i] = share[i] <= least ? 1.0 : soft_exp((least - share[i]) * unit);
         sum += share[i];
     }
     unit = 1.0 / sum;
@@ -241,8 +239,7 @@ static void soft_keep(struct soft *x)
 }
 
 /* What the gap asks for, between the least and the most of this round. */
-static double soft_sharp(double wanted, double first, double least, double most,
-                         uint32_t round)
+static double soft_sharp(double wanted, double first, double least, double most, uint32_t round)
 {
     return fmax(first + least * round, fmin(first + most * round, wanted));
 }
@@ -252,13 +249,9 @@ static void soft_round(struct soft *x, double paths, uint32_t i)
     const double a = FADE / (i + FADE);
     const double gap = fmax(1e-9, 1.0 - fmax(x->lower, x->value) / x->upper);
 
-    soft_flow(x,
-              paths * soft_sharp(PATH_GAP / gap, PATH_FIRST, PATH_LEAST,
-                                 PATH_MOST, i),
-              a);
+    soft_flow(x, paths * soft_sharp(PATH_GAP / gap, PATH_FIRST, PATH_LEAST, PATH_MOST, i), a);
     soft_weights(x, AREA_FIRST + AREA_MORE * i, a);
-    soft_answer(
-        x, soft_sharp(COST_GAP / gap, COST_FIRST, COST_LEAST, COST_MOST, i), a);
+    soft_answer(x, soft_sharp(COST_GAP / gap, COST_FIRST, COST_LEAST, COST_MOST, i), a);
 }
 
 static void soft_loop(struct soft *x, struct heddle_bound_effort *effort)
@@ -299,9 +292,8 @@ static heddle_status soft_init(struct soft *x, struct heddle_bound_mem *m)
     x->now = heddle_bound_get(m, d->n, sizeof(*x->now));
     x->part = heddle_bound_get(m, d->e, sizeof(*x->part));
     x->alone = heddle_bound_get(m, d->n, sizeof(*x->alone));
-    if (x->time == NULL || x->mean == NULL || x->start == NULL ||
-        x->edge == NULL || x->flow == NULL || x->len == NULL ||
-        x->now == NULL || x->part == NULL || x->alone == NULL)
+    if (x->time == NULL || x->mean == NULL || x->start == NULL || x->edge == NULL ||
+        x->flow == NULL || x->len == NULL || x->now == NULL || x->part == NULL || x->alone == NULL)
         return HEDDLE_ENOMEM;
     for (size_t i = 0; i < (size_t)d->k * d->r; i++)
         x->time[i] = d->time[i] / x->scale;
@@ -318,8 +310,7 @@ static heddle_status soft_init(struct soft *x, struct heddle_bound_mem *m)
 }
 
 heddle_status heddle_bound_soft(const struct heddle_bound_dag *d,
-                                struct heddle_bound_effort *effort,
-                                struct heddle_bound_mem *m,
+                                struct heddle_bound_effort *effort, struct heddle_bound_mem *m,
                                 struct heddle_bound_sol *sol, double *value)
 {
     struct heddle_bound_mem work = {.alloc = m->alloc};

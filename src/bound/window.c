@@ -95,8 +95,7 @@ static void axis_lay(struct axis *a, uint32_t n, size_t from, size_t to)
 
     a->nmarks = span + 1 < GRID ? (uint32_t)span + 1 : GRID;
     for (uint32_t i = 0; i < a->nmarks; i++)
-        a->mark[i] =
-            a->sorted[from + (a->nmarks < 2 ? 0 : i * span / (a->nmarks - 1))];
+        a->mark[i] = a->sorted[from + (a->nmarks < 2 ? 0 : i * span / (a->nmarks - 1))];
     for (uint32_t v = 0; v < n; v++) {
         const size_t i = above(a->mark, a->nmarks, a->at[v]);
 
@@ -111,8 +110,7 @@ static void axis_zoom(struct axis *a, uint32_t n, double best)
     const double lo = i >= 2 ? a->mark[i - 2] : a->mark[0];
     const double hi = i < a->nmarks ? a->mark[i] : a->mark[a->nmarks - 1];
 
-    axis_lay(a, n, above(a->sorted, a->n, lo) - 1,
-             above(a->sorted, a->n, hi) - 1);
+    axis_lay(a, n, above(a->sorted, a->n, lo) - 1, above(a->sorted, a->n, hi) - 1);
 }
 
 static void fill(struct window *x, const double *price)
@@ -186,8 +184,7 @@ static heddle_status take_turns(struct window *x, struct heddle_bound_mem *m)
     return HEDDLE_OK;
 }
 
-static heddle_status search(struct window *x, struct heddle_bound_mem *m,
-                            const double *start_price)
+static heddle_status search(struct window *x, struct heddle_bound_mem *m, const double *start_price)
 {
     const struct heddle_bound_dag *d = x->d;
     double *price = heddle_bound_get(m, PRICES, d->r * sizeof(*price));
@@ -211,11 +208,10 @@ static heddle_status search(struct window *x, struct heddle_bound_mem *m,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_bound_window(const struct heddle_bound_dag *d,
-                                  const double *head, const double *tail,
-                                  const double *start_price,
-                                  struct heddle_bound_mem *m,
-                                  struct heddle_bound_sol *sol, double *value)
+heddle_status heddle_bound_window(const struct heddle_bound_dag *d, const double *head,
+                                  const double *tail, const double *start_price,
+                                  struct heddle_bound_mem *m, struct heddle_bound_sol *sol,
+                                  double *value)
 {
     struct heddle_bound_mem tmp = {.alloc = m->alloc};
     struct window *x = heddle_bound_get(&tmp, 1, sizeof(*x));

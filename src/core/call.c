@@ -19,9 +19,8 @@
 #include "core/dev.h"
 
 /* Memory that lives as long as the task: a further cell, or the heap. */
-static void *submit_further(heddle_ctx *ctx, struct submitter *sub,
-                            struct heddle_cell *c, const void *src,
-                            size_t bytes)
+static void *submit_further(heddle_ctx *ctx, struct submitter *sub, struct heddle_cell *c,
+                            const void *src, size_t bytes)
 {
     struct heddle_cell *f;
     void *p;
@@ -37,8 +36,7 @@ static void *submit_further(heddle_ctx *ctx, struct submitter *sub,
     return p;
 }
 
-static void submit_drop_ext(heddle_ctx *ctx, struct heddle_cell *c,
-                            struct task_ext *e)
+static void submit_drop_ext(heddle_ctx *ctx, struct heddle_cell *c, struct task_ext *e)
 {
     const size_t room = sizeof(c->bytes);
     const size_t nops = c->flags & TASK_NOPS;
@@ -53,8 +51,7 @@ static void submit_drop_ext(heddle_ctx *ctx, struct heddle_cell *c,
         heddle_free(&ctx->alloc, e->after, e->nafter * sizeof(*e->after));
 }
 
-struct task_ext *heddle_submit_new_ext(struct submitter *sub,
-                                       struct heddle_cell *c)
+struct task_ext *heddle_submit_new_ext(struct submitter *sub, struct heddle_cell *c)
 {
     struct heddle_cell *f = heddle_slab_take_further(&sub->slab, c);
     struct task_ext *e = (struct task_ext *)(void *)f;
@@ -68,46 +65,36 @@ struct task_ext *heddle_submit_new_ext(struct submitter *sub,
     return e;
 }
 
-static heddle_status submit_check_opts(heddle_ctx *ctx,
-                                       const struct submission *s,
-                                       const struct heddle_task_opts *o,
-                                       unsigned nops)
+static heddle_status submit_check_opts(heddle_ctx *ctx, const struct submission *s,
+                                       const struct heddle_task_opts *o, unsigned nops)
 {
     const char *kernel = s->kinfo->kernel->name;
 
     if (o->size < sizeof(*o))
-        return heddle_refuse(ctx, HEDDLE_EINVAL,
-                             "kernel %s: task options without their size",
+        return heddle_refuse(ctx, HEDDLE_EINVAL, "kernel %s: task options without their size",
                              kernel);
     if (o->nafter > 0 && o->after == NULL)
-        return heddle_refuse(ctx, HEDDLE_EINVAL,
-                             "kernel %s: nafter without events", kernel);
+        return heddle_refuse(ctx, HEDDLE_EINVAL, "kernel %s: nafter without events", kernel);
     for (size_t i = 0; i < o->nafter; i++)
         if (o->after[i] == NULL || o->after[i]->obj.ctx != ctx)
-            return heddle_refuse(
-                ctx, HEDDLE_EINVAL,
-                "kernel %s: event %zu to wait for is NULL or of "
-                "another context",
-                kernel, i);
+            return heddle_refuse(ctx, HEDDLE_EINVAL,
+                                 "kernel %s: event %zu to wait for is NULL or of "
+                                 "another context",
+                                 kernel, i);
     if (o->group != NULL && o->group->obj.ctx != ctx)
-        return heddle_refuse(ctx, HEDDLE_EINVAL,
-                             "kernel %s: the group belongs to another context",
+        return heddle_refuse(ctx, HEDDLE_EINVAL, "kernel %s: the group belongs to another context",
                              kernel);
     if (o->variant > s->kinfo->nvariants)
-        return heddle_refuse(ctx, HEDDLE_ENOVARIANT,
-                             "kernel %s: there is no variant %u", kernel,
+        return heddle_refuse(ctx, HEDDLE_ENOVARIANT, "kernel %s: there is no variant %u", kernel,
                              o->variant - 1);
     if (o->retries > 0 && nops > HEDDLE_KERNEL_OPERANDS)
-        return heddle_refuse(ctx, HEDDLE_EINVAL,
-                             "kernel %s: retries need at most %d operands",
+        return heddle_refuse(ctx, HEDDLE_EINVAL, "kernel %s: retries need at most %d operands",
                              kernel, HEDDLE_KERNEL_OPERANDS);
     return HEDDLE_OK;
 }
 
-static heddle_status submit_apply_opts(heddle_ctx *ctx, struct submission *s,
-                                       struct heddle_cell *c,
-                                       struct task_ext *e,
-                                       const struct heddle_task_opts *o)
+static heddle_status submit_apply_opts(heddle_ctx *ctx, struct submission *s, struct heddle_cell *c,
+                                       struct task_ext *e, const struct heddle_task_opts *o)
 {
     e->name = o->name;
     e->done = o->done;
@@ -118,8 +105,7 @@ static heddle_status submit_apply_opts(heddle_ctx *ctx, struct submission *s,
     e->retries = (uint16_t)(o->retries < UINT16_MAX ? o->retries : UINT16_MAX);
     e->deadline_ns = heddle_deadline_ns(o->timeout_ns);
     if (o->nafter > 0) {
-        e->after = submit_further(ctx, s->sub, c, o->after,
-                                  o->nafter * sizeof(*o->after));
+        e->after = submit_further(ctx, s->sub, c, o->after, o->nafter * sizeof(*o->after));
         if (e->after == NULL)
             return HEDDLE_ENOMEM;
         e->nafter = (uint32_t)o->nafter;
@@ -157,16 +143,15 @@ static void submit_hold_scratch(const struct heddle_access *acc, unsigned nops)
 }
 
 /* Puts operands, modes and argument into the cell or its extension. */
-static heddle_status submit_fill(heddle_ctx *ctx, struct submission *s,
-                                 struct heddle_cell *c,
+static heddle_status submit_fill(heddle_ctx *ctx, struct submission *s, struct heddle_cell *c,
                                  const struct heddle_access *acc, unsigned nops)
 {
     const struct heddle_call *call = s->call;
     const bool has_modes = call->noperands != 0 && call->modes != NULL;
     struct task_ext *e = NULL;
 
-    if (nops > HEDDLE_CELL_OPERANDS || call->arg_bytes > HEDDLE_CELL_ARG ||
-        has_modes || call->opts != NULL) {
+    if (nops > HEDDLE_CELL_OPERANDS || call->arg_bytes > HEDDLE_CELL_ARG || has_modes ||
+        call->opts != NULL) {
         e = heddle_submit_new_ext(s->sub, c);
         if (e == NULL)
             return HEDDLE_ENOMEM;
@@ -175,16 +160,14 @@ static heddle_status submit_fill(heddle_ctx *ctx, struct submission *s,
         for (unsigned i = 0; i < nops; i++)
             c->op[i] = acc[i].unit;
     } else {
-        e->op = submit_further(ctx, s->sub, c,
-                               call->noperands != 0 ? call->operands
-                                                    : call->operand,
-                               nops * sizeof(*e->op));
+        e->op =
+            submit_further(ctx, s->sub, c, call->noperands != 0 ? call->operands : call->operand,
+                           nops * sizeof(*e->op));
         if (e->op == NULL)
             return HEDDLE_ENOMEM;
     }
     if (has_modes) {
-        e->mode = submit_further(ctx, s->sub, c, call->modes,
-                                 nops * sizeof(*e->mode));
+        e->mode = submit_further(ctx, s->sub, c, call->modes, nops * sizeof(*e->mode));
         if (e->mode == NULL)
             return HEDDLE_ENOMEM;
         e->nmode = (uint16_t)nops;
@@ -198,8 +181,7 @@ static heddle_status submit_fill(heddle_ctx *ctx, struct submission *s,
         memcpy(c->arg, call->arg, call->arg_bytes);
         c->flags |= (uint32_t)call->arg_bytes << TASK_ARG_SHIFT;
     }
-    return call->opts == NULL ? HEDDLE_OK
-                              : submit_apply_opts(ctx, s, c, e, call->opts);
+    return call->opts == NULL ? HEDDLE_OK : submit_apply_opts(ctx, s, c, e, call->opts);
 }
 
 /* The accesses of a call, checked. */
@@ -207,18 +189,15 @@ static heddle_status submit_accesses(heddle_ctx *ctx, struct submission *s,
                                      struct heddle_access *acc, unsigned nops)
 {
     const struct heddle_call *call = s->call;
-    heddle_handle *const *op =
-        call->noperands != 0 ? call->operands : call->operand;
-    const enum heddle_mode *mode = call->noperands != 0 && call->modes != NULL
-                                       ? call->modes
-                                       : s->kinfo->mode;
+    heddle_handle *const *op = call->noperands != 0 ? call->operands : call->operand;
+    const enum heddle_mode *mode =
+        call->noperands != 0 && call->modes != NULL ? call->modes : s->kinfo->mode;
 
     for (unsigned i = 0; i < nops; i++) {
         heddle_handle *h = op[i];
 
         if (HEDDLE_UNLIKELY(h == NULL))
-            return heddle_refuse(ctx, HEDDLE_EINVAL,
-                                 "kernel %s: operand %u is NULL",
+            return heddle_refuse(ctx, HEDDLE_EINVAL, "kernel %s: operand %u is NULL",
                                  s->kinfo->kernel->name, i);
         if (HEDDLE_UNLIKELY(h->reg != &ctx->reg))
             return heddle_refuse(ctx, HEDDLE_EINVAL,
@@ -238,10 +217,8 @@ static heddle_status submit_accesses(heddle_ctx *ctx, struct submission *s,
 }
 
 /* What only unusual modes need: they stand once, early, and are defined. */
-static heddle_status submit_check_modes(heddle_ctx *ctx,
-                                        const struct submission *s,
-                                        const struct heddle_access *acc,
-                                        unsigned nops)
+static heddle_status submit_check_modes(heddle_ctx *ctx, const struct submission *s,
+                                        const struct heddle_access *acc, unsigned nops)
 {
     const char *kernel = s->kinfo->kernel->name;
 
@@ -251,8 +228,7 @@ static heddle_status submit_check_modes(heddle_ctx *ctx,
         if (m == HEDDLE_R || m == HEDDLE_W || m == HEDDLE_RW)
             continue;
         if (m != HEDDLE_COMMUTE && m != HEDDLE_REDUCE && m != HEDDLE_SCRATCH)
-            return heddle_refuse(ctx, HEDDLE_EINVAL,
-                                 "kernel %s: operand %u has no access mode",
+            return heddle_refuse(ctx, HEDDLE_EINVAL, "kernel %s: operand %u has no access mode",
                                  kernel, i);
         if (i >= HEDDLE_KERNEL_OPERANDS)
             return heddle_refuse(ctx, HEDDLE_EINVAL,
@@ -267,8 +243,7 @@ static heddle_status submit_check_modes(heddle_ctx *ctx,
                                  "heddle_handle_set_reduction)",
                                  kernel, i);
         for (unsigned k = 0; k < nops && m != HEDDLE_SCRATCH; k++)
-            if (k != i && acc[k].mode != HEDDLE_SCRATCH &&
-                acc[k].unit->root == acc[i].unit->root &&
+            if (k != i && acc[k].mode != HEDDLE_SCRATCH && acc[k].unit->root == acc[i].unit->root &&
                 heddle_box_overlap(&acc[k].unit->box, &acc[i].unit->box,
                                    acc[i].unit->root->layout.ndim))
                 return heddle_refuse(ctx, HEDDLE_EINVAL,
@@ -279,23 +254,19 @@ static heddle_status submit_check_modes(heddle_ctx *ctx,
     return HEDDLE_OK;
 }
 
-static heddle_status submit_check(heddle_ctx *ctx, const struct submission *s,
-                                  unsigned nops)
+static heddle_status submit_check(heddle_ctx *ctx, const struct submission *s, unsigned nops)
 {
     const struct heddle_call *call = s->call;
     const char *kernel = s->kinfo->kernel->name;
 
     if (call->arg == NULL && call->arg_bytes != 0)
-        return heddle_refuse(ctx, HEDDLE_EINVAL,
-                             "kernel %s: arg is NULL but arg_bytes is not 0",
+        return heddle_refuse(ctx, HEDDLE_EINVAL, "kernel %s: arg is NULL but arg_bytes is not 0",
                              kernel);
     if (call->arg_bytes > UINT32_MAX / 2)
-        return heddle_refuse(ctx, HEDDLE_EINVAL,
-                             "kernel %s: an argument of %zu bytes", kernel,
+        return heddle_refuse(ctx, HEDDLE_EINVAL, "kernel %s: an argument of %zu bytes", kernel,
                              call->arg_bytes);
     if (nops > TASK_NOPS)
-        return heddle_refuse(ctx, HEDDLE_EINVAL,
-                             "kernel %s: more than %d operands", kernel,
+        return heddle_refuse(ctx, HEDDLE_EINVAL, "kernel %s: more than %d operands", kernel,
                              TASK_NOPS);
     if (call->noperands == 0 && nops > HEDDLE_CALL_OPERANDS)
         return heddle_refuse(ctx, HEDDLE_EINVAL,
@@ -303,8 +274,7 @@ static heddle_status submit_check(heddle_ctx *ctx, const struct submission *s,
                              "`operands`",
                              kernel, HEDDLE_CALL_OPERANDS);
     if (call->noperands != 0 &&
-        (call->operands == NULL ||
-         (call->modes == NULL && nops != s->kinfo->noperands)))
+        (call->operands == NULL || (call->modes == NULL && nops != s->kinfo->noperands)))
         return heddle_refuse(ctx, HEDDLE_EINVAL,
                              "kernel %s: noperands needs operands, and modes "
                              "when it is not the kernel's number",
@@ -314,29 +284,24 @@ static heddle_status submit_check(heddle_ctx *ctx, const struct submission *s,
     return HEDDLE_OK;
 }
 
-void heddle_submit_trace(heddle_ctx *ctx, struct submission *s,
-                         struct heddle_cell *c, const struct heddle_access *acc,
-                         unsigned nops, uint32_t m)
+void heddle_submit_trace(heddle_ctx *ctx, struct submission *s, struct heddle_cell *c,
+                         const struct heddle_access *acc, unsigned nops, uint32_t m)
 {
     struct heddle_trace_lane *l = s->sub->lane;
     const heddle_ref *cand = s->sub->slab.cand;
     const struct heddle_task_opts *o = s->call->opts;
     /* cost() may ask for pointers, which may take the registry's lock: not when
      * a nested submission holds it. */
-    const float predicted = s->scope == NULL || s->domain->is_blind
-                                ? heddle_slow_predict(ctx, c)
-                                : 0;
+    const float predicted =
+        s->scope == NULL || s->domain->is_blind ? heddle_slow_predict(ctx, c) : 0;
 
     heddle_trace_submit(l, c->id, s->kinfo->id, c->prio,
-                        ctx->dev == NULL ? heddle_ticks()
-                                         : heddle_ctx_ticks(ctx),
-                        predicted, s->scope == NULL ? 0 : s->scope->parent_id);
+                        ctx->dev == NULL ? heddle_ticks() : heddle_ctx_ticks(ctx), predicted,
+                        s->scope == NULL ? 0 : s->scope->parent_id);
     for (unsigned i = 0; i < nops; i++)
-        heddle_trace_access(l, c->id, acc[i].unit->id, (uint8_t)acc[i].mode,
-                            (uint16_t)i);
+        heddle_trace_access(l, c->id, acc[i].unit->id, (uint8_t)acc[i].mode, (uint16_t)i);
     if (ctx->pool.has_ids)
-        heddle_pool_chunk(&ctx->pool, c->self)->id[c->self % HEDDLE_CHUNK] =
-            c->id;
+        heddle_pool_chunk(&ctx->pool, c->self)->id[c->self % HEDDLE_CHUNK] = c->id;
     for (uint32_t i = 0; i < m; i++) {
         const uint32_t index = (uint32_t)cand[i];
         struct heddle_chunk *k = heddle_pool_chunk(&ctx->pool, index);
@@ -365,14 +330,12 @@ static uint32_t submit_add_after(struct submission *s, uint32_t m)
 }
 
 /* Finds what the task waits for. Fails before anything was changed. */
-static heddle_status submit_collect(struct submission *s,
-                                    const struct heddle_access *acc,
+static heddle_status submit_collect(struct submission *s, const struct heddle_access *acc,
                                     unsigned nops, uint32_t *m_out)
 {
     const struct heddle_task_opts *o = s->call->opts;
 
-    HEDDLE_TRY(
-        heddle_deps_prepare(s->domain, acc, nops, o == NULL ? 0 : o->nafter));
+    HEDDLE_TRY(heddle_deps_prepare(s->domain, acc, nops, o == NULL ? 0 : o->nafter));
     *m_out = submit_add_after(s, heddle_deps_collect(s->domain, acc, nops));
     return HEDDLE_OK;
 }
@@ -381,8 +344,7 @@ heddle_status heddle_submit_one(heddle_ctx *ctx, struct submission *s)
 {
     struct heddle_access local[HEDDLE_KERNEL_OPERANDS], *acc = local;
     const struct heddle_call *call = s->call;
-    const unsigned nops =
-        call->noperands != 0 ? call->noperands : s->kinfo->noperands;
+    const unsigned nops = call->noperands != 0 ? call->noperands : s->kinfo->noperands;
     struct heddle_slab *slab = &s->sub->slab;
     struct heddle_cell *c;
     heddle_status st = HEDDLE_OK;
@@ -390,8 +352,8 @@ heddle_status heddle_submit_one(heddle_ctx *ctx, struct submission *s)
     unsigned n;
 
     s->ready = NULL;
-    if (HEDDLE_UNLIKELY((call->arg_bytes | call->noperands) != 0 ||
-                        call->opts != NULL || nops > HEDDLE_CALL_OPERANDS))
+    if (HEDDLE_UNLIKELY((call->arg_bytes | call->noperands) != 0 || call->opts != NULL ||
+                        nops > HEDDLE_CALL_OPERANDS))
         HEDDLE_TRY(submit_check(ctx, s, nops));
     if (HEDDLE_UNLIKELY(nops > HEDDLE_KERNEL_OPERANDS)) {
         HEDDLE_TRY(heddle_submit_reserve(ctx, s->sub, nops));
@@ -443,8 +405,8 @@ heddle_status heddle_submit_one(heddle_ctx *ctx, struct submission *s)
     return HEDDLE_OK;
 }
 
-heddle_status heddle_submit_undo(heddle_ctx *ctx, struct submission *s,
-                                 struct heddle_cell *c, heddle_status st)
+heddle_status heddle_submit_undo(heddle_ctx *ctx, struct submission *s, struct heddle_cell *c,
+                                 heddle_status st)
 {
     struct task_ext *e = heddle_cell_ext(ctx, c);
 
@@ -457,13 +419,11 @@ heddle_status heddle_submit_undo(heddle_ctx *ctx, struct submission *s,
     }
     heddle_slab_untake(&s->sub->slab, c);
     if (st == HEDDLE_ENOMEM)
-        return heddle_refuse(ctx, st, "no memory for a task of kernel %s",
-                             s->kinfo->kernel->name);
+        return heddle_refuse(ctx, st, "no memory for a task of kernel %s", s->kinfo->kernel->name);
     return st;
 }
 
-heddle_status heddle_submit_reserve(heddle_ctx *ctx, struct submitter *sub,
-                                    unsigned nops)
+heddle_status heddle_submit_reserve(heddle_ctx *ctx, struct submitter *sub, unsigned nops)
 {
     struct heddle_access *p;
 
@@ -471,8 +431,7 @@ heddle_status heddle_submit_reserve(heddle_ctx *ctx, struct submitter *sub,
         return HEDDLE_OK;
     p = heddle_zalloc(&ctx->alloc, TASK_NOPS, sizeof(*p));
     if (p == NULL)
-        return heddle_refuse(ctx, HEDDLE_ENOMEM, "no memory for %u operands",
-                             nops);
+        return heddle_refuse(ctx, HEDDLE_ENOMEM, "no memory for %u operands", nops);
     sub->acc = p;
     sub->acc_cap = TASK_NOPS;
     return HEDDLE_OK;

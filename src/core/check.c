@@ -178,8 +178,7 @@ static void nan_make(char *p, enum heddle_dtype t)
     case HEDDLE_F16:
     case HEDDLE_BF16:
         memcpy(&h, p, sizeof(h));
-        h = (uint16_t)(t == HEDDLE_F16 ? (h & 0x81ff) | 0x7e01
-                                       : (h & 0x803f) | 0x7fc1);
+        h = (uint16_t)(t == HEDDLE_F16 ? (h & 0x81ff) | 0x7e01 : (h & 0x803f) | 0x7fc1);
         memcpy(p, &h, sizeof(h));
         break;
     case HEDDLE_F32:
@@ -364,8 +363,7 @@ static bool unit_is_acquired(heddle_handle *h)
  * as it likes with data it has registered itself. Registry lock held. */
 static bool root_is_guarded(heddle_handle *h, uint64_t task)
 {
-    if (h->root != h || (task != 0 && h->creator == task) ||
-        heddle_load_acq(&h->base) == NULL)
+    if (h->root != h || (task != 0 && h->creator == task) || heddle_load_acq(&h->base) == NULL)
         return false;
     /* Acquire: who dropped the last reference may free its memory. */
     if (!h->owns_memory && heddle_load_acq(&h->refs) == 0)
@@ -420,18 +418,15 @@ static heddle_status prints_take(struct heddle_exec *x, struct check *c)
     c->is_stale = false;
     c->epoch = check_epoch(x->ctx);
     heddle_mutex_lock(&reg->lock);
-    for (heddle_handle *h = reg->units; h != NULL && c->nprints < c->cap;
-         h = h->next)
+    for (heddle_handle *h = reg->units; h != NULL && c->nprints < c->cap; h = h->next)
         if (root_is_guarded(h, x->id) && !root_is_open(x, c, h))
             c->print[c->nprints++] = (struct print){
-                .id = h->id,
-                .hash = hash_array(&h->layout, heddle_load_acq(&h->base))};
+                .id = h->id, .hash = hash_array(&h->layout, heddle_load_acq(&h->base))};
     heddle_mutex_unlock(&reg->lock);
     return HEDDLE_OK;
 }
 
-static void root_blame(const struct heddle_exec *x, struct check *c,
-                       const heddle_handle *root)
+static void root_blame(const struct heddle_exec *x, struct check *c, const heddle_handle *root)
 {
     char buf[32];
     const char *kind = root->name != NULL ? "handle " : "";
@@ -462,8 +457,7 @@ static void prints_compare(struct heddle_exec *x, struct check *c)
         if (i == c->nprints)
             break;
         if (c->print[i].id == h->id && root_is_guarded(h, x->id) &&
-            c->print[i].hash !=
-                hash_array(&h->layout, heddle_load_acq(&h->base)))
+            c->print[i].hash != hash_array(&h->layout, heddle_load_acq(&h->base)))
             root_blame(x, c, h);
     }
     heddle_mutex_unlock(&reg->lock);
@@ -482,10 +476,9 @@ static bool operand_is_separate(const struct heddle_exec *x, unsigned i)
 
         if ((x->mode[k] & HEDDLE_RW) == 0)
             continue; /* private memory */
-        if (o == h ? k >= HEDDLE_KERNEL_OPERANDS
-                   : o->root == h->root &&
-                         heddle_box_overlap(&o->box, &h->box,
-                                            h->root->layout.ndim))
+        if (o == h
+                ? k >= HEDDLE_KERNEL_OPERANDS
+                : o->root == h->root && heddle_box_overlap(&o->box, &h->box, h->root->layout.ndim))
             return false;
     }
     return true;
@@ -500,8 +493,7 @@ static size_t layout_span(const struct heddle_layout *l)
     return (last + 1) * heddle_dtype_bytes(l->dtype);
 }
 
-static heddle_status shadow_make(struct heddle_exec *x, struct shadow *s,
-                                 unsigned i)
+static heddle_status shadow_make(struct heddle_exec *x, struct shadow *s, unsigned i)
 {
     heddle_handle *h = x->op[i];
     const uintptr_t base = (uintptr_t)heddle_unit_base(h);
@@ -530,8 +522,7 @@ static heddle_status shadow_make(struct heddle_exec *x, struct shadow *s,
 }
 
 /* A unit that stands twice has one shadow, at its first place. */
-static heddle_status check_lend_operand(struct heddle_exec *x, struct check *c,
-                                        unsigned i)
+static heddle_status check_lend_operand(struct heddle_exec *x, struct check *c, unsigned i)
 {
     if ((x->mode[i] & HEDDLE_RW) == 0 || !operand_is_separate(x, i))
         return HEDDLE_OK;
@@ -553,17 +544,13 @@ static void check_operand(struct check *c, unsigned i, heddle_status st)
     if (!shadow_is_tight(s))
         check_blame(c, "wrote outside of operand %u (%s)", i, name);
     if (!s->can_write && same != n)
-        check_blame(c, "wrote operand %u (%s), which it declared read-only", i,
-                    name);
-    if (s->is_output && st == HEDDLE_OK && !c->has_lent &&
-        same > shadow_luck(s->unit))
+        check_blame(c, "wrote operand %u (%s), which it declared read-only", i, name);
+    if (s->is_output && st == HEDDLE_OK && !c->has_lent && same > shadow_luck(s->unit))
         check_blame(c,
                     "left %soperand %u (%s) unwritten%s, which it declared as "
                     "output",
                     same < n ? "part of " : "", i, name,
-                    dtype_float(s->unit->layout.dtype) != 0
-                        ? " or added to its old value"
-                        : "");
+                    dtype_float(s->unit->layout.dtype) != 0 ? " or added to its old value" : "");
 }
 
 /* The original of an operand gets what the body wrote. */
@@ -598,8 +585,7 @@ heddle_status heddle_check_before(struct heddle_exec *x, void **state_out)
     struct check *c = heddle_zalloc(&x->ctx->alloc, 1, sizeof(*c));
     heddle_status st = c == NULL ? HEDDLE_ENOMEM : HEDDLE_OK;
 
-    for (unsigned i = 0;
-         st == HEDDLE_OK && i < x->nops && i < HEDDLE_KERNEL_OPERANDS; i++)
+    for (unsigned i = 0; st == HEDDLE_OK && i < x->nops && i < HEDDLE_KERNEL_OPERANDS; i++)
         st = check_lend_operand(x, c, i);
     if (st == HEDDLE_OK)
         st = prints_take(x, c);
@@ -615,8 +601,7 @@ heddle_status heddle_check_before(struct heddle_exec *x, void **state_out)
     return HEDDLE_OK;
 }
 
-heddle_status heddle_check_after(struct heddle_exec *x, void *state,
-                                 heddle_status st)
+heddle_status heddle_check_after(struct heddle_exec *x, void *state, heddle_status st)
 {
     struct check *c = state;
 

@@ -18,8 +18,7 @@ static struct {
     char error[400]; /* the first one since start() */
 } env;
 
-static void on_message(void *user, enum heddle_severity severity,
-                       const char *text)
+static void on_message(void *user, enum heddle_severity severity, const char *text)
 {
     (void)user;
     if (severity == HEDDLE_ERROR && env.error[0] == '\0')
@@ -49,8 +48,7 @@ static void stop(void)
     CHECK_OK(heddle_ctx_destroy(env.ctx));
 }
 
-static heddle_handle *vector(void *ptr, size_t n, enum heddle_dtype t,
-                             const char *name)
+static heddle_handle *vector(void *ptr, size_t n, enum heddle_dtype t, const char *name)
 {
     heddle_handle *h = NULL;
 
@@ -60,28 +58,24 @@ static heddle_handle *vector(void *ptr, size_t n, enum heddle_dtype t,
     return h;
 }
 
-#define KERNEL(fn, ...)                                                        \
-    {                                                                          \
-        .size = sizeof(heddle_kernel), .name = #fn,                            \
-        .noperands = sizeof((enum heddle_mode[]){__VA_ARGS__}) /               \
-                     sizeof(enum heddle_mode),                                 \
-        .mode = {__VA_ARGS__},                                                 \
-        .variants = {{.device = HEDDLE_DEV_CPU, .run = fn}},                   \
+#define KERNEL(fn, ...)                                                                            \
+    {                                                                                              \
+        .size = sizeof(heddle_kernel), .name = #fn,                                                \
+        .noperands = sizeof((enum heddle_mode[]){__VA_ARGS__}) / sizeof(enum heddle_mode),         \
+        .mode = {__VA_ARGS__}, .variants = {{.device = HEDDLE_DEV_CPU, .run = fn}},                \
     }
 
 /* Runs one task and says how it ended. */
-static heddle_status run(const heddle_kernel *k, heddle_handle *a,
-                         heddle_handle *b, const void *arg, size_t bytes)
+static heddle_status run(const heddle_kernel *k, heddle_handle *a, heddle_handle *b,
+                         const void *arg, size_t bytes)
 {
-    const struct heddle_call call = {
-        .operand = {a, b}, .arg = arg, .arg_bytes = bytes};
+    const struct heddle_call call = {.operand = {a, b}, .arg = arg, .arg_bytes = bytes};
 
     CHECK_OK(heddle_submit(env.ctx, k, &call));
     return heddle_wait(env.ctx);
 }
 
-#define BLAMED(words)                                                          \
-    test_check(strstr(env.error, words) != NULL, TEST_AT, env.error)
+#define BLAMED(words) test_check(strstr(env.error, words) != NULL, TEST_AT, env.error)
 
 /* --- faults --------------------------------------------------------------- */
 
@@ -107,8 +101,7 @@ TEST(finds_write_to_read_only)
     hb = vector(b, 8, HEDDLE_F64, NULL);
     CHECK_OK(run(&poke_r_rw, ha, hb, (ptrdiff_t[]){1, 7}, 16));
     CHECK(b[7] == 1.0);
-    CHECK_STATUS(run(&poke_r_rw, ha, hb, (ptrdiff_t[]){0, 3}, 16),
-                 HEDDLE_EACCESS);
+    CHECK_STATUS(run(&poke_r_rw, ha, hb, (ptrdiff_t[]){0, 3}, 16), HEDDLE_EACCESS);
     BLAMED("(kernel poke) failed: wrote operand 0 (alpha), which it declared "
            "read-only");
     CHECK(a[3] == 0.0); /* it was a copy */
@@ -127,8 +120,7 @@ TEST(finds_write_outside)
 
         start();
         hb = vector(b, 8, HEDDLE_F64, "beta");
-        CHECK_STATUS(run(&poke_r_rw, hb, hb, (ptrdiff_t[]){1, where[i]}, 16),
-                     HEDDLE_EACCESS);
+        CHECK_STATUS(run(&poke_r_rw, hb, hb, (ptrdiff_t[]){1, where[i]}, 16), HEDDLE_EACCESS);
         BLAMED("wrote outside of operand 0 (beta)");
         heddle_handle_unref(hb);
         stop();
@@ -181,9 +173,9 @@ static const heddle_kernel fill_w = KERNEL(fill, HEDDLE_W);
 
 TEST(finds_unwritten_output)
 {
-    static const enum heddle_dtype type[] = {
-        HEDDLE_U8,  HEDDLE_I32, HEDDLE_I64, HEDDLE_F16, HEDDLE_BF16,
-        HEDDLE_F32, HEDDLE_F64, HEDDLE_C64, HEDDLE_C128};
+    static const enum heddle_dtype type[] = {HEDDLE_U8,  HEDDLE_I32,  HEDDLE_I64,
+                                             HEDDLE_F16, HEDDLE_BF16, HEDDLE_F32,
+                                             HEDDLE_F64, HEDDLE_C64,  HEDDLE_C128};
 
     for (size_t i = 0; i < sizeof(type) / sizeof(type[0]); i++) {
         unsigned char m[100 * 16];
@@ -194,13 +186,11 @@ TEST(finds_unwritten_output)
         h = vector(m, 100, type[i], "out");
         CHECK_OK(run(&fill_w, h, NULL, &(struct part){0, 100}, 16));
         CHECK(m[0] == 1 && m[100 * heddle_dtype_bytes(type[i]) - 1] == 1);
-        CHECK_STATUS(run(&fill_w, h, NULL, &(struct part){0, 0}, 16),
-                     HEDDLE_EACCESS);
+        CHECK_STATUS(run(&fill_w, h, NULL, &(struct part){0, 0}, 16), HEDDLE_EACCESS);
         BLAMED("left operand 0 (out) unwritten");
         BLAMED("which it declared as output");
         env.error[0] = '\0';
-        CHECK_STATUS(run(&fill_w, h, NULL, &(struct part){20, 80}, 16),
-                     HEDDLE_EACCESS);
+        CHECK_STATUS(run(&fill_w, h, NULL, &(struct part){20, 80}, 16), HEDDLE_EACCESS);
         BLAMED("left part of operand 0 (out) unwritten");
         heddle_handle_unref(h);
         stop();
@@ -214,8 +204,7 @@ TEST(finds_one_unwritten_number)
 
     start();
     h = vector(m, 100, HEDDLE_F32, "out");
-    CHECK_STATUS(run(&fill_w, h, NULL, &(struct part){0, 99}, 16),
-                 HEDDLE_EACCESS);
+    CHECK_STATUS(run(&fill_w, h, NULL, &(struct part){0, 99}, 16), HEDDLE_EACCESS);
     BLAMED("left part of operand 0 (out)");
     heddle_handle_unref(h);
     stop();
@@ -306,10 +295,8 @@ TEST(strides_and_types)
         const size_t elem = heddle_dtype_bytes((enum heddle_dtype)t);
         unsigned char a[12 * 9 * 16 + 1], b[12 * 9 * 16 + 1];
         heddle_handle *ha, *hb, *va, *vb;
-        const struct heddle_layout row = {.dtype = (enum heddle_dtype)t,
-                                          .ndim = 2,
-                                          .extent = {9, 11},
-                                          .stride = {12, 1}};
+        const struct heddle_layout row = {
+            .dtype = (enum heddle_dtype)t, .ndim = 2, .extent = {9, 11}, .stride = {12, 1}};
 
         start();
         for (size_t i = 0; i < sizeof(a); i++) {
@@ -317,19 +304,14 @@ TEST(strides_and_types)
             b[i] = 0xee;
         }
         CHECK_OK(heddle_handle_create(env.ctx, &row, a + 1, &ha));
-        CHECK_OK(heddle_handle_matrix(env.ctx, b, 11, 9, 12,
-                                      (enum heddle_dtype)t, &hb));
-        CHECK_OK(heddle_view_box(ha, (size_t[]){1, 2}, (size_t[]){3, 4},
-                                 (size_t[]){2, 2}, &va));
-        CHECK_OK(heddle_view_box(hb, (size_t[]){0, 1}, (size_t[]){3, 4},
-                                 (size_t[]){3, 2}, &vb));
+        CHECK_OK(heddle_handle_matrix(env.ctx, b, 11, 9, 12, (enum heddle_dtype)t, &hb));
+        CHECK_OK(heddle_view_box(ha, (size_t[]){1, 2}, (size_t[]){3, 4}, (size_t[]){2, 2}, &va));
+        CHECK_OK(heddle_view_box(hb, (size_t[]){0, 1}, (size_t[]){3, 4}, (size_t[]){3, 2}, &vb));
         CHECK_OK(run(&copy_r_w, va, vb, NULL, 0));
         for (size_t k = 0; k < 12 * 9; k++) {
             const size_t i = k % 12, j = k / 12;
-            const bool is_in =
-                i % 3 == 0 && i < 9 && j % 2 == 1 && j >= 1 && j < 9;
-            const unsigned char *want =
-                a + 1 + ((1 + i / 3 * 2) * 12 + 2 + (j - 1) / 2 * 2) * elem;
+            const bool is_in = i % 3 == 0 && i < 9 && j % 2 == 1 && j >= 1 && j < 9;
+            const unsigned char *want = a + 1 + ((1 + i / 3 * 2) * 12 + 2 + (j - 1) / 2 * 2) * elem;
 
             for (size_t e = 0; e < elem; e++)
                 CHECK_EQ(b[k * elem + e], is_in ? want[e] : 0xee);
@@ -358,8 +340,7 @@ static heddle_status modes_run(struct heddle_exec *x)
 }
 
 static const heddle_kernel modes =
-    KERNEL(modes_run, HEDDLE_R, HEDDLE_RW, HEDDLE_COMMUTE, HEDDLE_REDUCE,
-           HEDDLE_SCRATCH);
+    KERNEL(modes_run, HEDDLE_R, HEDDLE_RW, HEDDLE_COMMUTE, HEDDLE_REDUCE, HEDDLE_SCRATCH);
 
 TEST(all_modes)
 {
@@ -376,9 +357,8 @@ TEST(all_modes)
     h[4] = vector(NULL, N, HEDDLE_I64, "tmp");
     CHECK_OK(heddle_handle_set_sum(h[3]));
     for (int i = 0; i < 10; i++)
-        CHECK_OK(heddle_submit(
-            env.ctx, &modes,
-            &(struct heddle_call){.operand = {h[0], h[1], h[2], h[3], h[4]}}));
+        CHECK_OK(heddle_submit(env.ctx, &modes,
+                               &(struct heddle_call){.operand = {h[0], h[1], h[2], h[3], h[4]}}));
     CHECK_OK(heddle_handle_acquire(h[3], HEDDLE_R, NULL));
     CHECK_OK(heddle_handle_release(h[3]));
     CHECK_OK(heddle_wait(env.ctx));
@@ -535,10 +515,8 @@ TEST(children_and_parent_share)
         start();
         h = vector(v, 8, HEDDLE_F64, "v");
         for (size_t i = 0; i < 2; i++)
-            CHECK_OK(heddle_view_box(h, (size_t[]){4 * i}, (size_t[]){4}, NULL,
-                                     &arg.half[i]));
-        CHECK_OK(
-            run(k & 2 ? &parent_w : &parent_rw, h, NULL, &arg, sizeof(arg)));
+            CHECK_OK(heddle_view_box(h, (size_t[]){4 * i}, (size_t[]){4}, NULL, &arg.half[i]));
+        CHECK_OK(run(k & 2 ? &parent_w : &parent_rw, h, NULL, &arg, sizeof(arg)));
         for (int i = 0; i < 8; i++)
             CHECK(v[i] == (arg.waits ? 22.0 : i < 4 ? 11.0 : 21.0));
         heddle_handle_unref(arg.half[0]);
@@ -555,8 +533,7 @@ static heddle_status delegate(struct heddle_exec *x)
     heddle_status st = HEDDLE_OK;
 
     for (int i = 0; i < 2 && st == HEDDLE_OK; i++)
-        st = heddle_exec_submit(x, &set,
-                                &(struct heddle_call){.operand = {h->half[i]}});
+        st = heddle_exec_submit(x, &set, &(struct heddle_call){.operand = {h->half[i]}});
     return st == HEDDLE_OK && h->waits ? heddle_exec_wait(x) : st;
 }
 
@@ -572,8 +549,7 @@ TEST(children_write_the_output)
         start();
         h = vector(v, 8, HEDDLE_F64, "v");
         for (size_t i = 0; i < 2; i++)
-            CHECK_OK(heddle_view_box(h, (size_t[]){4 * i}, (size_t[]){4}, NULL,
-                                     &arg.half[i]));
+            CHECK_OK(heddle_view_box(h, (size_t[]){4 * i}, (size_t[]){4}, NULL, &arg.half[i]));
         CHECK_OK(run(&delegate_w, h, NULL, &arg, sizeof(arg)));
         for (int i = 0; i < 8; i++)
             CHECK(v[i] == 40.0);
@@ -596,8 +572,7 @@ static heddle_status stray_parent(struct heddle_exec *x)
 
     if (a->when == 0)
         *a->at += 1.0;
-    st = heddle_exec_submit(
-        x, &inc, &(struct heddle_call){.operand = {heddle_exec_operand(x, 0)}});
+    st = heddle_exec_submit(x, &inc, &(struct heddle_call){.operand = {heddle_exec_operand(x, 0)}});
     if (st == HEDDLE_OK)
         st = heddle_exec_wait(x);
     if (a->when == 1)
@@ -617,8 +592,7 @@ TEST(finds_undeclared_write_of_a_parent)
         start();
         h = vector(v, 8, HEDDLE_F64, "v");
         hb = vector(b, 8, HEDDLE_F64, "beta");
-        CHECK_STATUS(run(&stray_parent_rw, h, NULL, &arg, sizeof(arg)),
-                     HEDDLE_EACCESS);
+        CHECK_STATUS(run(&stray_parent_rw, h, NULL, &arg, sizeof(arg)), HEDDLE_EACCESS);
         BLAMED("changed handle beta, which it did not declare");
         heddle_handle_unref(h);
         heddle_handle_unref(hb);
@@ -631,8 +605,7 @@ static heddle_status own_data(struct heddle_exec *x)
 {
     double tmp[4] = {1, 2, 3, 4};
     heddle_handle *h = NULL;
-    heddle_status st =
-        heddle_handle_vector(heddle_exec_ctx(x), tmp, 4, HEDDLE_F64, &h);
+    heddle_status st = heddle_handle_vector(heddle_exec_ctx(x), tmp, 4, HEDDLE_F64, &h);
 
     for (int i = 0; i < 2 && st == HEDDLE_OK; i++) {
         st = heddle_exec_submit(x, &inc, &(struct heddle_call){.operand = {h}});
@@ -672,10 +645,8 @@ TEST(recorded_tasks)
     ha = vector(a, 4, HEDDLE_F64, "alpha");
     hb = vector(b, 4, HEDDLE_F64, "beta");
     CHECK_OK(heddle_graph_begin(env.ctx, &g));
-    CHECK_OK(
-        heddle_graph_submit(g, &inc, &(struct heddle_call){.operand = {ha}}));
-    CHECK_OK(heddle_graph_submit(g, &add_r_rw,
-                                 &(struct heddle_call){.operand = {ha, hb}}));
+    CHECK_OK(heddle_graph_submit(g, &inc, &(struct heddle_call){.operand = {ha}}));
+    CHECK_OK(heddle_graph_submit(g, &add_r_rw, &(struct heddle_call){.operand = {ha, hb}}));
     CHECK_OK(heddle_graph_end(g));
     CHECK_OK(heddle_graph_launch(g, NULL));
     CHECK_OK(heddle_graph_launch(g, NULL));
@@ -684,8 +655,7 @@ TEST(recorded_tasks)
     heddle_graph_unref(g);
     CHECK_OK(heddle_graph_begin(env.ctx, &g));
     CHECK_OK(heddle_graph_submit(
-        g, &stray_rw,
-        &(struct heddle_call){.operand = {ha}, .arg = &p, .arg_bytes = 8}));
+        g, &stray_rw, &(struct heddle_call){.operand = {ha}, .arg = &p, .arg_bytes = 8}));
     CHECK_OK(heddle_graph_end(g));
     CHECK_OK(heddle_graph_launch(g, NULL));
     CHECK_STATUS(heddle_wait(env.ctx), HEDDLE_EACCESS);
@@ -722,8 +692,7 @@ TEST(retry_starts_from_the_old_data)
     start();
     h = vector(&v, 1, HEDDLE_F64, "v");
     CHECK_OK(
-        heddle_submit(env.ctx, &second_try,
-                      &(struct heddle_call){.operand = {h}, .opts = &opts}));
+        heddle_submit(env.ctx, &second_try, &(struct heddle_call){.operand = {h}, .opts = &opts}));
     CHECK_OK(heddle_wait(env.ctx));
     CHECK(v == 6.0);
     heddle_handle_unref(h);
@@ -759,8 +728,7 @@ static void wait_gate(int state)
  * it lets go of it before the task ends or after. */
 TEST(acquired_data_are_the_programs)
 {
-    const struct heddle_task_opts opts = {.size = sizeof(opts),
-                                          .done = open_gate};
+    const struct heddle_task_opts opts = {.size = sizeof(opts), .done = open_gate};
     struct heddle_ctx_opts o = options();
     double v = 5.0, b[4] = {0};
     heddle_handle *h, *hb, *view;
@@ -775,9 +743,8 @@ TEST(acquired_data_are_the_programs)
     for (int k = 0; k < 2; k++) {
         atomic_store(&gate, 0);
         CHECK_OK(heddle_handle_acquire(view, HEDDLE_RW, &p));
-        CHECK_OK(heddle_submit(
-            env.ctx, &gated,
-            &(struct heddle_call){.operand = {h}, .opts = &opts}));
+        CHECK_OK(
+            heddle_submit(env.ctx, &gated, &(struct heddle_call){.operand = {h}, .opts = &opts}));
         wait_gate(1);
         *(double *)p += 1.0;
         if (k == 0)
@@ -835,8 +802,8 @@ TEST(no_memory)
 
         env.error[0] = '\0';
         o.log = HEDDLE_OFF;
-        o.allocator = (struct heddle_allocator){
-            .alloc = failing_alloc, .free = failing_free, .user = &f};
+        o.allocator =
+            (struct heddle_allocator){.alloc = failing_alloc, .free = failing_free, .user = &f};
         CHECK_OK(heddle_ctx_create(&o, &env.ctx));
         ha = vector(a, 4, HEDDLE_F64, NULL);
         hb = vector(b, 4, HEDDLE_F64, NULL);
@@ -861,11 +828,9 @@ TEST(no_memory)
     }
 }
 
-TEST_MAIN(finds_write_to_read_only, finds_write_outside,
-          finds_write_between_columns, finds_unwritten_output,
-          finds_one_unwritten_number, failure_is_not_masked,
-          finds_undeclared_write, strides_and_types, all_modes,
-          operands_that_overlap, many_operands, children_and_parent_share,
-          children_write_the_output, finds_undeclared_write_of_a_parent,
-          tasks_own_data, recorded_tasks, retry_starts_from_the_old_data,
-          acquired_data_are_the_programs, no_memory)
+TEST_MAIN(finds_write_to_read_only, finds_write_outside, finds_write_between_columns,
+          finds_unwritten_output, finds_one_unwritten_number, failure_is_not_masked,
+          finds_undeclared_write, strides_and_types, all_modes, operands_that_overlap,
+          many_operands, children_and_parent_share, children_write_the_output,
+          finds_undeclared_write_of_a_parent, tasks_own_data, recorded_tasks,
+          retry_starts_from_the_old_data, acquired_data_are_the_programs, no_memory)

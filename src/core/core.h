@@ -101,8 +101,7 @@ struct heddle_object {
 /* What to do when the context goes. */
 enum heddle_object_kind { OBJECT_EVENT, OBJECT_GROUP, OBJECT_GRAPH };
 
-void heddle_object_add(heddle_ctx *ctx, struct heddle_object *o,
-                       enum heddle_object_kind kind);
+void heddle_object_add(heddle_ctx *ctx, struct heddle_object *o, enum heddle_object_kind kind);
 /* The last reference is gone: takes it off the list. */
 void heddle_object_remove(struct heddle_object *o);
 
@@ -119,8 +118,8 @@ struct heddle_event {
     _Atomic uint32_t refs;
     _Atomic uint32_t users; /* of these, the program's */
     _Atomic int status;     /* HEDDLE_AGAIN until complete */
-    heddle_ref ref; /* the task, or the cell that stands for a manual one */
-    uint64_t task;  /* its id; 0: manual */
+    heddle_ref ref;         /* the task, or the cell that stands for a manual one */
+    uint64_t task;          /* its id; 0: manual */
     bool is_manual;
     _Atomic int64_t missing; /* manual: completions to come */
     _Atomic int first;       /* manual: status to complete with */
@@ -156,8 +155,7 @@ struct task_ext {
     enum heddle_mode own_mode; /* of a grant */
 };
 
-_Static_assert(sizeof(struct task_ext) <= sizeof(struct heddle_cell),
-               "fits a cell");
+_Static_assert(sizeof(struct task_ext) <= sizeof(struct heddle_cell), "fits a cell");
 
 struct heddle_node; /* a task of a graph in flight: graph.h */
 
@@ -256,8 +254,7 @@ struct worker {
     struct submitter sub;
 
     /* written by the owner, read by anybody */
-    _Alignas(
-        HEDDLE_CACHE_LINE) _Atomic uint64_t done; /* tasks of the context */
+    _Alignas(HEDDLE_CACHE_LINE) _Atomic uint64_t done; /* tasks of the context */
     _Atomic uint64_t executed;
     _Atomic uint64_t failed;
     _Atomic uint64_t cancelled;
@@ -319,10 +316,9 @@ struct heddle_ctx {
     _Alignas(HEDDLE_CACHE_LINE) struct heddle_spin master; /* owns slot 0 */
     struct heddle_spin foreign_lock;
     _Atomic uint32_t nwaiters; /* threads that wait for a condition */
-    _Atomic uint32_t
-        nforeign; /* threads between heddle_foreign_enter and leave */
-    _Atomic uint32_t signals; /* futex word of outside threads that sleep */
-    _Atomic uint64_t next_id; /* task ids, in blocks */
+    _Atomic uint32_t nforeign; /* threads between heddle_foreign_enter and leave */
+    _Atomic uint32_t signals;  /* futex word of outside threads that sleep */
+    _Atomic uint64_t next_id;  /* task ids, in blocks */
 
     /* gangs */
     struct heddle_spin gang_lock;
@@ -332,8 +328,7 @@ struct heddle_ctx {
     struct heddle_mutex lock; /* kernels, error */
     struct heddle_kinfo *kernels;
     uint32_t nkernels;
-    struct heddle_kinfo join, combine, release, grant, notice,
-        advice;                /* hidden tasks */
+    struct heddle_kinfo join, combine, release, grant, notice, advice; /* hidden tasks */
     struct heddle_error error; /* the first failure since the last wait */
     heddle_status waited;      /* what the next wait returns */
     char untold[320];          /* the latest sentence, until it is reported */
@@ -348,36 +343,29 @@ struct heddle_ctx {
 /* Keeps the first failure and its sentence; reports it. Returns st. No lock is
  * held: the callback is the user's. */
 HEDDLE_PRINTF(3, 4)
-heddle_status heddle_fail(heddle_ctx *ctx, heddle_status st, const char *fmt,
-                          ...);
+heddle_status heddle_fail(heddle_ctx *ctx, heddle_status st, const char *fmt, ...);
 /* The same under a lock: keeps it; heddle_tell() reports it afterwards. */
 HEDDLE_PRINTF(3, 4)
-heddle_status heddle_refuse(heddle_ctx *ctx, heddle_status st, const char *fmt,
-                            ...);
+heddle_status heddle_refuse(heddle_ctx *ctx, heddle_status st, const char *fmt, ...);
 void heddle_tell(heddle_ctx *ctx);
 /* The failure of a task, with the sentence it left, if any. */
 void heddle_fail_task(struct heddle_exec *x, heddle_status st);
 HEDDLE_PRINTF(3, 4)
-void heddle_report(heddle_ctx *ctx, enum heddle_severity severity,
-                   const char *fmt, ...);
+void heddle_report(heddle_ctx *ctx, enum heddle_severity severity, const char *fmt, ...);
 
 /* --- env.c --------------------------------------------------------------- */
 
 /* Fills the zero fields of opts from the environment. `why` gets a sentence. */
-heddle_status heddle_env_apply(struct heddle_ctx_opts *opts, char *why,
-                               size_t cap);
+heddle_status heddle_env_apply(struct heddle_ctx_opts *opts, char *why, size_t cap);
 
 /* --- kinfo.c ------------------------------------------------------------- */
 
 /* The entry of a kernel, checked and made on first sight. Any thread. */
-heddle_status heddle_kinfo_get(heddle_ctx *ctx, const heddle_kernel *k,
-                               struct heddle_kinfo **out);
+heddle_status heddle_kinfo_get(heddle_ctx *ctx, const heddle_kernel *k, struct heddle_kinfo **out);
 void heddle_kinfo_free_all(heddle_ctx *ctx);
 
-static inline heddle_status submitter_kinfo(heddle_ctx *ctx,
-                                            struct submitter *s,
-                                            const heddle_kernel *k,
-                                            struct heddle_kinfo **out)
+static inline heddle_status submitter_kinfo(heddle_ctx *ctx, struct submitter *s,
+                                            const heddle_kernel *k, struct heddle_kinfo **out)
 {
     const size_t i = ((uintptr_t)k >> 4) % 16;
 
@@ -396,15 +384,15 @@ static inline heddle_status submitter_kinfo(heddle_ctx *ctx,
 void heddle_dev_push(heddle_ctx *ctx, struct heddle_sched_task *t);
 /* The data of a task on a core, or of a hidden task. True: go on. False: it comes
  * back when they are there; do not touch it. */
-bool heddle_dev_supply_host(struct worker *w, struct heddle_sched_task *t,
-                            struct heddle_exec *x, const struct task_ext *ext);
+bool heddle_dev_supply_host(struct worker *w, struct heddle_sched_task *t, struct heddle_exec *x,
+                            const struct task_ext *ext);
 bool heddle_dev_supply_hidden(struct worker *w, struct heddle_cell *c);
 /* A task on a core is about to have children: what it wrote so far is valid on
  * the host and nowhere else. */
 void heddle_dev_lend(struct heddle_exec *x);
 /* The same for what a thread outside acquires: it may hold it for long. */
-void heddle_dev_lend_unit(heddle_ctx *ctx, struct heddle_sched_task *t,
-                          heddle_handle *unit, enum heddle_mode mode);
+void heddle_dev_lend_unit(heddle_ctx *ctx, struct heddle_sched_task *t, heddle_handle *unit,
+                          enum heddle_mode mode);
 /* All its children have ended: its operands come home. */
 heddle_status heddle_dev_return(struct heddle_exec *x);
 /* Why the data of a hidden task are not there, or HEDDLE_OK. */
@@ -425,8 +413,7 @@ void heddle_region_forget(heddle_ctx *ctx, uint64_t serial);
 /* dev_ahead.c: around the end of a task with TASK_AHEAD. */
 struct dev_ahead *heddle_ahead_leave(heddle_ctx *ctx, struct heddle_cell *c);
 void heddle_ahead_end(struct worker *w, struct dev_ahead *r, heddle_status st);
-void heddle_dev_settle(struct worker *w, struct heddle_sched_task *t,
-                       heddle_status st);
+void heddle_dev_settle(struct worker *w, struct heddle_sched_task *t, heddle_status st);
 /* A task that the scheduler gave out does not run now: it will be pushed again.
  * Before anybody can push it. */
 void heddle_dev_defer(struct worker *w, struct heddle_sched_task *t);
@@ -434,8 +421,7 @@ void heddle_dev_defer(struct worker *w, struct heddle_sched_task *t);
 void heddle_dev_put_back(struct worker *w, struct heddle_sched_task *t);
 /* The nodes of a graph are about to be pushed, as far as they are ready. The others
  * have predecessors that the scheduler is not told of. */
-void heddle_dev_announce(heddle_ctx *ctx, struct heddle_sched_task *t,
-                         bool is_ready);
+void heddle_dev_announce(heddle_ctx *ctx, struct heddle_sched_task *t, bool is_ready);
 /* The next task for a core; NULL: none. */
 struct heddle_sched_task *heddle_dev_pop(struct worker *w);
 /* Tasks are on devices, or data on their way. */
@@ -446,8 +432,7 @@ unsigned heddle_dev_tries(const struct heddle_exec *x);
 void heddle_dev_advise(heddle_ctx *ctx, heddle_handle *h, uintptr_t arg);
 /* Virtual time: the loop of every wait, and one step of it. */
 bool heddle_dev_is_virtual(const heddle_ctx *ctx);
-bool heddle_dev_loop(struct worker *w, bool (*stop)(void *), void *arg,
-                     uint64_t deadline_ns);
+bool heddle_dev_loop(struct worker *w, bool (*stop)(void *), void *arg, uint64_t deadline_ns);
 bool heddle_dev_step_virtual(struct worker *w);
 /* Virtual time: n tasks were submitted, which took a while. No lock held. */
 void heddle_dev_charge(heddle_ctx *ctx, size_t n);
@@ -456,8 +441,7 @@ bool heddle_dev_go_home(heddle_ctx *ctx, uint64_t deadline_ns);
 /* May a handle that nobody refers to be freed at once? */
 bool heddle_dev_may_free(heddle_ctx *ctx, heddle_handle *h);
 /* The layout of an operand on a device. */
-const struct heddle_layout *heddle_dev_layout(const struct heddle_exec *x,
-                                              unsigned i);
+const struct heddle_layout *heddle_dev_layout(const struct heddle_exec *x, unsigned i);
 /* The device that runs it, and the stream; NULL: a core. */
 struct heddle_dev *heddle_exec_dev(struct heddle_exec *x, unsigned *stream_out);
 /* heddle_ticks(), or virtual time. */
@@ -470,18 +454,14 @@ void *heddle_worker_main(void *arg);
 typedef bool (*stop_fn)(void *arg);
 /* Runs tasks on slot w until stop(arg), or until deadline_ns (0: none). False:
  * the deadline came first. */
-bool heddle_engine_help(struct worker *w, stop_fn stop, void *arg,
-                        uint64_t deadline_ns);
+bool heddle_engine_help(struct worker *w, stop_fn stop, void *arg, uint64_t deadline_ns);
 /* For a task that waits for something that is not its child: helps, unless the
  * worker is inside of a gang. */
-bool heddle_engine_wait(struct worker *w, stop_fn stop, void *arg,
-                        uint64_t deadline_ns);
+bool heddle_engine_wait(struct worker *w, stop_fn stop, void *arg, uint64_t deadline_ns);
 /* The same, but runs only what is inside of scope `arg`. */
-void heddle_engine_help_own(struct worker *w, stop_fn stop,
-                            struct heddle_scope *arg);
+void heddle_engine_help_own(struct worker *w, stop_fn stop, struct heddle_scope *arg);
 /* The same for an outside thread: takes slot 0 or sleeps while another has it. */
-bool heddle_ctx_help(heddle_ctx *ctx, stop_fn stop, void *arg,
-                     uint64_t deadline_ns);
+bool heddle_ctx_help(heddle_ctx *ctx, stop_fn stop, void *arg, uint64_t deadline_ns);
 /* Runs one ready task if there is one. */
 bool heddle_engine_step(struct worker *w);
 /* Runs this ready task and what it makes ready, as long as slot w has some. */
@@ -499,8 +479,7 @@ static inline void heddle_foreign_leave(heddle_ctx *ctx)
     heddle_sub_acqrel(&ctx->nforeign, 1u); /* the last access to ctx */
 }
 /* Gives a ready task to the scheduler; the caller rings the bell. */
-static inline void heddle_ready(heddle_ctx *ctx, struct heddle_sched_task *t,
-                                int pusher)
+static inline void heddle_ready(heddle_ctx *ctx, struct heddle_sched_task *t, int pusher)
 {
     if (HEDDLE_UNLIKELY(ctx->dev != NULL))
         heddle_dev_push(ctx, t);
@@ -530,8 +509,7 @@ void heddle_engine_push(struct worker *w, struct heddle_sched_task *t);
 /* After the successors of a task were looked at: `keep` is ready and was not
  * pushed; others were, if has_pushed. Returns what to run next. */
 static inline struct heddle_sched_task *
-heddle_engine_hand_on(struct worker *w, struct heddle_sched_task *keep,
-                      bool has_pushed)
+heddle_engine_hand_on(struct worker *w, struct heddle_sched_task *keep, bool has_pushed)
 {
     heddle_ctx *ctx = w->ctx;
 
@@ -551,14 +529,12 @@ heddle_engine_hand_on(struct worker *w, struct heddle_sched_task *keep,
 void heddle_engine_push_foreign(heddle_ctx *ctx, struct heddle_sched_task *t);
 /* The end of a task: releases its successors. The cell is gone afterwards.
  * Returns a task to run next, or NULL. */
-struct heddle_sched_task *heddle_engine_end(struct worker *w,
-                                            struct heddle_cell *c);
+struct heddle_sched_task *heddle_engine_end(struct worker *w, struct heddle_cell *c);
 /* Does what ends with a task besides its successors; then the above. */
-struct heddle_sched_task *
-heddle_engine_finish(struct worker *w, struct heddle_cell *c, heddle_status st);
+struct heddle_sched_task *heddle_engine_finish(struct worker *w, struct heddle_cell *c,
+                                               heddle_status st);
 /* heddle_engine_finish() by a thread that holds no slot. */
-void heddle_engine_finish_foreign(heddle_ctx *ctx, struct heddle_cell *c,
-                                  heddle_status st);
+void heddle_engine_finish_foreign(heddle_ctx *ctx, struct heddle_cell *c, heddle_status st);
 /* An outside thread that shares a CPU with a bound worker moves to the one that
  * was left for it. */
 void heddle_ctx_nudge(heddle_ctx *ctx);
@@ -571,39 +547,33 @@ bool heddle_ctx_is_stuck(heddle_ctx *ctx);
 /* --- slow.c -------------------------------------------------------------- */
 
 /* Runs a task that is not plain. Returns a task to run next, or NULL. */
-struct heddle_sched_task *heddle_slow_run(struct worker *w,
-                                          struct heddle_cell *c);
+struct heddle_sched_task *heddle_slow_run(struct worker *w, struct heddle_cell *c);
 /* What a task is expected to take, in ns; 0: unknown. */
 float heddle_slow_predict(heddle_ctx *ctx, struct heddle_cell *c);
 /* After the function of a plain task that failed or has children. */
-struct heddle_sched_task *heddle_slow_after(struct heddle_exec *x,
-                                            heddle_status st, uint64_t start);
+struct heddle_sched_task *heddle_slow_after(struct heddle_exec *x, heddle_status st,
+                                            uint64_t start);
 /* The same without a record in the log. */
-struct heddle_sched_task *heddle_slow_leave(struct heddle_exec *x,
-                                            heddle_status st);
+struct heddle_sched_task *heddle_slow_leave(struct heddle_exec *x, heddle_status st);
 /* May it run at all? Else why not: cancelled, too late, marked data. */
-heddle_status heddle_slow_may_start(struct heddle_exec *x,
-                                    const struct task_ext *ext);
+heddle_status heddle_slow_may_start(struct heddle_exec *x, const struct task_ext *ext);
 /* The body: checks, partials, retries, the function, marks. x is filled in but
  * for slow. Or TASK_PUT_BACK. */
 heddle_status heddle_slow_body(struct heddle_exec *x, struct exec_slow *s,
                                const struct task_ext *ext);
 /* Marks what a failed task should have written, clears what one overwrote. */
 void heddle_slow_settle(struct heddle_exec *x, heddle_status st);
-static inline struct task_ext *heddle_cell_ext(heddle_ctx *ctx,
-                                               struct heddle_cell *c)
+static inline struct task_ext *heddle_cell_ext(heddle_ctx *ctx, struct heddle_cell *c)
 {
     return c->ext == 0 ? NULL : (void *)heddle_pool_cell(&ctx->pool, c->ext);
 }
-void heddle_cell_exec(struct worker *w, struct heddle_cell *c,
-                      struct heddle_exec *x);
+void heddle_cell_exec(struct worker *w, struct heddle_cell *c, struct heddle_exec *x);
 /* True: the task holds all its turns. False: it waits in a queue; do not touch
  * it any more. */
 bool heddle_turns_take(struct heddle_exec *x);
 void heddle_turns_release(struct heddle_exec *x);
 /* The record of a run that just ended; also feeds `last`. */
-void heddle_slow_trace(struct heddle_exec *x, heddle_status st, uint64_t start,
-                       unsigned flags);
+void heddle_slow_trace(struct heddle_exec *x, heddle_status st, uint64_t start, unsigned flags);
 
 /* --- env.c --------------------------------------------------------------- */
 
@@ -640,24 +610,20 @@ struct submission {
 
 /* At level 1 and above the log has the graph: the task, its accesses and the m
  * candidates in its slab. */
-void heddle_submit_trace(heddle_ctx *ctx, struct submission *s,
-                         struct heddle_cell *c, const struct heddle_access *acc,
-                         unsigned nops, uint32_t m);
+void heddle_submit_trace(heddle_ctx *ctx, struct submission *s, struct heddle_cell *c,
+                         const struct heddle_access *acc, unsigned nops, uint32_t m);
 /* The submitter is the caller's: the lock is held, or it is the worker's. */
 heddle_status heddle_submit_one(heddle_ctx *ctx, struct submission *s);
 /* A further cell for the seldom used part; NULL: no memory. */
-struct task_ext *heddle_submit_new_ext(struct submitter *sub,
-                                       struct heddle_cell *c);
+struct task_ext *heddle_submit_new_ext(struct submitter *sub, struct heddle_cell *c);
 /* A hidden task of the engine on one unit; arg is a pointer. Lock held. */
-heddle_status heddle_submit_hidden(heddle_ctx *ctx, struct submission *s,
-                                   heddle_handle *unit, enum heddle_mode mode,
-                                   void *arg, struct heddle_cell **cell_out);
+heddle_status heddle_submit_hidden(heddle_ctx *ctx, struct submission *s, heddle_handle *unit,
+                                   enum heddle_mode mode, void *arg, struct heddle_cell **cell_out);
 /* Pushes or runs what became ready; no lock held. */
 void heddle_submit_finish(heddle_ctx *ctx, struct submission *s);
-heddle_status heddle_submit_undo(heddle_ctx *ctx, struct submission *s,
-                                 struct heddle_cell *c, heddle_status st);
-heddle_status heddle_submit_reserve(heddle_ctx *ctx, struct submitter *sub,
-                                    unsigned nops);
+heddle_status heddle_submit_undo(heddle_ctx *ctx, struct submission *s, struct heddle_cell *c,
+                                 heddle_status st);
+heddle_status heddle_submit_reserve(heddle_ctx *ctx, struct submitter *sub, unsigned nops);
 /* HEDDLE_ESTATE: the context is being destroyed; the lock is not held then. */
 static inline heddle_status heddle_submit_lock(heddle_ctx *ctx)
 {
@@ -680,12 +646,11 @@ static inline void heddle_count_submitted(heddle_ctx *ctx)
 /* Combines all reductions of the context that wait for a next use. */
 heddle_status heddle_submit_combine(heddle_ctx *ctx);
 /* A join or a combination, submitted through s. */
-heddle_status heddle_submit_close(heddle_ctx *ctx, struct submission *s,
-                                  heddle_handle *unit, struct heddle_dep *dep);
+heddle_status heddle_submit_close(heddle_ctx *ctx, struct submission *s, heddle_handle *unit,
+                                  struct heddle_dep *dep);
 heddle_status heddle_domain_close(struct heddle_domain *d, heddle_handle *unit,
                                   struct heddle_dep *dep);
-struct heddle_dep *heddle_domain_find(struct heddle_domain *d,
-                                      heddle_handle *unit);
+struct heddle_dep *heddle_domain_find(struct heddle_domain *d, heddle_handle *unit);
 
 /* --- a new task ----------------------------------------------------------- */
 
@@ -702,8 +667,8 @@ static inline uint64_t heddle_task_id(heddle_ctx *ctx, struct submitter *sub)
 }
 
 /* The fields of a cell that is about to become a task. */
-static inline void heddle_cell_begin(heddle_ctx *ctx, struct submission *s,
-                                     struct heddle_cell *c, unsigned nops)
+static inline void heddle_cell_begin(heddle_ctx *ctx, struct submission *s, struct heddle_cell *c,
+                                     unsigned nops)
 {
     /* Release: a stale reference of another submitter that sees this generation
      * knows that the old task has ended, and sees what it wrote. */
@@ -717,8 +682,7 @@ static inline void heddle_cell_begin(heddle_ctx *ctx, struct submission *s,
 }
 
 /* Before the task can start: somebody may wait for all of them. */
-static inline void heddle_submit_count(heddle_ctx *ctx,
-                                       const struct submission *s)
+static inline void heddle_submit_count(heddle_ctx *ctx, const struct submission *s)
 {
     if (HEDDLE_UNLIKELY(s->scope != NULL))
         heddle_add_acqrel(&s->scope->pending, (int64_t)1);
@@ -731,19 +695,16 @@ static inline void heddle_submit_count(heddle_ctx *ctx,
 /* Makes `s`, which the caller lends until the task has ended, its scope. */
 void heddle_scope_begin(struct heddle_exec *x, struct heddle_scope *s);
 /* May a child use these operands? Then finds their histories. */
-heddle_status heddle_scope_admit(struct submission *s,
-                                 struct heddle_access *acc, unsigned nops);
+heddle_status heddle_scope_admit(struct submission *s, struct heddle_access *acc, unsigned nops);
 /* The body ended. True: children remain, the last one ends the task. False:
  * *st is the task's status, with that of its children. */
 bool heddle_scope_leave(struct heddle_exec *x, heddle_status *st);
 /* A child ended; `next` is what it made ready. Returns a task to run next. */
-struct heddle_sched_task *
-heddle_scope_child_end(struct worker *w, struct heddle_scope *s,
-                       struct heddle_sched_task *next);
+struct heddle_sched_task *heddle_scope_child_end(struct worker *w, struct heddle_scope *s,
+                                                 struct heddle_sched_task *next);
 
 /* Is scope `in` the scope s, or inside of it? */
-bool heddle_scope_has(const struct heddle_scope *s,
-                      const struct heddle_scope *in);
+bool heddle_scope_has(const struct heddle_scope *s, const struct heddle_scope *in);
 
 /* The group of a running task, its own or that of the task it is a child of; NULL:
  * none. */
@@ -751,8 +712,8 @@ heddle_group *heddle_exec_group(const struct heddle_exec *x);
 
 /* --- gang.c -------------------------------------------------------------- */
 
-heddle_status heddle_gang_run(struct heddle_exec *x, struct exec_slow *s,
-                              heddle_run_fn run, unsigned size);
+heddle_status heddle_gang_run(struct heddle_exec *x, struct exec_slow *s, heddle_run_fn run,
+                              unsigned size);
 /* Are there enough threads for a gang of that size, of which w would be one? They may
  * have gone when it forms. */
 bool heddle_gang_fits(const struct worker *w, unsigned size);
@@ -762,8 +723,7 @@ bool heddle_gang_join(struct worker *w);
 /* --- check.c ------------------------------------------------------------- */
 
 heddle_status heddle_check_before(struct heddle_exec *x, void **state_out);
-heddle_status heddle_check_after(struct heddle_exec *x, void *state,
-                                 heddle_status st);
+heddle_status heddle_check_after(struct heddle_exec *x, void *state, heddle_status st);
 /* Operands are about to be used by children (or: are back from them). */
 void heddle_check_lend(struct heddle_exec *x, bool is_return);
 
@@ -808,21 +768,19 @@ heddle_group *heddle_node_group(struct heddle_node *n);
 /* The scope that a node's run is a child of. */
 struct heddle_scope *heddle_node_scope(struct heddle_node *n);
 
-struct heddle_sched_task *heddle_node_run(struct worker *w,
-                                          struct heddle_sched_task *t);
+struct heddle_sched_task *heddle_node_run(struct worker *w, struct heddle_sched_task *t);
 /* Fills x and ext for a node; after it ran elsewhere. */
-void heddle_node_exec(struct worker *w, struct heddle_sched_task *t,
-                      struct heddle_exec *x, struct task_ext *ext);
+void heddle_node_exec(struct worker *w, struct heddle_sched_task *t, struct heddle_exec *x,
+                      struct task_ext *ext);
 const struct heddle_kinfo *heddle_node_kinfo(struct heddle_sched_task *t);
 /* It starts elsewhere than in heddle_node_run(): invariant (4) of graph.h. */
 void heddle_node_rearm(struct heddle_sched_task *t);
-struct heddle_sched_task *heddle_node_leave(struct heddle_exec *x,
-                                            heddle_status st);
+struct heddle_sched_task *heddle_node_leave(struct heddle_exec *x, heddle_status st);
 /* Cells: x for a task that may have an extension. */
-void heddle_slow_exec(struct worker *w, struct heddle_cell *c,
-                      const struct task_ext *ext, struct heddle_exec *x);
-struct heddle_sched_task *
-heddle_node_end(struct worker *w, struct heddle_node *n, heddle_status st);
+void heddle_slow_exec(struct worker *w, struct heddle_cell *c, const struct task_ext *ext,
+                      struct heddle_exec *x);
+struct heddle_sched_task *heddle_node_end(struct worker *w, struct heddle_node *n,
+                                          heddle_status st);
 /* Cells are 128 bytes and hold the scheduler's part at byte 48; nodes of graphs
  * hold it at a multiple of 32. So bit 4 of the address tells them apart. */
 static inline bool heddle_is_node(const struct heddle_sched_task *t)
@@ -832,12 +790,10 @@ static inline bool heddle_is_node(const struct heddle_sched_task *t)
 
 static inline struct heddle_cell *heddle_task_cell(struct heddle_sched_task *t)
 {
-    return (struct heddle_cell *)((char *)t -
-                                  offsetof(struct heddle_cell, sched));
+    return (struct heddle_cell *)((char *)t - offsetof(struct heddle_cell, sched));
 }
 
-_Static_assert((offsetof(struct heddle_cell, sched) & 16) != 0,
-               "heddle_is_node");
+_Static_assert((offsetof(struct heddle_cell, sched) & 16) != 0, "heddle_is_node");
 
 /* --- sample.c ------------------------------------------------------------ */
 
@@ -852,8 +808,7 @@ bool heddle_energy_parse(const char *text, struct energy_choice *out);
 
 /* In this order, all but take() alone. ctx->sampler is NULL where energy is not
  * recorded; then they do nothing. */
-heddle_status heddle_sampler_open(heddle_ctx *ctx,
-                                  const struct heddle_ctx_opts *o);
+heddle_status heddle_sampler_open(heddle_ctx *ctx, const struct heddle_ctx_opts *o);
 /* Lanes of the log that it needs, the last ones. */
 uint32_t heddle_sampler_lanes(const heddle_ctx *ctx);
 /* The log is there: definitions, or why there are no samples; the first sample. */

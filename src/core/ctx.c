@@ -18,8 +18,7 @@ enum {
     MAX_WORKERS = 4096,
     DEFAULT_SPIN_US = 200,
     DEFAULT_STACK = 8 << 20,
-    MIN_WINDOW =
-        1024, /* cells in flight by default: 256 per worker, at least */
+    MIN_WINDOW = 1024, /* cells in flight by default: 256 per worker, at least */
 };
 
 /* --- hidden tasks ----------------------------------------------------------- */
@@ -31,8 +30,7 @@ static const heddle_kernel hidden_grant = {.name = "(acquire)"};
 static const heddle_kernel hidden_notice = {.name = "(event)"};
 static const heddle_kernel hidden_advice = {.name = "(advice)"};
 
-static void ctx_hidden(heddle_ctx *ctx, struct heddle_kinfo *i,
-                       const heddle_kernel *k)
+static void ctx_hidden(heddle_ctx *ctx, struct heddle_kinfo *i, const heddle_kernel *k)
 {
     i->kernel = k;
     i->id = ++ctx->nkernels;
@@ -42,26 +40,22 @@ static void ctx_hidden(heddle_ctx *ctx, struct heddle_kinfo *i,
 
 /* --- creation --------------------------------------------------------------- */
 
-static heddle_status ctx_start_topo(heddle_ctx *ctx,
-                                    const struct heddle_ctx_opts *o)
+static heddle_status ctx_start_topo(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
 {
     HEDDLE_TRY(heddle_topo_create(&ctx->alloc, &ctx->topo));
-    ctx->nworkers =
-        o->nworkers != 0 ? o->nworkers : heddle_topo_default_workers(ctx->topo);
+    ctx->nworkers = o->nworkers != 0 ? o->nworkers : heddle_topo_default_workers(ctx->topo);
     if (o->check == HEDDLE_ON)
         ctx->nworkers = 1; /* bodies one at a time: blame is exact */
     if (ctx->nworkers > MAX_WORKERS)
         return HEDDLE_EINVAL;
-    ctx->reg.budget =
-        o->memory_budget != 0 ? o->memory_budget : ctx->topo->memory_available;
+    ctx->reg.budget = o->memory_budget != 0 ? o->memory_budget : ctx->topo->memory_available;
     snprintf(ctx->device, sizeof(ctx->device), "cpu:%.58s",
              ctx->topo->model[0] != '\0' ? ctx->topo->model : "unknown");
     return HEDDLE_OK;
 }
 
 /* There is no context to keep the sentence: only the callback gets it. */
-static heddle_status ctx_refuse(const struct heddle_ctx_opts *o,
-                                heddle_status st, const char *why)
+static heddle_status ctx_refuse(const struct heddle_ctx_opts *o, heddle_status st, const char *why)
 {
     if (o->message != NULL)
         o->message(o->message_user, HEDDLE_ERROR, why);
@@ -69,26 +63,21 @@ static heddle_status ctx_refuse(const struct heddle_ctx_opts *o,
 }
 
 /* Memory that the runtime allocated for data on the host. reg.lock is held. */
-static void ctx_memory_changed(void *owner, const heddle_handle *root,
-                               bool is_less)
+static void ctx_memory_changed(void *owner, const heddle_handle *root, bool is_less)
 {
     heddle_ctx *ctx = owner;
 
     if (!heddle_trace_is_on(ctx->memory_lane, HEDDLE_TRACE_DATA))
         return;
     heddle_trace_event(
-        ctx->memory_lane, HEDDLE_TRACE_DATA,
-        is_less ? HEDDLE_LOG_MEM_FREE : HEDDLE_LOG_MEM_ALLOC,
-        &(struct heddle_trace_event){.t = heddle_ctx_ticks(ctx),
-                                     .x = heddle_load_rlx(&ctx->reg.used),
-                                     .c = root->id});
+        ctx->memory_lane, HEDDLE_TRACE_DATA, is_less ? HEDDLE_LOG_MEM_FREE : HEDDLE_LOG_MEM_ALLOC,
+        &(struct heddle_trace_event){
+            .t = heddle_ctx_ticks(ctx), .x = heddle_load_rlx(&ctx->reg.used), .c = root->id});
 }
 
 /* From now on, or (NULL) not any more: the log ends. */
 static void ctx_watch_memory(heddle_ctx *ctx,
-                             void (*changed)(void *owner,
-                                             const heddle_handle *root,
-                                             bool is_less))
+                             void (*changed)(void *owner, const heddle_handle *root, bool is_less))
 {
     heddle_mutex_lock(&ctx->reg.lock);
     ctx->reg.changed = changed;
@@ -111,8 +100,7 @@ static void ctx_define(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
         heddle_trace_define_info(tr, "machine", o->machine);
     heddle_trace_define_info(tr, "scheduler", ctx->sched->name);
     heddle_trace_define_info(tr, "cpu", ctx->topo->model);
-    snprintf(text, sizeof(text), "%u",
-             ctx->dev != NULL ? ctx->dev->nsched : ctx->nworkers);
+    snprintf(text, sizeof(text), "%u", ctx->dev != NULL ? ctx->dev->nsched : ctx->nworkers);
     heddle_trace_define_info(tr, "workers", text);
     if (ctx->dev != NULL)
         return; /* the rest: heddle_dev_log_define() */
@@ -121,16 +109,14 @@ static void ctx_define(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
     heddle_trace_define_node(tr, 0, HEDDLE_MEM_HOST, "host", ctx->reg.budget);
 }
 
-static heddle_status ctx_start_trace(heddle_ctx *ctx,
-                                     const struct heddle_ctx_opts *o)
+static heddle_status ctx_start_trace(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
 {
     char why[256] = "";
     struct heddle_trace_opts t = {
         .alloc = &ctx->alloc,
         .clock = &ctx->clock,
         .level = o->log == HEDDLE_OFF ? HEDDLE_LOG_OFF : o->log_level,
-        .nlanes = ctx->nworkers + 4 +
-                  (ctx->dev != NULL ? heddle_dev_log_lanes(ctx->dev) : 0) +
+        .nlanes = ctx->nworkers + 4 + (ctx->dev != NULL ? heddle_dev_log_lanes(ctx->dev) : 0) +
                   heddle_sampler_lanes(ctx),
         .path = o->log_path,
         .why = why,
@@ -142,8 +128,7 @@ static heddle_status ctx_start_trace(heddle_ctx *ctx,
         return ctx_refuse(o, st, why);
     ctx_define(ctx, o);
     ctx->memory_lane = heddle_trace_get_lane(ctx->trace, ctx->nworkers + 3);
-    heddle_trace_define_lane(ctx->trace, ctx->nworkers + 3, HEDDLE_LOG_OTHER,
-                             "memory", -1, 0);
+    heddle_trace_define_lane(ctx->trace, ctx->nworkers + 3, HEDDLE_LOG_OTHER, "memory", -1, 0);
     if (ctx->dev == NULL || ctx->dev->disk_node < 0) /* else mem says so */
         ctx_watch_memory(ctx, ctx_memory_changed);
     return HEDDLE_OK;
@@ -156,18 +141,17 @@ static heddle_status ctx_start_order(heddle_ctx *ctx, const int *cpu)
 
     if (n < 2 || ctx->dev != NULL)
         return HEDDLE_OK;
-    ctx->steal_order =
-        heddle_zalloc(&ctx->alloc, (size_t)n * (n - 1), sizeof(unsigned));
+    ctx->steal_order = heddle_zalloc(&ctx->alloc, (size_t)n * (n - 1), sizeof(unsigned));
     if (ctx->steal_order == NULL)
         return HEDDLE_ENOMEM;
     for (unsigned w = 0; w < n; w++)
-        HEDDLE_TRY(heddle_topo_steal_order(
-            ctx->topo, cpu, n, w, &ctx->steal_order[(size_t)w * (n - 1)]));
+        HEDDLE_TRY(
+            heddle_topo_steal_order(ctx->topo, cpu, n, w, &ctx->steal_order[(size_t)w * (n - 1)]));
     return HEDDLE_OK;
 }
 
-static void ctx_init_submitter(heddle_ctx *ctx, struct submitter *s, int pusher,
-                               unsigned bell, unsigned lane)
+static void ctx_init_submitter(heddle_ctx *ctx, struct submitter *s, int pusher, unsigned bell,
+                               unsigned lane)
 {
     heddle_slab_init(&s->slab, &ctx->pool);
     s->pusher = pusher;
@@ -203,23 +187,20 @@ static heddle_status ctx_init_workers(heddle_ctx *ctx, const int *cpu)
         else
             snprintf(name, sizeof(name), i == n ? "outside" : "driver");
         heddle_trace_define_lane(ctx->trace, lane,
-                                 is_slot && !is_virtual ? HEDDLE_LOG_WORKER
-                                                        : HEDDLE_LOG_OTHER,
+                                 is_slot && !is_virtual ? HEDDLE_LOG_WORKER : HEDDLE_LOG_OTHER,
                                  name, w->cpu, 0);
     }
     ctx->foreign = &ctx->worker[n];
     ctx->driver = &ctx->worker[n + 1];
     ctx_init_submitter(ctx, &ctx->root, HEDDLE_SCHED_SUBMITTER, n, n);
-    heddle_trace_define_lane(ctx->trace, n, HEDDLE_LOG_SUBMITTER, "submitter",
-                             -1, 0);
+    heddle_trace_define_lane(ctx->trace, n, HEDDLE_LOG_SUBMITTER, "submitter", -1, 0);
     return HEDDLE_OK;
 }
 
 /* Virtual cores have no distances: each begins with its neighbour. */
 static heddle_status ctx_start_flat_order(heddle_ctx *ctx, unsigned n)
 {
-    ctx->flat_order =
-        heddle_zalloc(&ctx->alloc, (size_t)n * n, sizeof(*ctx->flat_order));
+    ctx->flat_order = heddle_zalloc(&ctx->alloc, (size_t)n * n, sizeof(*ctx->flat_order));
     if (ctx->flat_order == NULL)
         return HEDDLE_ENOMEM;
     ctx->flat_bytes = (size_t)n * n * sizeof(*ctx->flat_order);
@@ -229,8 +210,7 @@ static heddle_status ctx_start_flat_order(heddle_ctx *ctx, unsigned n)
     return HEDDLE_OK;
 }
 
-static heddle_status ctx_start_sched(heddle_ctx *ctx,
-                                     const struct heddle_ctx_opts *o)
+static heddle_status ctx_start_sched(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
 {
     struct heddle_devs *d = ctx->dev;
     struct heddle_sched_env env = {.alloc = &ctx->alloc,
@@ -254,15 +234,14 @@ static heddle_status ctx_start_sched(heddle_ctx *ctx,
             env.energy = heddle_dev_objective(d);
         }
     }
-    ctx->sched_self = heddle_zalloc_aligned(
-        &ctx->alloc, 1, ctx->sched->instance_size, HEDDLE_CACHE_LINE);
+    ctx->sched_self =
+        heddle_zalloc_aligned(&ctx->alloc, 1, ctx->sched->instance_size, HEDDLE_CACHE_LINE);
     if (ctx->sched_self == NULL)
         return HEDDLE_ENOMEM;
     return ctx->sched->init(ctx->sched_self, &env);
 }
 
-static heddle_status ctx_start_threads(heddle_ctx *ctx,
-                                       const struct heddle_ctx_opts *o)
+static heddle_status ctx_start_threads(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
 {
     const bool is_bound = o->bind != HEDDLE_OFF;
     heddle_status st;
@@ -273,8 +252,7 @@ static heddle_status ctx_start_threads(heddle_ctx *ctx,
         char name[24];
         struct heddle_thread_opts t = {
             .name = name,
-            .stack_bytes =
-                o->stack_bytes != 0 ? o->stack_bytes : (size_t)DEFAULT_STACK,
+            .stack_bytes = o->stack_bytes != 0 ? o->stack_bytes : (size_t)DEFAULT_STACK,
             .cpus = is_bound && w->cpu >= 0 ? &w->cpu : NULL,
             .ncpus = is_bound && w->cpu >= 0 ? 1 : 0,
         };
@@ -282,8 +260,7 @@ static heddle_status ctx_start_threads(heddle_ctx *ctx,
         snprintf(name, sizeof(name), "heddle-%u", i);
         st = heddle_thread_create(&w->thread, &t, heddle_worker_main, w);
         if (st != HEDDLE_OK) {
-            snprintf(why, sizeof(why),
-                     "worker %u cannot be started with a stack of %zu bytes", i,
+            snprintf(why, sizeof(why), "worker %u cannot be started with a stack of %zu bytes", i,
                      t.stack_bytes);
             return ctx_refuse(o, st, why);
         }
@@ -292,8 +269,7 @@ static heddle_status ctx_start_threads(heddle_ctx *ctx,
     return HEDDLE_OK;
 }
 
-static heddle_status ctx_start_models(heddle_ctx *ctx,
-                                      const struct heddle_ctx_opts *o)
+static heddle_status ctx_start_models(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
 {
     char dir[1024];
 
@@ -305,12 +281,10 @@ static heddle_status ctx_start_models(heddle_ctx *ctx,
         snprintf(dir, sizeof(dir), "%s", o->model_dir);
     else
         heddle_env_cache_dir(dir, sizeof(dir));
-    return heddle_perf_create(&ctx->alloc, dir[0] == '\0' ? NULL : dir,
-                              &ctx->perf);
+    return heddle_perf_create(&ctx->alloc, dir[0] == '\0' ? NULL : dir, &ctx->perf);
 }
 
-static heddle_status ctx_start(heddle_ctx *ctx, const struct heddle_ctx_opts *o,
-                               int *cpu)
+static heddle_status ctx_start(heddle_ctx *ctx, const struct heddle_ctx_opts *o, int *cpu)
 {
     const unsigned n = ctx->nworkers;
 
@@ -326,8 +300,8 @@ static heddle_status ctx_start(heddle_ctx *ctx, const struct heddle_ctx_opts *o,
     ctx->pool.has_aux = ctx->dev != NULL && ctx->sched->submitted != NULL;
     HEDDLE_TRY(heddle_park_init(&ctx->park, &ctx->alloc, n + 2));
     ctx->nall = n + 2;
-    ctx->worker = heddle_zalloc_aligned(
-        &ctx->alloc, ctx->nall, sizeof(*ctx->worker), HEDDLE_CACHE_LINE);
+    ctx->worker =
+        heddle_zalloc_aligned(&ctx->alloc, ctx->nall, sizeof(*ctx->worker), HEDDLE_CACHE_LINE);
     if (ctx->worker == NULL)
         return HEDDLE_ENOMEM;
     HEDDLE_TRY(ctx_init_workers(ctx, o->bind != HEDDLE_OFF ? cpu : NULL));
@@ -374,27 +348,24 @@ static void ctx_configure(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
 }
 
 /* Is every field in its range? `from` says where the values come from. */
-static heddle_status ctx_check_opts(const struct heddle_ctx_opts *o,
-                                    const char *from)
+static heddle_status ctx_check_opts(const struct heddle_ctx_opts *o, const char *from)
 {
-    const enum heddle_switch sw[] = {o->bind, o->helps, o->log, o->check,
-                                     o->models};
+    const enum heddle_switch sw[] = {o->bind, o->helps, o->log, o->check, o->models};
     struct energy_choice energy;
     char why[160] = "";
 
     if (!(o->energy_weight >= 0 && o->energy_weight <= 1))
-        snprintf(why, sizeof(why),
-                 "%s has an energy weight of %g, it is 0 to 1", from,
+        snprintf(why, sizeof(why), "%s has an energy weight of %g, it is 0 to 1", from,
                  o->energy_weight);
     if (!(o->energy_slack >= 0 && o->energy_slack <= 1))
-        snprintf(why, sizeof(why), "%s has an energy slack of %g, it is 0 to 1",
-                 from, o->energy_slack);
+        snprintf(why, sizeof(why), "%s has an energy slack of %g, it is 0 to 1", from,
+                 o->energy_slack);
     if (o->nworkers > MAX_WORKERS)
-        snprintf(why, sizeof(why), "%s asks for %u workers, the most is %d",
-                 from, o->nworkers, MAX_WORKERS);
+        snprintf(why, sizeof(why), "%s asks for %u workers, the most is %d", from, o->nworkers,
+                 MAX_WORKERS);
     if (o->log_level < 0 || o->log_level > HEDDLE_LOG_EXPERT)
-        snprintf(why, sizeof(why), "%s asks for log level %d, it is 0 to %d",
-                 from, o->log_level, HEDDLE_LOG_EXPERT);
+        snprintf(why, sizeof(why), "%s asks for log level %d, it is 0 to %d", from, o->log_level,
+                 HEDDLE_LOG_EXPERT);
     if ((o->allocator.alloc == NULL) != (o->allocator.free == NULL))
         snprintf(why, sizeof(why), "%s has half an allocator", from);
     if (!heddle_energy_parse(o->energy, &energy))
@@ -404,23 +375,21 @@ static heddle_status ctx_check_opts(const struct heddle_ctx_opts *o,
                  from, o->energy);
     for (size_t i = 0; i < sizeof(sw) / sizeof(sw[0]); i++)
         if ((unsigned)sw[i] > HEDDLE_ON)
-            snprintf(why, sizeof(why), "%s has a switch that is %d", from,
-                     (int)sw[i]);
+            snprintf(why, sizeof(why), "%s has a switch that is %d", from, (int)sw[i]);
     return why[0] == '\0' ? HEDDLE_OK : ctx_refuse(o, HEDDLE_EINVAL, why);
 }
 
 static void ctx_free(heddle_ctx *ctx);
 
 /* The scheduler that was asked for, or the one that suits the devices. */
-static heddle_status ctx_choose_sched(heddle_ctx *ctx,
-                                      const struct heddle_ctx_opts *o)
+static heddle_status ctx_choose_sched(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
 {
     const bool has_classes = ctx->dev != NULL && ctx->dev->ncls > 1;
     char why[128];
 
     if (o->sched == NULL) {
-        ctx->sched = has_classes ? heddle_sched_find(HEDDLE_SCHED_WITH_DEVICES)
-                                 : heddle_sched_table[0];
+        ctx->sched =
+            has_classes ? heddle_sched_find(HEDDLE_SCHED_WITH_DEVICES) : heddle_sched_table[0];
         return HEDDLE_OK;
     }
     ctx->sched = heddle_sched_find(o->sched);
@@ -429,8 +398,7 @@ static heddle_status ctx_choose_sched(heddle_ctx *ctx,
         return ctx_refuse(o, HEDDLE_EINVAL, why);
     }
     if (has_classes && !ctx->sched->knows_classes) {
-        snprintf(why, sizeof(why),
-                 "the scheduler %s knows cores only, and there are devices",
+        snprintf(why, sizeof(why), "the scheduler %s knows cores only, and there are devices",
                  ctx->sched->name);
         return ctx_refuse(o, HEDDLE_EINVAL, why);
     }
@@ -458,8 +426,7 @@ static heddle_status ctx_find(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
     return HEDDLE_OK;
 }
 
-heddle_status heddle_ctx_create(const struct heddle_ctx_opts *opts,
-                                heddle_ctx **ctx_out)
+heddle_status heddle_ctx_create(const struct heddle_ctx_opts *opts, heddle_ctx **ctx_out)
 {
     struct heddle_ctx_opts o = {.size = sizeof(o)};
     const struct heddle_allocator *a = &heddle_allocator_default;
@@ -607,11 +574,9 @@ heddle_status heddle_ctx_destroy(heddle_ctx *ctx)
     if (ctx == NULL)
         return HEDDLE_OK;
     if (heddle_ctx_self(ctx) != NULL)
-        return heddle_fail(ctx, HEDDLE_EDEADLK,
-                           "a task cannot destroy its context");
+        return heddle_fail(ctx, HEDDLE_EDEADLK, "a task cannot destroy its context");
     if (heddle_sampler_is_self(ctx))
-        return heddle_fail(ctx, HEDDLE_EDEADLK,
-                           "a message cannot destroy its context");
+        return heddle_fail(ctx, HEDDLE_EDEADLK, "a message cannot destroy its context");
     heddle_grants_release(ctx); /* or ends of handles wait for ever */
     (void)heddle_submit_combine(ctx);
     (void)heddle_ctx_help(ctx, ctx_quiet, ctx, 0);
@@ -620,11 +585,9 @@ heddle_status heddle_ctx_destroy(heddle_ctx *ctx)
         heddle_dev_drain(ctx);
     }
     heddle_spin_lock(&ctx->submit_lock);
-    if (ctx->is_closing || !heddle_ctx_is_quiet(ctx) ||
-        heddle_load_acq(&ctx->nwaiters) != 0) {
+    if (ctx->is_closing || !heddle_ctx_is_quiet(ctx) || heddle_load_acq(&ctx->nwaiters) != 0) {
         heddle_spin_unlock(&ctx->submit_lock);
-        return heddle_fail(ctx, HEDDLE_ESTATE,
-                           "the context is in use by another thread");
+        return heddle_fail(ctx, HEDDLE_ESTATE, "the context is in use by another thread");
     }
     ctx->is_closing = true;
     heddle_spin_unlock(&ctx->submit_lock);
@@ -663,10 +626,8 @@ heddle_status heddle_wait_for(heddle_ctx *ctx, uint64_t timeout_ns)
                            "a task cannot wait for all tasks: it is one of "
                            "them (see heddle_exec_wait)");
     if (heddle_submit_combine(ctx) != HEDDLE_OK)
-        return heddle_fail(ctx, HEDDLE_ENOMEM,
-                           "no memory to combine a reduction");
-    if (!ctx_wait_quiet(ctx, deadline) ||
-        (ctx->dev != NULL && !heddle_dev_go_home(ctx, deadline)))
+        return heddle_fail(ctx, HEDDLE_ENOMEM, "no memory to combine a reduction");
+    if (!ctx_wait_quiet(ctx, deadline) || (ctx->dev != NULL && !heddle_dev_go_home(ctx, deadline)))
         return HEDDLE_ETIMEDOUT;
     return ctx_take_failure(ctx);
 }
@@ -685,8 +646,7 @@ heddle_status heddle_ctx_cancel(heddle_ctx *ctx)
 
 /* --- facts ------------------------------------------------------------------ */
 
-heddle_status heddle_ctx_get_stats(heddle_ctx *ctx,
-                                   struct heddle_ctx_stats *out)
+heddle_status heddle_ctx_get_stats(heddle_ctx *ctx, struct heddle_ctx_stats *out)
 {
     struct heddle_ctx_stats s = {.size = sizeof(s)};
 
@@ -708,9 +668,8 @@ heddle_status heddle_ctx_get_stats(heddle_ctx *ctx,
         s.steals = ctx->sched->steals(ctx->sched_self);
     heddle_spin_lock(&ctx->pool.lock);
     s.cells = (uint64_t)ctx->pool.nchunks * HEDDLE_CHUNK;
-    s.cell_bytes =
-        ctx->pool.nchunks * (sizeof(struct heddle_chunk) +
-                             HEDDLE_CHUNK * sizeof(struct heddle_cell));
+    s.cell_bytes = ctx->pool.nchunks *
+                   (sizeof(struct heddle_chunk) + HEDDLE_CHUNK * sizeof(struct heddle_cell));
     heddle_spin_unlock(&ctx->pool.lock);
     s.data_bytes = heddle_load_rlx(&ctx->reg.used);
     for (unsigned i = 0; ctx->dev != NULL && i < ctx->dev->nnodes; i++) {
@@ -734,13 +693,11 @@ heddle_status heddle_ctx_dump_log(heddle_ctx *ctx, const char *path)
 
     HEDDLE_CHECK(ctx != NULL && path != NULL);
     if (!heddle_ctx_is_quiet(ctx))
-        return heddle_fail(ctx, HEDDLE_ESTATE,
-                           "the log is written when no task is pending");
+        return heddle_fail(ctx, HEDDLE_ESTATE, "the log is written when no task is pending");
     heddle_sampler_take(ctx);
     st = heddle_trace_dump(ctx->trace, path, why, sizeof(why));
     if (st != HEDDLE_OK)
-        return heddle_fail(ctx, st, "%s",
-                           why[0] != '\0' ? why : heddle_status_text(st));
+        return heddle_fail(ctx, st, "%s", why[0] != '\0' ? why : heddle_status_text(st));
     return st;
 }
 
@@ -748,8 +705,7 @@ heddle_status heddle_mark(heddle_ctx *ctx, const char *name)
 {
     HEDDLE_CHECK(ctx != NULL && name != NULL);
     HEDDLE_TRY(heddle_submit_lock(ctx)); /* the submitter's lane */
-    heddle_trace_mark(ctx->root.lane,
-                      heddle_trace_define_string(ctx->trace, name),
+    heddle_trace_mark(ctx->root.lane, heddle_trace_define_string(ctx->trace, name),
                       HEDDLE_LOG_MARK_POINT, heddle_ctx_ticks(ctx));
     heddle_submit_unlock(ctx);
     return HEDDLE_OK;

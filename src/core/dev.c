@@ -15,8 +15,7 @@
 
 #include "core/dev.h"
 
-heddle_status heddle_dev_refuse(heddle_status st, char *why, size_t cap,
-                                const char *fmt, ...)
+heddle_status heddle_dev_refuse(heddle_status st, char *why, size_t cap, const char *fmt, ...)
 {
     va_list ap;
 
@@ -28,23 +27,20 @@ heddle_status heddle_dev_refuse(heddle_status st, char *why, size_t cap,
 
 /* --- classes and nodes ------------------------------------------------------- */
 
-static unsigned dev_add_node(struct heddle_devs *d, const char *name,
-                             enum heddle_mem_kind kind, struct heddle_dev *dev,
-                             uint64_t budget)
+static unsigned dev_add_node(struct heddle_devs *d, const char *name, enum heddle_mem_kind kind,
+                             struct heddle_dev *dev, uint64_t budget)
 {
     const unsigned n = d->nnodes++;
 
     snprintf(d->node_name[n], sizeof(d->node_name[n]), "%.31s", name);
-    d->node[n] = (struct heddle_mem_node_opts){
-        .kind = kind, .dev = dev, .budget = budget};
+    d->node[n] = (struct heddle_mem_node_opts){.kind = kind, .dev = dev, .budget = budget};
     if (budget != HEDDLE_MEM_NO_LIMIT)
         d->has_budget = true;
     return n;
 }
 
 /* Classes of one kind and model are one type. */
-static unsigned dev_type(struct heddle_devs *d, enum heddle_device kind,
-                         const char *model)
+static unsigned dev_type(struct heddle_devs *d, enum heddle_device kind, const char *model)
 {
     for (unsigned i = 0; i < d->ncls; i++)
         if (d->cls[i].kind == kind && strcmp(d->cls[i].model, model) == 0)
@@ -52,10 +48,8 @@ static unsigned dev_type(struct heddle_devs *d, enum heddle_device kind,
     return d->ntypes++;
 }
 
-static struct dev_class *dev_add_class(struct heddle_devs *d, const char *name,
-                                       const char *model,
-                                       enum heddle_device kind, unsigned node,
-                                       unsigned nworkers)
+static struct dev_class *dev_add_class(struct heddle_devs *d, const char *name, const char *model,
+                                       enum heddle_device kind, unsigned node, unsigned nworkers)
 {
     struct dev_class *c = &d->cls[d->ncls];
 
@@ -86,18 +80,16 @@ static bool list_has(const char *list, const char *word)
     return false;
 }
 
-static bool dev_is_wanted(const char *list, const struct heddle_dev_info *info,
-                          const char *driver)
+static bool dev_is_wanted(const char *list, const struct heddle_dev_info *info, const char *driver)
 {
     if (list == NULL)
         return !info->is_cpu;
     return list_has(list, driver) || list_has(list, info->name);
 }
 
-static heddle_status
-dev_open_one(struct heddle_devs *d, const struct heddle_driver *drv,
-             unsigned index, const struct heddle_dev_info *info,
-             const struct heddle_ctx_opts *o, char *why, size_t cap)
+static heddle_status dev_open_one(struct heddle_devs *d, const struct heddle_driver *drv,
+                                  unsigned index, const struct heddle_dev_info *info,
+                                  const struct heddle_ctx_opts *o, char *why, size_t cap)
 {
     struct heddle_dev *dev = NULL;
     struct dev_class *c;
@@ -109,14 +101,13 @@ dev_open_one(struct heddle_devs *d, const struct heddle_driver *drv,
         return heddle_dev_refuse(HEDDLE_EINVAL, why, cap, "too many devices");
     st = drv->open(&d->env, index, &dev);
     if (st != HEDDLE_OK && st != HEDDLE_ENOMEM && o->devices == NULL) {
-        heddle_report(d->ctx, HEDDLE_WARNING,
-                      "device %s cannot be used and is left out: %s",
+        heddle_report(d->ctx, HEDDLE_WARNING, "device %s cannot be used and is left out: %s",
                       info->name, heddle_status_text(st));
         return HEDDLE_OK; /* nobody asked for it */
     }
     if (st != HEDDLE_OK)
-        return heddle_dev_refuse(st, why, cap, "device %s cannot be used: %s",
-                                 info->name, heddle_status_text(st));
+        return heddle_dev_refuse(st, why, cap, "device %s cannot be used: %s", info->name,
+                                 heddle_status_text(st));
     if (budget == 0) /* some is left for the driver and for others */
         budget = heddle_dev_base(dev)->info.memory_free / 10 * 9;
     if (budget == 0)
@@ -132,18 +123,16 @@ dev_open_one(struct heddle_devs *d, const struct heddle_driver *drv,
 /* Nobody asked for devices, but for a scheduler that knows cores only. */
 static bool dev_is_for_cores(const struct heddle_ctx_opts *o)
 {
-    const struct heddle_sched_ops *s =
-        o->sched != NULL ? heddle_sched_find(o->sched) : NULL;
+    const struct heddle_sched_ops *s = o->sched != NULL ? heddle_sched_find(o->sched) : NULL;
 
     return o->devices == NULL && s != NULL && !s->knows_classes;
 }
 
-static heddle_status dev_open_real(struct heddle_devs *d,
-                                   const struct heddle_ctx_opts *o, char *why,
-                                   size_t cap)
+static heddle_status dev_open_real(struct heddle_devs *d, const struct heddle_ctx_opts *o,
+                                   char *why, size_t cap)
 {
-    const bool is_off = dev_is_for_cores(o) ||
-                        (o->devices != NULL && strcmp(o->devices, "none") == 0);
+    const bool is_off =
+        dev_is_for_cores(o) || (o->devices != NULL && strcmp(o->devices, "none") == 0);
 
     for (unsigned k = 0; heddle_driver_table[k] != NULL && !is_off; k++) {
         const struct heddle_driver *drv = heddle_driver_table[k];
@@ -162,8 +151,7 @@ static heddle_status dev_open_real(struct heddle_devs *d,
 }
 
 /* Every word of the list must have found something. */
-static heddle_status dev_check_list(struct heddle_devs *d, const char *list,
-                                    char *why, size_t cap)
+static heddle_status dev_check_list(struct heddle_devs *d, const char *list, char *why, size_t cap)
 {
     char word[64];
 
@@ -179,16 +167,14 @@ static heddle_status dev_check_list(struct heddle_devs *d, const char *list,
                        strcmp(word, heddle_device_name(d->cls[i].kind)) == 0;
         if (!is_there)
             return heddle_dev_refuse(HEDDLE_EDEV, why, cap,
-                                     "there is no device '%s' on this machine",
-                                     word);
+                                     "there is no device '%s' on this machine", word);
         p = end != NULL ? end + 1 : NULL;
     }
     return HEDDLE_OK;
 }
 
-static heddle_status dev_open_disk(struct heddle_devs *d,
-                                   const struct heddle_ctx_opts *o, char *why,
-                                   size_t cap)
+static heddle_status dev_open_disk(struct heddle_devs *d, const struct heddle_ctx_opts *o,
+                                   char *why, size_t cap)
 {
     const struct heddle_driver *drv = heddle_driver_find("disk");
     heddle_status st;
@@ -196,23 +182,19 @@ static heddle_status dev_open_disk(struct heddle_devs *d,
     if (o->disk_path == NULL || o->disk_path[0] == '\0')
         return HEDDLE_OK;
     if (drv == NULL)
-        return heddle_dev_refuse(HEDDLE_ENOSYS, why, cap,
-                                 "no disk in this build");
+        return heddle_dev_refuse(HEDDLE_ENOSYS, why, cap, "no disk in this build");
     snprintf(d->disk_path, sizeof(d->disk_path), "%s", o->disk_path);
     d->env.path = d->disk_path;
     d->env.bytes = o->disk_bytes;
     st = drv->open(&d->env, 0, &d->disk);
     if (st != HEDDLE_OK)
-        return heddle_dev_refuse(st, why, cap,
-                                 "the folder '%s' cannot be used: %s",
-                                 o->disk_path, heddle_status_text(st));
+        return heddle_dev_refuse(st, why, cap, "the folder '%s' cannot be used: %s", o->disk_path,
+                                 heddle_status_text(st));
     /* Data may leave the host now: its budget is the memory module's. */
-    d->node[0].budget =
-        d->ctx->reg.budget != 0 ? d->ctx->reg.budget : HEDDLE_MEM_NO_LIMIT;
+    d->node[0].budget = d->ctx->reg.budget != 0 ? d->ctx->reg.budget : HEDDLE_MEM_NO_LIMIT;
     d->has_budget = true;
     d->ctx->reg.budget = 0;
-    d->disk_node = (int)dev_add_node(d, "disk", HEDDLE_MEM_DISK, d->disk,
-                                     HEDDLE_MEM_NO_LIMIT);
+    d->disk_node = (int)dev_add_node(d, "disk", HEDDLE_MEM_DISK, d->disk, HEDDLE_MEM_NO_LIMIT);
     return HEDDLE_OK;
 }
 
@@ -221,16 +203,14 @@ static heddle_status dev_open_disk(struct heddle_devs *d,
 /* In virtual time they are the simulator's business. Real devices fail by our own
  * hand: "kernel CLASS nth N", "copy|alloc MEMORY nth N", "lose CLASS nth N" (at its
  * Nth launch). */
-static bool fault_parse(struct heddle_devs *d, const char *words,
-                        struct heddle_fault *f)
+static bool fault_parse(struct heddle_devs *d, const char *words, struct heddle_fault *f)
 {
     static const char *const kinds[] = {"kernel", "copy", "alloc", "lose"};
     char kind[16], where[32];
     unsigned long long nth;
     bool is_node;
 
-    if (sscanf(words, " %15s %31s nth %llu", kind, where, &nth) != 3 ||
-        nth == 0)
+    if (sscanf(words, " %15s %31s nth %llu", kind, where, &nth) != 3 || nth == 0)
         return false;
     for (unsigned k = 0; k < 4; k++) {
         if (strcmp(kind, kinds[k]) != 0)
@@ -239,8 +219,7 @@ static bool fault_parse(struct heddle_devs *d, const char *words,
         f->nth = nth;
         is_node = f->kind == HEDDLE_FAULT_COPY || f->kind == HEDDLE_FAULT_ALLOC;
         for (unsigned i = 0; i < (is_node ? d->nnodes : d->ncls); i++)
-            if (strcmp(where, is_node ? d->node_name[i] : d->cls[i].name) ==
-                0) {
+            if (strcmp(where, is_node ? d->node_name[i] : d->cls[i].name) == 0) {
                 f->where = i;
                 return true;
             }
@@ -248,9 +227,8 @@ static bool fault_parse(struct heddle_devs *d, const char *words,
     return false;
 }
 
-static heddle_status dev_open_faults(struct heddle_devs *d,
-                                     const struct heddle_ctx_opts *o, char *why,
-                                     size_t cap)
+static heddle_status dev_open_faults(struct heddle_devs *d, const struct heddle_ctx_opts *o,
+                                     char *why, size_t cap)
 {
     char text[1024];
     char *rest = NULL;
@@ -259,8 +237,7 @@ static heddle_status dev_open_faults(struct heddle_devs *d,
     if (o->faults == NULL || o->faults[0] == '\0')
         return HEDDLE_OK;
     if (strlen(o->faults) >= sizeof(text))
-        return heddle_dev_refuse(HEDDLE_EINVAL, why, cap,
-                                 "the list of faults is too long");
+        return heddle_dev_refuse(HEDDLE_EINVAL, why, cap, "the list of faults is too long");
     snprintf(text, sizeof(text), "%s", o->faults);
     for (const char *p = text; *p != '\0'; p++)
         n += *p == ';';
@@ -271,21 +248,19 @@ static heddle_status dev_open_faults(struct heddle_devs *d,
         d->nfaults = n;
     }
     n = 0;
-    for (char *p = strtok_r(text, ";", &rest); p != NULL;
-         p = strtok_r(NULL, ";", &rest)) {
+    for (char *p = strtok_r(text, ";", &rest); p != NULL; p = strtok_r(NULL, ";", &rest)) {
         if (d->is_virtual)
             HEDDLE_TRY(heddle_plat_add_fault(d->plat, p, why, cap));
         else if (!fault_parse(d, p, &d->fault[n++]))
-            return heddle_dev_refuse(HEDDLE_EINVAL, why, cap,
-                                     "'%.60s' is no fault of this context", p);
+            return heddle_dev_refuse(HEDDLE_EINVAL, why, cap, "'%.60s' is no fault of this context",
+                                     p);
     }
     return HEDDLE_OK;
 }
 
 /* --- virtual time ---------------------------------------------------------------- */
 
-static heddle_status dev_open_classes(struct heddle_devs *d,
-                                      const struct heddle_ctx_opts *o,
+static heddle_status dev_open_classes(struct heddle_devs *d, const struct heddle_ctx_opts *o,
                                       char *why, size_t cap)
 {
     const struct heddle_driver *drv = heddle_driver_find("sim");
@@ -297,21 +272,19 @@ static heddle_status dev_open_classes(struct heddle_devs *d,
         heddle_status st;
         char model[sizeof(c->model)];
 
-        if (p->kind != HEDDLE_DEV_CPU && o->devices != NULL &&
-            !list_has(o->devices, p->name) &&
+        if (p->kind != HEDDLE_DEV_CPU && o->devices != NULL && !list_has(o->devices, p->name) &&
             !list_has(o->devices, heddle_device_name(p->kind)))
             continue;
         snprintf(model, sizeof(model), "%s", p->model);
         d->nplat = i;
-        HEDDLE_TRY(heddle_dev_energy_cap(d, o->power_cap, p->name, p->kind,
-                                         model, sizeof(model), why, cap));
+        HEDDLE_TRY(heddle_dev_energy_cap(d, o->power_cap, p->name, p->kind, model, sizeof(model),
+                                         why, cap));
         c = dev_add_class(d, p->name, model, p->kind, p->node, p->nworkers);
         c->plat = i;
         st = drv->open(&d->env, i, &c->dev);
         if (st != HEDDLE_OK)
-            return heddle_dev_refuse(st, why, cap,
-                                     "class %s cannot be simulated: %s",
-                                     p->name, heddle_status_text(st));
+            return heddle_dev_refuse(st, why, cap, "class %s cannot be simulated: %s", p->name,
+                                     heddle_status_text(st));
         c->drv = drv;
         if (d->node[c->node].dev == NULL && c->node != 0)
             d->node[c->node].dev = c->dev;
@@ -319,22 +292,19 @@ static heddle_status dev_open_classes(struct heddle_devs *d,
     return HEDDLE_OK;
 }
 
-static heddle_status dev_open_virtual(struct heddle_devs *d,
-                                      const struct heddle_ctx_opts *o,
+static heddle_status dev_open_virtual(struct heddle_devs *d, const struct heddle_ctx_opts *o,
                                       char *why, size_t cap)
 {
-    HEDDLE_TRY(
-        heddle_plat_open(&d->ctx->alloc, o->machine, &d->plat, why, cap));
+    HEDDLE_TRY(heddle_plat_open(&d->ctx->alloc, o->machine, &d->plat, why, cap));
     d->is_virtual = true;
     d->executes = o->execute == HEDDLE_ON;
     d->cost.has_own_core = o->helps == HEDDLE_OFF;
     if (d->plat->ncls > DEV_CLASSES || d->plat->nnodes > HEDDLE_MEM_NODES)
         return heddle_dev_refuse(HEDDLE_EFORMAT, why, cap,
-                                 "%s: more than %d classes or %d memories",
-                                 o->machine, DEV_CLASSES, HEDDLE_MEM_NODES);
+                                 "%s: more than %d classes or %d memories", o->machine, DEV_CLASSES,
+                                 HEDDLE_MEM_NODES);
     HEDDLE_TRY(dev_open_faults(d, o, why, cap));
-    HEDDLE_TRY(
-        heddle_sim_create(&d->ctx->alloc, d->plat, d->executes, &d->sim));
+    HEDDLE_TRY(heddle_sim_create(&d->ctx->alloc, d->plat, d->executes, &d->sim));
     d->nnodes = 0;
     for (unsigned i = 0; i < d->plat->nnodes; i++) {
         const struct heddle_plat_node *n = &d->plat->node[i];
@@ -342,8 +312,8 @@ static heddle_status dev_open_virtual(struct heddle_devs *d,
 
         if (i > 0 && o->device_memory != 0)
             budget = o->device_memory;
-        dev_add_node(d, n->name, i == 0 ? HEDDLE_MEM_HOST : HEDDLE_MEM_DEVICE,
-                     NULL, i == 0 ? HEDDLE_MEM_NO_LIMIT : budget);
+        dev_add_node(d, n->name, i == 0 ? HEDDLE_MEM_HOST : HEDDLE_MEM_DEVICE, NULL,
+                     i == 0 ? HEDDLE_MEM_NO_LIMIT : budget);
     }
     HEDDLE_TRY(dev_open_classes(d, o, why, cap));
     for (unsigned i = 0; i < d->ncls; i++) {
@@ -351,15 +321,13 @@ static heddle_status dev_open_virtual(struct heddle_devs *d,
 
         if (node != 0 && (heddle_plat_find_link(d->plat, 0, node) < 0 ||
                           heddle_plat_find_link(d->plat, node, 0) < 0))
-            return heddle_dev_refuse(
-                HEDDLE_EFORMAT, why, cap,
-                "%.100s: memory %s needs links from and to the "
-                "host",
-                o->machine, d->node_name[node]);
+            return heddle_dev_refuse(HEDDLE_EFORMAT, why, cap,
+                                     "%.100s: memory %s needs links from and to the "
+                                     "host",
+                                     o->machine, d->node_name[node]);
     }
     if (d->ncls == 0)
-        return heddle_dev_refuse(HEDDLE_EDEV, why, cap,
-                                 "none of the classes of %s is wanted",
+        return heddle_dev_refuse(HEDDLE_EDEV, why, cap, "none of the classes of %s is wanted",
                                  o->machine);
     return dev_check_list(d, o->devices, why, cap);
 }
@@ -379,8 +347,8 @@ static void dev_init(struct heddle_devs *d, heddle_ctx *ctx)
     d->disk_node = -1;
     d->clock = ctx->clock;
     d->depth = DEV_DEPTH;
-    d->env = (struct heddle_drive_env){
-        .alloc = &ctx->alloc, .now_ns = heddle_dev_now_ns, .user = d};
+    d->env =
+        (struct heddle_drive_env){.alloc = &ctx->alloc, .now_ns = heddle_dev_now_ns, .user = d};
     heddle_env_cache_dir(d->cache_dir, sizeof(d->cache_dir));
     if (d->cache_dir[0] != '\0')
         d->env.cache_dir = d->cache_dir;
@@ -393,8 +361,7 @@ static void dev_init(struct heddle_devs *d, heddle_ctx *ctx)
 
 /* The driver thread feeds fast devices: it has a core of its own, unless somebody
  * said how many workers he wants. */
-static void dev_spare_core(struct heddle_devs *d,
-                           const struct heddle_ctx_opts *o)
+static void dev_spare_core(struct heddle_devs *d, const struct heddle_ctx_opts *o)
 {
     bool has_gpu = false;
 
@@ -409,8 +376,8 @@ static void dev_spare_core(struct heddle_devs *d,
         d->cls[c].first--;
 }
 
-heddle_status heddle_dev_open(heddle_ctx *ctx, const struct heddle_ctx_opts *o,
-                              char *why, size_t cap)
+heddle_status heddle_dev_open(heddle_ctx *ctx, const struct heddle_ctx_opts *o, char *why,
+                              size_t cap)
 {
     struct heddle_devs *d;
     heddle_status st;
@@ -461,24 +428,22 @@ static heddle_status dev_start_workers(struct heddle_devs *d)
     for (unsigned c = 0; c < d->ncls; c++) {
         struct dev_class *cls = &d->cls[c];
 
-        d->sched_cls[c] =
-            (struct heddle_sched_class){.name = cls->name,
-                                        .kind = (unsigned)cls->kind,
-                                        .type = cls->type,
-                                        .node = cls->node,
-                                        .first = cls->first,
-                                        .nworkers = cls->nworkers};
+        d->sched_cls[c] = (struct heddle_sched_class){.name = cls->name,
+                                                      .kind = (unsigned)cls->kind,
+                                                      .type = cls->type,
+                                                      .node = cls->node,
+                                                      .first = cls->first,
+                                                      .nworkers = cls->nworkers};
         for (unsigned i = 0; i < cls->nworkers; i++) {
             d->class_of[cls->first + i] = c;
             if (cls->dev == NULL)
                 continue;
-            d->worker[n] =
-                (struct dev_worker){.id = cls->first + i,
-                                    .cls = c,
-                                    .stream = i,
-                                    .shown = UINT8_MAX, /* nothing yet */
-                                    .lane = heddle_trace_get_lane(
-                                        ctx->trace, heddle_dev_lane(ctx, n))};
+            d->worker[n] = (struct dev_worker){
+                .id = cls->first + i,
+                .cls = c,
+                .stream = i,
+                .shown = UINT8_MAX, /* nothing yet */
+                .lane = heddle_trace_get_lane(ctx->trace, heddle_dev_lane(ctx, n))};
             n++;
         }
     }
@@ -486,8 +451,7 @@ static heddle_status dev_start_workers(struct heddle_devs *d)
     return HEDDLE_OK;
 }
 
-static double dev_link_ns(void *user, unsigned from, unsigned to,
-                          uint64_t bytes)
+static double dev_link_ns(void *user, unsigned from, unsigned to, uint64_t bytes)
 {
     struct heddle_devs *d = user;
 
@@ -506,8 +470,7 @@ static void dev_lose_node(struct heddle_devs *d, unsigned node)
 }
 
 /* A transfer ended: the log, and the model of the link. */
-static void dev_moved(void *user, const struct heddle_mem_move *m,
-                      heddle_status st)
+static void dev_moved(void *user, const struct heddle_mem_move *m, heddle_status st)
 {
     struct heddle_devs *d = user;
     struct heddle_perf_link *link = d->link[m->from][m->to];
@@ -519,16 +482,15 @@ static void dev_moved(void *user, const struct heddle_mem_move *m,
         dev_lose_node(d, m->from != 0 ? m->from : m->to);
     if (st != HEDDLE_OK)
         return;
-    if (!d->is_virtual && link != NULL && m->op->end_ns != 0 && ns > 0 &&
-        !m->op->is_rough)
+    if (!d->is_virtual && link != NULL && m->op->end_ns != 0 && ns > 0 && !m->op->is_rough)
         heddle_perf_link_record(link, m->bytes, (double)ns);
     if (d->is_virtual && d->energy != NULL)
         heddle_dev_energy_moved(d, m->from, m->to, m->bytes);
     heddle_dev_log_moved(d, m);
 }
 
-static void dev_used(void *user, unsigned node, int64_t delta, uint64_t used,
-                     uint32_t unit, uint64_t task)
+static void dev_used(void *user, unsigned node, int64_t delta, uint64_t used, uint32_t unit,
+                     uint64_t task)
 {
     heddle_dev_log_used(user, node, delta < 0, used, unit, task);
 }
@@ -590,8 +552,7 @@ static void dev_start_links(struct heddle_devs *d)
     for (unsigned a = 0; a < d->nnodes && d->ctx->perf != NULL; a++)
         for (unsigned b = 0; b < d->nnodes; b++)
             if (a != b && (a == 0 || b == 0) &&
-                heddle_perf_link_get(d->ctx->perf, dev_node_model(d, a),
-                                     dev_node_model(d, b),
+                heddle_perf_link_get(d->ctx->perf, dev_node_model(d, a), dev_node_model(d, b),
                                      &d->link[a][b]) != HEDDLE_OK)
                 d->link[a][b] = NULL; /* costs time only */
 }
@@ -615,8 +576,7 @@ heddle_status heddle_dev_start(heddle_ctx *ctx)
                  .order = dev_order,
                  .kick = heddle_dev_kick,
                  .fault_copy = d->nfaults != 0 ? heddle_dev_fault_copy : NULL,
-                 .fault_alloc =
-                     d->nfaults != 0 ? heddle_dev_fault_alloc : NULL},
+                 .fault_alloc = d->nfaults != 0 ? heddle_dev_fault_alloc : NULL},
     };
 
     if (d->is_virtual)
@@ -674,8 +634,7 @@ void heddle_dev_close(heddle_ctx *ctx)
 
 /* --- facts --------------------------------------------------------------------- */
 
-heddle_status heddle_ctx_get_memory(heddle_ctx *ctx, unsigned i,
-                                    struct heddle_memory_info *out)
+heddle_status heddle_ctx_get_memory(heddle_ctx *ctx, unsigned i, struct heddle_memory_info *out)
 {
     struct heddle_memory_info m = {.size = sizeof(m), .budget = UINT64_MAX};
     struct heddle_mem_stats s = {0};
@@ -699,15 +658,13 @@ heddle_status heddle_ctx_get_memory(heddle_ctx *ctx, unsigned i,
     for (unsigned r = 0; r < HEDDLE_MEM_NREASONS; r++)
         m.bytes_in += s.bytes_in[r];
     m.bytes_out = s.bytes_out;
-    m.bytes_written_back =
-        s.bytes_in[HEDDLE_MEM_WRITEBACK] + s.bytes_in[HEDDLE_MEM_EVICT];
+    m.bytes_written_back = s.bytes_in[HEDDLE_MEM_WRITEBACK] + s.bytes_in[HEDDLE_MEM_EVICT];
     m.evictions = s.evictions;
     *out = m;
     return HEDDLE_OK;
 }
 
-heddle_status heddle_ctx_get_class(heddle_ctx *ctx, unsigned i,
-                                   struct heddle_class_info *out)
+heddle_status heddle_ctx_get_class(heddle_ctx *ctx, unsigned i, struct heddle_class_info *out)
 {
     struct heddle_class_info c = {.size = sizeof(c)};
     const struct dev_class *cls;

@@ -34,15 +34,15 @@
 
 enum {
     DEV_CLASSES = 48,
-    DEV_DEPTH = 2, /* tasks a worker of a device has at once: one runs, the data
+    DEV_DEPTH = 2,           /* tasks a worker of a device has at once: one runs, the data
                          of the other come */
-    DEV_DEPTH_QUEUE = 4,   /* the same where launches queue: data come early */
-    DEV_DEPTH_MOST = 64,   /* of short ones there */
-    DEV_AHEAD_NS = 250000, /* of work that a worker has at most, then */
+    DEV_DEPTH_QUEUE = 4,     /* the same where launches queue: data come early */
+    DEV_DEPTH_MOST = 64,     /* of short ones there */
+    DEV_AHEAD_NS = 250000,   /* of work that a worker has at most, then */
     DEV_UNKNOWN_NS = 100000, /* what a task of unknown length counts there */
-    DEV_LOOKS = 4,      /* steps that launch, between looks at the devices */
-    AHEAD_LOOKS = 16,   /* launched tasks that one of these looks at */
-    DEV_SPARE_FROM = 4, /* cores from which on the driver thread has its own */
+    DEV_LOOKS = 4,           /* steps that launch, between looks at the devices */
+    AHEAD_LOOKS = 16,        /* launched tasks that one of these looks at */
+    DEV_SPARE_FROM = 4,      /* cores from which on the driver thread has its own */
     AHEAD_PREDS = 8,
     DEV_NOTES = 16, /* for the scheduler, at most, before it gets them */
 };
@@ -70,18 +70,17 @@ struct dev_worker {
     double work_ns;  /* expected of these */
     uint64_t due_ns; /* when what was launched on its stream will have ended */
     /* Virtual time only: real streams queue by themselves. */
-    unsigned nrunning; /* launched */
-    unsigned nblocked; /* of these, waiting for their children */
+    unsigned nrunning;                   /* launched */
+    unsigned nblocked;                   /* of these, waiting for their children */
     struct dev_task *queue, *queue_last; /* ready to be launched */
-    uint64_t awake_ns; /* a core: until when it looks for work; 0: it sleeps */
+    uint64_t awake_ns;                   /* a core: until when it looks for work; 0: it sleeps */
     struct heddle_trace_lane *lane;
     /* Of the tasks that will use its stream: those that wait for room, for data,
      * for the runtime (virtual time), and those that were launched. */
     uint32_t nroom, ndata, nlate, nlaunched;
-    unsigned
-        nqueued; /* of the launched ones, tasks by themselves: no regions */
+    unsigned nqueued; /* of the launched ones, tasks by themselves: no regions */
     double queued_ns; /* expected of these */
-    uint8_t shown; /* the state in its lane; UINT8_MAX: none, it runs a task */
+    uint8_t shown;    /* the state in its lane; UINT8_MAX: none, it runs a task */
 };
 
 /* What a task waits for before its launch, for the log. */
@@ -113,17 +112,17 @@ struct dev_task {
     heddle_status raw_status;
     heddle_status called; /* what its function said */
     heddle_status held;
-    _Atomic int status; /* on the host: why the data are not there */
-    bool is_out;        /* partial results are on their way back */
-    bool has_run;       /* its function was called */
-    bool has_scratch;   /* the last private buffer */
-    bool is_settled;    /* the request holds nothing */
-    bool is_lent;       /* children had its operands: see dev_host.c */
-    bool is_flying;     /* launched, and listed as such */
-    bool has_heir;      /* a successor is on its stream */
-    bool is_held;       /* its end waits for its predecessors' */
-    bool was_ahead;     /* when it began */
-    enum dev_wait wait; /* of those who have it: see dev_log.c */
+    _Atomic int status;                 /* on the host: why the data are not there */
+    bool is_out;                        /* partial results are on their way back */
+    bool has_run;                       /* its function was called */
+    bool has_scratch;                   /* the last private buffer */
+    bool is_settled;                    /* the request holds nothing */
+    bool is_lent;                       /* children had its operands: see dev_host.c */
+    bool is_flying;                     /* launched, and listed as such */
+    bool has_heir;                      /* a successor is on its stream */
+    bool is_held;                       /* its end waits for its predecessors' */
+    bool was_ahead;                     /* when it began */
+    enum dev_wait wait;                 /* of those who have it: see dev_log.c */
     int16_t at[HEDDLE_KERNEL_OPERANDS]; /* operand -> req.op, or -1 - private */
     struct heddle_mem_req req;
     struct exec_slow s;
@@ -139,8 +138,7 @@ struct dev_task {
 /* The task whose request it is. */
 static inline struct dev_task *dev_task_of(struct heddle_mem_req *req)
 {
-    return (struct dev_task *)(void *)((char *)req -
-                                       offsetof(struct dev_task, req));
+    return (struct dev_task *)(void *)((char *)req - offsetof(struct dev_task, req));
 }
 
 /* A task and its neighbours on a device: see dev_ahead.c. */
@@ -300,13 +298,11 @@ struct heddle_devs {
     bool weighs_energy;        /* it counts when something is chosen */
     unsigned nplat;            /* creation: the class of plat at hand */
     struct heddle_spin note_lock;
-    struct heddle_map
-        notes; /* task -> classes it is barred from << 8 | tries */
+    struct heddle_map notes; /* task -> classes it is barred from << 8 | tries */
     _Atomic uint32_t nnotes;
 
-    _Atomic uint32_t is_stopped; /* the log is closed */
-    _Atomic uint32_t core_room,
-        core_data; /* tasks of cores that wait for such */
+    _Atomic uint32_t is_stopped;           /* the log is closed */
+    _Atomic uint32_t core_room, core_data; /* tasks of cores that wait for such */
     struct heddle_thread thread;
     bool has_thread;
 
@@ -339,20 +335,18 @@ struct heddle_devs {
 /* Is something on a device, or on its way? */
 static inline bool heddle_dev_is_running(const struct heddle_devs *d)
 {
-    return heddle_load_acq(&d->ntasks) != 0 ||
-           heddle_load_acq(&d->nregions) != 0;
+    return heddle_load_acq(&d->ntasks) != 0 || heddle_load_acq(&d->nregions) != 0;
 }
 
 /* --- dev.c ---------------------------------------------------------------- */
 
 /* A sentence into why; returns st. */
 HEDDLE_PRINTF(4, 5)
-heddle_status heddle_dev_refuse(heddle_status st, char *why, size_t cap,
-                                const char *fmt, ...);
+heddle_status heddle_dev_refuse(heddle_status st, char *why, size_t cap, const char *fmt, ...);
 /* Finds and opens what the options ask for; ctx->dev stays NULL when there is
  * nothing but the cores. */
-heddle_status heddle_dev_open(heddle_ctx *ctx, const struct heddle_ctx_opts *o,
-                              char *why, size_t cap);
+heddle_status heddle_dev_open(heddle_ctx *ctx, const struct heddle_ctx_opts *o, char *why,
+                              size_t cap);
 /* When lanes and models are there: workers, memories. */
 heddle_status heddle_dev_start(heddle_ctx *ctx);
 heddle_status heddle_dev_start_thread(heddle_ctx *ctx);
@@ -368,40 +362,29 @@ extern const struct heddle_sched_view heddle_dev_view;
 /* Is there a class that can run it, with room for it? Lock held. */
 heddle_status heddle_dev_check(heddle_ctx *ctx, const struct submission *s,
                                const struct heddle_access *acc, unsigned nops);
-struct dev_shape *heddle_dev_shape(struct heddle_devs *d,
-                                   struct heddle_exec *x);
+struct dev_shape *heddle_dev_shape(struct heddle_devs *d, struct heddle_exec *x);
 /* The model of one variant on one class. */
-struct heddle_perf_entry *heddle_dev_model(struct heddle_devs *d,
-                                           struct heddle_exec *x,
-                                           struct dev_shape *shape,
-                                           unsigned cls, unsigned v);
+struct heddle_perf_entry *heddle_dev_model(struct heddle_devs *d, struct heddle_exec *x,
+                                           struct dev_shape *shape, unsigned cls, unsigned v);
 /* ns on the class with the best variant, or INFINITY or NAN. */
-double heddle_dev_cost(struct heddle_devs *d, struct heddle_exec *x,
-                       const struct task_ext *ext, unsigned cls,
-                       unsigned *variant_out, double *confidence_out);
+double heddle_dev_cost(struct heddle_devs *d, struct heddle_exec *x, const struct task_ext *ext,
+                       unsigned cls, unsigned *variant_out, double *confidence_out);
 /* The same and its model, for the driver, which asks for every task: known costs
  * are kept for a while. */
-void heddle_dev_cost_now(struct heddle_devs *d, struct heddle_exec *x,
-                         const struct task_ext *ext, unsigned cls,
-                         struct dev_cost *out);
+void heddle_dev_cost_now(struct heddle_devs *d, struct heddle_exec *x, const struct task_ext *ext,
+                         unsigned cls, struct dev_cost *out);
 /* The exec of any task, and its extension (NULL: none); `own` for nodes. */
-const struct task_ext *heddle_task_exec(struct worker *w,
-                                        struct heddle_sched_task *t,
-                                        struct heddle_exec *x,
-                                        struct task_ext *own);
+const struct task_ext *heddle_task_exec(struct worker *w, struct heddle_sched_task *t,
+                                        struct heddle_exec *x, struct task_ext *own);
 /* The bytes it needs on a class at once. */
-uint64_t heddle_dev_need(const struct heddle_devs *d,
-                         const struct heddle_exec *x, unsigned cls);
-void heddle_dev_submitted(heddle_ctx *ctx, struct submission *s,
-                          struct heddle_cell *c,
-                          const struct heddle_access *acc, unsigned nops,
-                          uint32_t m);
+uint64_t heddle_dev_need(const struct heddle_devs *d, const struct heddle_exec *x, unsigned cls);
+void heddle_dev_submitted(heddle_ctx *ctx, struct submission *s, struct heddle_cell *c,
+                          const struct heddle_access *acc, unsigned nops, uint32_t m);
 
 /* --- dev_begin.c ------------------------------------------------------------- */
 
 /* A task that the scheduler gave to a worker of a device. Driver. */
-void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw,
-                      struct heddle_sched_task *t);
+void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw, struct heddle_sched_task *t);
 /* Fills the operands of a request. False: no memory. */
 bool heddle_dev_fill(struct dev_task *dt, unsigned node);
 
@@ -413,8 +396,7 @@ void heddle_dev_go(struct dev_task *dt, bool has_partials);
 void heddle_dev_finish(struct dev_task *dt, heddle_status st);
 /* Another try, elsewhere if its class is barred; has_failed: it counts as one of its
  * retries. In vain: its end. */
-void heddle_dev_again(struct dev_task *dt, heddle_status st, bool is_barred,
-                      bool has_failed);
+void heddle_dev_again(struct dev_task *dt, heddle_status st, bool is_barred, bool has_failed);
 /* How often it may be tried again after a failure. */
 unsigned heddle_dev_retries(const struct dev_task *dt);
 
@@ -428,11 +410,9 @@ void heddle_dev_block(struct heddle_devs *d, bool is_blocked);
 void heddle_dev_find_strays(struct heddle_devs *d);
 /* The device of a class is gone. Driver. */
 void heddle_dev_lose(struct heddle_devs *d, unsigned cls);
-bool heddle_dev_is_barred(struct heddle_devs *d,
-                          const struct heddle_sched_task *t, unsigned cls);
+bool heddle_dev_is_barred(struct heddle_devs *d, const struct heddle_sched_task *t, unsigned cls);
 /* The task is over: whatever it tried in vain is forgotten. */
-void heddle_dev_drop_note(struct heddle_devs *d,
-                          const struct heddle_sched_task *t);
+void heddle_dev_drop_note(struct heddle_devs *d, const struct heddle_sched_task *t);
 heddle_status heddle_dev_fault_copy(void *user, unsigned from, unsigned to);
 heddle_status heddle_dev_fault_alloc(void *user, unsigned node);
 
@@ -443,10 +423,9 @@ heddle_status heddle_dev_fault_launch(struct heddle_devs *d, unsigned cls);
 /* The scheduler learns that a worker of a device has got a task without a pop
  * (took), or that one has ended after ns, or goes back (ns < 0 or NAN): that at
  * once, else a little late. The flush: now. Driver. */
-void heddle_dev_tell_took(struct heddle_devs *d, struct heddle_sched_task *t,
-                          unsigned worker);
-void heddle_dev_tell_ended(struct heddle_devs *d, struct heddle_sched_task *t,
-                           unsigned worker, double ns);
+void heddle_dev_tell_took(struct heddle_devs *d, struct heddle_sched_task *t, unsigned worker);
+void heddle_dev_tell_ended(struct heddle_devs *d, struct heddle_sched_task *t, unsigned worker,
+                           double ns);
 void heddle_dev_tell_flush(struct heddle_devs *d);
 /* What was held for its predecessors goes on. Driver. */
 void heddle_dev_unhold(struct dev_task *dt);
@@ -457,8 +436,8 @@ void heddle_ahead_init(struct ahead *a, heddle_ctx *ctx);
 void heddle_ahead_fini(struct ahead *a);
 /* A worker got it from the scheduler: may it go on there? False: it was put
  * aside, and the scheduler was told. */
-bool heddle_ahead_pop(struct heddle_devs *d, struct heddle_sched_task *t,
-                      unsigned cls, unsigned worker);
+bool heddle_ahead_pop(struct heddle_devs *d, struct heddle_sched_task *t, unsigned cls,
+                      unsigned worker);
 /* The scheduler does not have it any more: true: it was ahead, and is pushed when
  * it is ready. */
 bool heddle_ahead_aside(struct heddle_devs *d, struct heddle_sched_task *t);
@@ -466,7 +445,8 @@ bool heddle_ahead_aside(struct heddle_devs *d, struct heddle_sched_task *t);
 bool heddle_ahead_step(struct heddle_devs *d, bool is_busy);
 /* Driver. Begins what needs no scheduler. */
 bool heddle_ahead_begin_direct(struct heddle_devs *d);
-/* The task begins on a device; do its predecessors still run; the worker whose stream it shall use; makes that wait for its predecessors. */
+/* The task begins on a device; do its predecessors still run; the worker whose stream it shall
+ * use; makes that wait for its predecessors. */
 void heddle_ahead_begin(struct dev_task *dt);
 bool heddle_ahead_is_ahead(struct dev_task *dt);
 struct dev_worker *heddle_ahead_stream(struct dev_task *dt);
@@ -487,8 +467,7 @@ struct dev_ahead_view {
     unsigned node;
     double wait_ns; /* until its predecessors, elsewhere, have ended */
 };
-struct dev_ahead_view heddle_ahead_view(struct heddle_devs *d,
-                                        const struct heddle_sched_task *t,
+struct dev_ahead_view heddle_ahead_view(struct heddle_devs *d, const struct heddle_sched_task *t,
                                         unsigned cls);
 
 /* --- dev_region.c ------------------------------------------------------------ */
@@ -504,11 +483,9 @@ void heddle_cost_init(struct heddle_devs *d);
 unsigned heddle_cost_cores(const heddle_ctx *ctx);
 /* What becomes ready from now on does so by the end of dt. Returns what d->cost.from
  * was, to be set again. */
-struct dev_from heddle_cost_release(struct heddle_devs *d,
-                                    const struct dev_task *dt);
+struct dev_from heddle_cost_release(struct heddle_devs *d, const struct dev_task *dt);
 /* It is ready. */
-void heddle_cost_pushed(struct heddle_devs *d,
-                        const struct heddle_sched_task *t);
+void heddle_cost_pushed(struct heddle_devs *d, const struct heddle_sched_task *t);
 /* ns until a task that could begin now really does. Once per launch. */
 uint64_t heddle_cost_delay(struct dev_task *dt);
 /* A core has nothing to do from now on. */
@@ -519,17 +496,14 @@ void heddle_cost_catch_up(struct worker *w);
 /* --- dev_energy.c -------------------------------------------------------------- */
 
 /* Before classes are made; after. */
-heddle_status heddle_dev_energy_open(struct heddle_devs *d,
-                                     const struct heddle_ctx_opts *o, char *why,
-                                     size_t cap);
-heddle_status heddle_dev_energy_start(struct heddle_devs *d,
-                                      const struct heddle_ctx_opts *o,
+heddle_status heddle_dev_energy_open(struct heddle_devs *d, const struct heddle_ctx_opts *o,
+                                     char *why, size_t cap);
+heddle_status heddle_dev_energy_start(struct heddle_devs *d, const struct heddle_ctx_opts *o,
                                       char *why, size_t cap);
 void heddle_dev_energy_close(struct heddle_devs *d);
 /* The class that will be d->ncls: is it capped by the list? Then `model` changes. */
-heddle_status heddle_dev_energy_cap(struct heddle_devs *d, const char *list,
-                                    const char *cls, enum heddle_device kind,
-                                    char *model, size_t bytes, char *why,
+heddle_status heddle_dev_energy_cap(struct heddle_devs *d, const char *list, const char *cls,
+                                    enum heddle_device kind, char *model, size_t bytes, char *why,
                                     size_t cap);
 /* Times on the class are multiplied by this. */
 double heddle_dev_energy_time(const struct heddle_devs *d, unsigned cls);
@@ -539,15 +513,13 @@ struct heddle_sched_energy *heddle_dev_objective(struct heddle_devs *d);
 void heddle_dev_energy_shape(struct heddle_devs *d, const struct heddle_exec *x,
                              const struct dev_shape *s, double *watts);
 /* A time of the variant counts so many times, for the energy it takes. */
-double heddle_dev_energy_worth(const struct heddle_devs *d,
-                               const struct dev_shape *s, unsigned cls,
+double heddle_dev_energy_worth(const struct heddle_devs *d, const struct dev_shape *s, unsigned cls,
                                unsigned v);
 /* Virtual time, with a model. Driver. A kernel begins, and ends; a copy; names of the
  * domains for the log; the last sample. */
 void heddle_dev_energy_begin(struct dev_task *dt);
 void heddle_dev_energy_end(struct dev_task *dt);
-void heddle_dev_energy_moved(struct heddle_devs *d, unsigned from, unsigned to,
-                             uint64_t bytes);
+void heddle_dev_energy_moved(struct heddle_devs *d, unsigned from, unsigned to, uint64_t bytes);
 void heddle_dev_energy_define(struct heddle_devs *d);
 void heddle_dev_energy_last(struct heddle_devs *d);
 
@@ -564,19 +536,16 @@ void heddle_dev_log_define(struct heddle_devs *d);
 /* What is known about links now. */
 void heddle_dev_log_links(struct heddle_devs *d);
 /* A transfer went well. */
-void heddle_dev_log_moved(struct heddle_devs *d,
-                          const struct heddle_mem_move *move);
+void heddle_dev_log_moved(struct heddle_devs *d, const struct heddle_mem_move *move);
 /* Bytes in use of a node afterwards. Any thread, the lock of mem is held. */
-void heddle_dev_log_used(struct heddle_devs *d, unsigned node, bool is_less,
-                         uint64_t used, uint32_t unit, uint64_t task);
+void heddle_dev_log_used(struct heddle_devs *d, unsigned node, bool is_less, uint64_t used,
+                         uint32_t unit, uint64_t task);
 /* What the task waits for from now on. */
 void heddle_dev_log_wait(struct dev_task *dt, enum dev_wait wait);
 /* No task runs on its stream: what it waits for, if that has changed. */
-void heddle_dev_log_free(struct heddle_devs *d, struct dev_worker *dw,
-                         bool is_submitting);
+void heddle_dev_log_free(struct heddle_devs *d, struct dev_worker *dw, bool is_submitting);
 /* The state of a lane, after everything that can be done now. */
-static inline void heddle_dev_log_show(struct heddle_devs *d,
-                                       struct dev_worker *dw,
+static inline void heddle_dev_log_show(struct heddle_devs *d, struct dev_worker *dw,
                                        bool is_submitting)
 {
     if (dw->nlaunched != 0)
@@ -597,15 +566,13 @@ static inline bool heddle_dev_is_full(const struct dev_worker *on)
            (on->nqueued >= DEV_DEPTH_MOST || on->queued_ns > DEV_AHEAD_NS);
 }
 /* May the worker begin another task? */
-bool heddle_dev_has_room(const struct heddle_devs *d,
-                         const struct dev_worker *dw);
+bool heddle_dev_has_room(const struct heddle_devs *d, const struct dev_worker *dw);
 /* Does what can be done now. Driver. */
 bool heddle_dev_step(struct heddle_devs *d);
 struct heddle_sched_task *heddle_dev_take_supplied(struct heddle_devs *d);
 bool heddle_dev_is_own(struct heddle_sched_task *t);
 /* A task goes to the scheduler (or: comes from it). */
-void heddle_dev_count_core(struct heddle_devs *d, struct heddle_sched_task *t,
-                           bool goes);
+void heddle_dev_count_core(struct heddle_devs *d, struct heddle_sched_task *t, bool goes);
 /* Can any class run it? */
 bool heddle_dev_has_home(struct heddle_devs *d, struct heddle_sched_task *t);
 /* Ends a task that nobody can run. */

@@ -58,8 +58,7 @@ static void **ahead_place(struct ahead *a, const struct heddle_cell *c)
     return &heddle_pool_chunk(a->pool, c->self)->side[c->self % HEDDLE_CHUNK];
 }
 
-static struct dev_ahead *ahead_find(struct ahead *a,
-                                    const struct heddle_cell *c)
+static struct dev_ahead *ahead_find(struct ahead *a, const struct heddle_cell *c)
 {
     return *ahead_place(a, c);
 }
@@ -156,11 +155,9 @@ void heddle_ahead_fini(struct ahead *a)
 /* --- who may ------------------------------------------------------------------- */
 
 /* Plain operands, nothing that waits for its turn or is tried again. */
-static bool exec_is_plain(const struct heddle_exec *x,
-                          const struct task_ext *ext)
+static bool exec_is_plain(const struct heddle_exec *x, const struct task_ext *ext)
 {
-    if (x->cell == NULL || x->cell->scope != NULL ||
-        (x->cell->flags & TASK_HIDDEN) != 0 ||
+    if (x->cell == NULL || x->cell->scope != NULL || (x->cell->flags & TASK_HIDDEN) != 0 ||
         x->nops > HEDDLE_KERNEL_OPERANDS || (ext != NULL && ext->retries != 0))
         return false;
     for (unsigned i = 0; i < x->nops; i++)
@@ -171,14 +168,12 @@ static bool exec_is_plain(const struct heddle_exec *x,
 
 static bool units_overlap(const heddle_handle *a, const heddle_handle *b)
 {
-    return a->root == b->root &&
-           heddle_box_overlap(&a->box, &b->box, a->root->layout.ndim);
+    return a->root == b->root && heddle_box_overlap(&a->box, &b->box, a->root->layout.ndim);
 }
 
 /* What x shares with p, which has it on the device, and what of that p writes. False:
  * they share data in another way than as whole units, and those meet on the host. */
-static bool exec_shared(const struct heddle_exec *x,
-                        const struct heddle_exec *p, uint32_t *shared,
+static bool exec_shared(const struct heddle_exec *x, const struct heddle_exec *p, uint32_t *shared,
                         uint32_t *written)
 {
     for (unsigned i = 0; i < x->nops; i++)
@@ -203,8 +198,7 @@ static bool ahead_is_supported(const struct dev_ahead *r)
     for (unsigned i = 0; i < r->npred; i++) {
         const struct dev_task *p = r->pred[i]->dt;
 
-        if (p == NULL || !p->is_flying || r->pred[i]->is_void ||
-            p->worker->cls != r->cls)
+        if (p == NULL || !p->is_flying || r->pred[i]->is_void || p->worker->cls != r->cls)
             return false;
     }
     return true;
@@ -248,8 +242,7 @@ static uint64_t ahead_later(struct heddle_devs *d, const struct dev_ahead *r)
         const uint64_t begun = p->npred != 0 ? now : p->begun_ns,
                        end = begun + (uint64_t)p->dt->work_ns;
 
-        if (is_urgent(&p->dt->x, p->dt->variant) && end > now + SOON_NS &&
-            end - SOON_NS > later)
+        if (is_urgent(&p->dt->x, p->dt->variant) && end > now + SOON_NS && end - SOON_NS > later)
             later = end - SOON_NS;
     }
     return later;
@@ -278,10 +271,8 @@ static bool ahead_consider(struct heddle_devs *d, struct dev_ahead *r)
         (r->later_ns != 0 && heddle_dev_now_ns(d) < r->later_ns))
         return false;
     ext = heddle_task_exec(d->ctx->driver, &r->cell->sched, &x, &own);
-    r->is_mixed = !exec_is_plain(&x, ext) ||
-                  heddle_dev_is_own(&r->cell->sched) ||
-                  (heddle_load_rlx(&d->nlost) != 0 &&
-                   !heddle_dev_has_home(d, &r->cell->sched));
+    r->is_mixed = !exec_is_plain(&x, ext) || heddle_dev_is_own(&r->cell->sched) ||
+                  (heddle_load_rlx(&d->nlost) != 0 && !heddle_dev_has_home(d, &r->cell->sched));
     if (!r->is_mixed) {
         heddle_dev_cost_now(d, &x, ext, r->cls, &cost);
         r->is_mixed = isinf(cost.ns);
@@ -295,8 +286,7 @@ static bool ahead_consider(struct heddle_devs *d, struct dev_ahead *r)
     }
     if (r->is_mixed)
         return false;
-    r->later_ns = d->has_urgent && d->cls[r->cls].drv->has_urgent &&
-                          !is_urgent(&x, cost.variant)
+    r->later_ns = d->has_urgent && d->cls[r->cls].drv->has_urgent && !is_urgent(&x, cost.variant)
                       ? ahead_later(d, r)
                       : 0;
     if (r->later_ns != 0)
@@ -309,10 +299,8 @@ static bool ahead_consider(struct heddle_devs *d, struct dev_ahead *r)
     /* Nobody else counts it any more (4): a store will do. */
     heddle_store_rel(&r->cell->ndeps, (int32_t)r->npred | AHEAD_BIT);
     if (heddle_trace_is_on(d->ctx->driver->lane, HEDDLE_TRACE_READY))
-        heddle_trace_ready(d->ctx->driver->lane, r->cell->id,
-                           heddle_ctx_ticks(d->ctx));
-    if (cost.ns < DIRECT_NS && !x.kinfo->has_core &&
-        d->ctx->sched->took != NULL) {
+        heddle_trace_ready(d->ctx->driver->lane, r->cell->id, heddle_ctx_ticks(d->ctx));
+    if (cost.ns < DIRECT_NS && !x.kinfo->has_core && d->ctx->sched->took != NULL) {
         ahead_put_direct(a, &r->cell->sched);
         return true;
     }
@@ -325,8 +313,7 @@ static bool ahead_consider(struct heddle_devs *d, struct dev_ahead *r)
 /* --- launched -------------------------------------------------------------------- */
 
 /* `to` waits for the task of r. Lock held; there is a spare link. */
-static void ahead_link(struct ahead *a, struct dev_ahead *r,
-                       struct dev_ahead *to)
+static void ahead_link(struct ahead *a, struct dev_ahead *r, struct dev_ahead *to)
 {
     struct ahead_succ *s = a->spare;
 
@@ -339,8 +326,7 @@ static void ahead_link(struct ahead *a, struct dev_ahead *r,
         to->cls = r->dt->worker->cls;
     if (to->npred < AHEAD_PREDS)
         to->pred[to->npred] = r;
-    to->is_mixed = to->is_mixed || to->npred >= AHEAD_PREDS ||
-                   to->cls != r->dt->worker->cls;
+    to->is_mixed = to->is_mixed || to->npred >= AHEAD_PREDS || to->cls != r->dt->worker->cls;
     to->npred++;
 }
 
@@ -360,8 +346,7 @@ static bool ahead_take(struct heddle_devs *d, struct dev_task *dt)
     heddle_spin_lock(&a->lock);
     for (uint32_t e = node; e != 0; n++)
         (void)heddle_edge_owner(&d->ctx->pool, e, &e);
-    if (!ahead_reserve(a, n) ||
-        (dt->ahead == NULL && (dt->ahead = ahead_new(a, c)) == NULL)) {
+    if (!ahead_reserve(a, n) || (dt->ahead == NULL && (dt->ahead = ahead_new(a, c)) == NULL)) {
         heddle_spin_unlock(&a->lock);
         return false; /* no memory: they wait for the end */
     }
@@ -471,8 +456,7 @@ bool heddle_ahead_step(struct heddle_devs *d, bool is_busy)
 
 static bool ahead_is_marked(struct heddle_sched_task *t)
 {
-    return !heddle_is_node(t) &&
-           (heddle_load_acq(&heddle_task_cell(t)->ndeps) & AHEAD_BIT) != 0;
+    return !heddle_is_node(t) && (heddle_load_acq(&heddle_task_cell(t)->ndeps) & AHEAD_BIT) != 0;
 }
 
 /* Its record, while it is ahead. Lock held. */
@@ -483,8 +467,7 @@ static struct dev_ahead *ahead_of(struct ahead *a, struct heddle_sched_task *t)
 
 /* The worker whose stream a predecessor is on, else one of its class; NULL: none of
  * them has room. */
-static struct dev_worker *direct_worker(struct heddle_devs *d,
-                                        const struct dev_ahead *r)
+static struct dev_worker *direct_worker(struct heddle_devs *d, const struct dev_ahead *r)
 {
     struct dev_worker *dw = r->pred[0]->dt->on;
 
@@ -554,8 +537,8 @@ bool heddle_ahead_begin_direct(struct heddle_devs *d)
 
 /* --- somebody got it -------------------------------------------------------------- */
 
-bool heddle_ahead_pop(struct heddle_devs *d, struct heddle_sched_task *t,
-                      unsigned cls, unsigned worker)
+bool heddle_ahead_pop(struct heddle_devs *d, struct heddle_sched_task *t, unsigned cls,
+                      unsigned worker)
 {
     const struct heddle_sched_ops *sched = d->ctx->sched;
     struct ahead *a = &d->ahead;
@@ -742,19 +725,17 @@ struct dev_ahead *heddle_ahead_leave(heddle_ctx *ctx, struct heddle_cell *c)
 }
 
 /* One predecessor of r has ended. True: push its task. Lock held. */
-static bool ahead_count_down(struct ahead *a, struct dev_ahead *r,
-                             const struct dev_ahead *pred, heddle_status st,
-                             uint64_t now_ns)
+static bool ahead_count_down(struct ahead *a, struct dev_ahead *r, const struct dev_ahead *pred,
+                             heddle_status st, uint64_t now_ns)
 {
-    const bool was_ahead = r->state == PUSHED || r->state == ASIDE ||
-                           (r->state == RUNNING && r->npred != 0);
+    const bool was_ahead =
+        r->state == PUSHED || r->state == ASIDE || (r->state == RUNNING && r->npred != 0);
     struct heddle_cell *c = r->cell;
     bool pushes = false;
 
     for (unsigned i = 0; i < r->npred && i < AHEAD_PREDS; i++)
         if (r->pred[i] == pred) {
-            const unsigned last =
-                r->npred <= AHEAD_PREDS ? r->npred - 1 : AHEAD_PREDS - 1;
+            const unsigned last = r->npred <= AHEAD_PREDS ? r->npred - 1 : AHEAD_PREDS - 1;
 
             r->pred[i] = r->pred[last];
             break;
@@ -814,16 +795,14 @@ void heddle_ahead_end(struct worker *w, struct dev_ahead *r, heddle_status st)
 
         first = t->link[0];
         if (heddle_trace_is_on(w->lane, HEDDLE_TRACE_READY))
-            heddle_trace_ready(w->lane, heddle_task_cell(t)->id,
-                               heddle_ctx_ticks(w->ctx));
+            heddle_trace_ready(w->lane, heddle_task_cell(t)->id, heddle_ctx_ticks(w->ctx));
         heddle_engine_push(w, t);
     }
 }
 
 /* --- what a scheduler is told --------------------------------------------------- */
 
-struct dev_ahead_view heddle_ahead_view(struct heddle_devs *d,
-                                        const struct heddle_sched_task *t,
+struct dev_ahead_view heddle_ahead_view(struct heddle_devs *d, const struct heddle_sched_task *t,
                                         unsigned cls)
 {
     struct ahead *a = &d->ahead;

@@ -2,8 +2,7 @@
 /* dev_asked: what a function on a device asks about its task. Threads: the driver. */
 #include "core/dev.h"
 
-const struct heddle_layout *heddle_dev_layout(const struct heddle_exec *x,
-                                              unsigned i)
+const struct heddle_layout *heddle_dev_layout(const struct heddle_exec *x, unsigned i)
 {
     const struct dev_task *dt = x->slow->dev;
 

@@ -35,10 +35,8 @@ static void dev_unable(struct dev_task *dt, heddle_status st)
     char name[64];
 
     if (st == HEDDLE_ENOMEM && u == NULL) {
-        snprintf(dt->s.message, sizeof(dt->s.message),
-                 "%s has no room for its %llu bytes",
-                 d->node_name[dt->req.node],
-                 (unsigned long long)heddle_dev_need(d, &dt->x, cls));
+        snprintf(dt->s.message, sizeof(dt->s.message), "%s has no room for its %llu bytes",
+                 d->node_name[dt->req.node], (unsigned long long)heddle_dev_need(d, &dt->x, cls));
         heddle_dev_again(dt, st, true, false);
         return;
     }
@@ -76,8 +74,7 @@ static void dev_ready(struct heddle_mem_req *req, heddle_status st)
     for (unsigned i = 0; i < dt->x.nops && req->node != 0; i++) {
         const int at = dt->at[i];
 
-        dt->s.ptr[i] = at >= 0 ? heddle_mem_ptr(req, (unsigned)at)
-                               : req->private_ptr[-1 - at];
+        dt->s.ptr[i] = at >= 0 ? heddle_mem_ptr(req, (unsigned)at) : req->private_ptr[-1 - at];
         has_partials = has_partials || dt->s.partial[i] != NULL;
     }
     if (req->node != 0 && dt->has_scratch)
@@ -100,8 +97,7 @@ bool heddle_dev_fill(struct dev_task *dt, unsigned node)
     req->node = node;
     req->nops = req->nprivate = 0;
     if (dt->x.nops > HEDDLE_MEM_OPERANDS) {
-        dt->more =
-            heddle_zalloc(&dt->ctx->alloc, TASK_NOPS + 1, sizeof(*dt->more));
+        dt->more = heddle_zalloc(&dt->ctx->alloc, TASK_NOPS + 1, sizeof(*dt->more));
         if (dt->more == NULL)
             return false;
         req->op = dt->more;
@@ -112,8 +108,7 @@ bool heddle_dev_fill(struct dev_task *dt, unsigned node)
 
         if (is_private && node != 0) {
             dt->at[i] = (int16_t)(-1 - (int)req->nprivate);
-            req->private_bytes[req->nprivate++] =
-                (dt->x.op[i]->bytes + 255) & ~(size_t)255;
+            req->private_bytes[req->nprivate++] = (dt->x.op[i]->bytes + 255) & ~(size_t)255;
         } else if (!is_private) {
             if (i < HEDDLE_KERNEL_OPERANDS)
                 dt->at[i] = (int16_t)req->nops;
@@ -133,16 +128,13 @@ static unsigned stream_tasks(const struct dev_worker *dw)
 
 /* Urgent ones have the last stream of their device, once there are any. Who would be
  * there but for that takes the one with the fewest tasks. */
-static struct dev_worker *dev_stream(struct heddle_devs *d,
-                                     const struct dev_task *dt)
+static struct dev_worker *dev_stream(struct heddle_devs *d, const struct dev_task *dt)
 {
-    const struct heddle_variant *v =
-        &dt->x.kinfo->kernel->variants[dt->variant];
+    const struct heddle_variant *v = &dt->x.kinfo->kernel->variants[dt->variant];
     const struct dev_worker *end = d->worker + d->nworkers;
     struct dev_worker *last = dt->worker, *best;
 
-    if ((v->is_urgent == 0 && !d->has_urgent) ||
-        !d->cls[dt->worker->cls].drv->has_urgent)
+    if ((v->is_urgent == 0 && !d->has_urgent) || !d->cls[dt->worker->cls].drv->has_urgent)
         return dt->on;
     while (last + 1 < end && last[1].cls == last->cls)
         last++;
@@ -194,8 +186,7 @@ static heddle_status dev_prepare(struct heddle_devs *d, struct dev_task *dt)
                      : cost.sure < KNOWN ? TIME_UNSURE
                      : cost.sure < SURE  ? TIME_KNOWN
                                          : TIME_SURE;
-    dt->work_ns =
-        isnan(dt->model_ns) || dt->model_ns < 0 ? DEV_UNKNOWN_NS : dt->model_ns;
+    dt->work_ns = isnan(dt->model_ns) || dt->model_ns < 0 ? DEV_UNKNOWN_NS : dt->model_ns;
     dt->worker->work_ns += dt->work_ns;
     dt->s.variant = dt->variant;
     if (!heddle_dev_fill(dt, node))
@@ -216,8 +207,7 @@ static heddle_status dev_prepare(struct heddle_devs *d, struct dev_task *dt)
     return HEDDLE_OK;
 }
 
-void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw,
-                      struct heddle_sched_task *t)
+void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw, struct heddle_sched_task *t)
 {
     struct worker *w = d->ctx->driver;
     struct dev_task *dt = heddle_dev_task_new(w);

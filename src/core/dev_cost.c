@@ -40,8 +40,7 @@ void heddle_cost_init(struct heddle_devs *d)
     c->wake_ns = (uint64_t)(p->wake_ns + 0.5);
     c->drive_ns = (uint64_t)(p->drive_ns + 0.5);
     c->notice_ns = (uint64_t)(p->notice_ns + 0.5);
-    c->spin_ns =
-        (uint64_t)heddle_clock_delta_ns(&d->ctx->clock, d->ctx->spin_ticks);
+    c->spin_ns = (uint64_t)heddle_clock_delta_ns(&d->ctx->clock, d->ctx->spin_ticks);
     c->is_on = c->wake_ns != 0 || c->drive_ns != 0 || c->notice_ns != 0;
     for (unsigned i = d->nworkers; i-- > 0;)
         if (d->cls[d->worker[i].cls].kind == HEDDLE_DEV_CPU && !c->has_own_core)
@@ -63,14 +62,12 @@ unsigned heddle_cost_cores(const heddle_ctx *ctx)
 
 /* --- who made it ready ------------------------------------------------------------ */
 
-struct dev_from heddle_cost_release(struct heddle_devs *d,
-                                    const struct dev_task *dt)
+struct dev_from heddle_cost_release(struct heddle_devs *d, const struct dev_task *dt)
 {
     struct dev_overhead *c = &d->cost;
     const struct dev_from before = c->from;
 
-    c->from.is_set =
-        c->is_on && d->cls[dt->worker->cls].node != 0 && dt->op.end_ns != 0;
+    c->from.is_set = c->is_on && d->cls[dt->worker->cls].node != 0 && dt->op.end_ns != 0;
     if (c->from.is_set) {
         c->from.begin_ns = dt->op.begin_ns;
         c->from.end_ns = dt->op.end_ns;
@@ -80,15 +77,13 @@ struct dev_from heddle_cost_release(struct heddle_devs *d,
     return before;
 }
 
-void heddle_cost_pushed(struct heddle_devs *d,
-                        const struct heddle_sched_task *t)
+void heddle_cost_pushed(struct heddle_devs *d, const struct heddle_sched_task *t)
 {
     struct dev_overhead *c = &d->cost;
     const uint64_t key = (uintptr_t)t;
 
     /* Who only submits is not the driver, and made nothing ready by an end. */
-    if (!c->is_on ||
-        heddle_load_rlx(&d->ctx->driver->self) != (uintptr_t)pthread_self())
+    if (!c->is_on || heddle_load_rlx(&d->ctx->driver->self) != (uintptr_t)pthread_self())
         return;
     if (!c->from.is_set) {
         (void)heddle_map_remove(&c->since, key, NULL);
@@ -97,20 +92,17 @@ void heddle_cost_pushed(struct heddle_devs *d,
     /* Two entries: tasks are further than a byte from each other. Without memory
      * it counts as ready by itself. */
     if (heddle_map_put(&c->since, key, c->from.begin_ns) != HEDDLE_OK ||
-        heddle_map_put(&c->since, key + 1,
-                       c->from.end_ns << CLASS_BITS | c->from.cls) != HEDDLE_OK)
+        heddle_map_put(&c->since, key + 1, c->from.end_ns << CLASS_BITS | c->from.cls) != HEDDLE_OK)
         (void)heddle_map_remove(&c->since, key, NULL);
 }
 
-static bool since_take(struct heddle_devs *d, const struct heddle_sched_task *t,
-                       struct dev_from *s)
+static bool since_take(struct heddle_devs *d, const struct heddle_sched_task *t, struct dev_from *s)
 {
     struct dev_overhead *c = &d->cost;
     const uint64_t key = (uintptr_t)t;
     uint64_t end = 0;
 
-    if (heddle_map_count(&c->since) == 0 ||
-        !heddle_map_remove(&c->since, key, &s->begin_ns))
+    if (heddle_map_count(&c->since) == 0 || !heddle_map_remove(&c->since, key, &s->begin_ns))
         return false;
     (void)heddle_map_remove(&c->since, key + 1, &end);
     s->end_ns = end >> CLASS_BITS;

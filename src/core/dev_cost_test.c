@@ -36,15 +36,14 @@ static const heddle_kernel many = {
     .variants = {{.device = HEDDLE_DEV_CPU}},
 };
 
-static const struct heddle_task_opts on_core = {
-    .size = sizeof(on_core), .devices = 1u << HEDDLE_DEV_CPU};
-static const struct heddle_task_opts on_gpu = {
-    .size = sizeof(on_gpu), .devices = 1u << HEDDLE_DEV_CUDA};
+static const struct heddle_task_opts on_core = {.size = sizeof(on_core),
+                                                .devices = 1u << HEDDLE_DEV_CPU};
+static const struct heddle_task_opts on_gpu = {.size = sizeof(on_gpu),
+                                               .devices = 1u << HEDDLE_DEV_CUDA};
 
 /* `cores` and a GPU, whose link takes no time; `overhead` is the line's rest. Or it
  * is a line `share`: then the GPU has four workers. */
-static void begin(struct run *r, unsigned version, unsigned cores,
-                  const char *overhead)
+static void begin(struct run *r, unsigned version, unsigned cores, const char *overhead)
 {
     struct heddle_ctx_opts o = {
         .size = sizeof(o), .model_dir = "", .log = HEDDLE_OFF, .sched = "heft"};
@@ -89,9 +88,7 @@ static void end(struct run *r)
 
 static void put(struct run *r, unsigned at, const struct heddle_task_opts *o)
 {
-    CHECK_OK(
-        heddle_submit(r->ctx, &work,
-                      &(struct heddle_call){.operand = {r->h[at]}, .opts = o}));
+    CHECK_OK(heddle_submit(r->ctx, &work, &(struct heddle_call){.operand = {r->h[at]}, .opts = o}));
 }
 
 static uint64_t now(struct run *r)
@@ -283,11 +280,9 @@ TEST(many_operands)
     for (unsigned i = 0; i < 40; i++)
         put(&r, i % MOST, &on_core);
     for (unsigned i = 0; i < 4; i++)
-        CHECK_OK(heddle_submit(r.ctx, &many,
-                               &(struct heddle_call){.noperands = N,
-                                                     .operands = h,
-                                                     .modes = mode,
-                                                     .opts = &on_core}));
+        CHECK_OK(heddle_submit(
+            r.ctx, &many,
+            &(struct heddle_call){.noperands = N, .operands = h, .modes = mode, .opts = &on_core}));
     CHECK_EQ(settled(&r), 2200 * US);
     for (unsigned i = 0; i < N; i++)
         heddle_handle_unref(h[i]);
@@ -316,5 +311,5 @@ TEST(repeats)
     }
 }
 
-TEST_MAIN(submission, window, many_at_once, waking, driving, noticing, sharing,
-          nothing, many_operands, repeats)
+TEST_MAIN(submission, window, many_at_once, waking, driving, noticing, sharing, nothing,
+          many_operands, repeats)

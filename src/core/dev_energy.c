@@ -55,8 +55,7 @@ struct dev_energy {
 };
 
 /* How well a name of the model fits a class: by its name, else by its kind. */
-static unsigned class_fit(const char *name, const char *cls,
-                          enum heddle_device kind)
+static unsigned class_fit(const char *name, const char *cls, enum heddle_device kind)
 {
     const unsigned fit = heddle_energy_fit_device(name, cls);
 
@@ -90,15 +89,13 @@ static bool cap_next(const char **list, char *device, char *name, size_t bytes)
 }
 
 /* The row of the model with this name that fits the class best. */
-static bool cap_row(const struct dev_energy *e, const char *cls,
-                    enum heddle_device kind, const char *name,
-                    struct heddle_energy_cap *out)
+static bool cap_row(const struct dev_energy *e, const char *cls, enum heddle_device kind,
+                    const char *name, struct heddle_energy_cap *out)
 {
     struct heddle_energy_cap row = {.size = sizeof(row)};
     unsigned best = 0;
 
-    for (size_t i = 0; heddle_energy_get_cap(e->model, i, &row) == HEDDLE_OK;
-         i++) {
+    for (size_t i = 0; heddle_energy_get_cap(e->model, i, &row) == HEDDLE_OK; i++) {
         const unsigned fit = class_fit(row.device, cls, kind);
 
         if (strcmp(row.name, name) == 0 && fit > best) {
@@ -109,9 +106,8 @@ static bool cap_row(const struct dev_energy *e, const char *cls,
     return best > 0;
 }
 
-heddle_status heddle_dev_energy_cap(struct heddle_devs *d, const char *list,
-                                    const char *cls, enum heddle_device kind,
-                                    char *model, size_t bytes, char *why,
+heddle_status heddle_dev_energy_cap(struct heddle_devs *d, const char *list, const char *cls,
+                                    enum heddle_device kind, char *model, size_t bytes, char *why,
                                     size_t cap)
 {
     struct dev_energy *e = d->energy;
@@ -121,50 +117,42 @@ heddle_status heddle_dev_energy_cap(struct heddle_devs *d, const char *list,
         if (name[0] == '\0' || class_fit(device, cls, kind) == 0)
             continue; /* cap_check() says so */
         if (!cap_row(e, cls, kind, name, &e->cap[d->ncls]))
-            return heddle_dev_refuse(
-                HEDDLE_EINVAL, why, cap,
-                "the energy model has no cap '%.60s' of the device %.31s", name,
-                cls);
+            return heddle_dev_refuse(HEDDLE_EINVAL, why, cap,
+                                     "the energy model has no cap '%.60s' of the device %.31s",
+                                     name, cls);
         /* Times differ from those of equal devices: another type. */
-        snprintf(model, bytes, "%.40s cap %.18s", d->plat->cls[d->nplat].model,
-                 name);
+        snprintf(model, bytes, "%.40s cap %.18s", d->plat->cls[d->nplat].model, name);
     }
     return HEDDLE_OK;
 }
 
 /* Every device that was named must be there. */
-static heddle_status cap_check(const struct heddle_devs *d, const char *list,
-                               char *why, size_t cap)
+static heddle_status cap_check(const struct heddle_devs *d, const char *list, char *why, size_t cap)
 {
     char device[128], name[128];
 
     if (list == NULL || list[0] == '\0')
         return HEDDLE_OK;
     if (!d->is_virtual)
-        return heddle_dev_refuse(
-            HEDDLE_EINVAL, why, cap,
-            "a power cap is simulated only: clocks of real "
-            "devices are not touched");
+        return heddle_dev_refuse(HEDDLE_EINVAL, why, cap,
+                                 "a power cap is simulated only: clocks of real "
+                                 "devices are not touched");
     if (d->energy == NULL)
-        return heddle_dev_refuse(
-            HEDDLE_EINVAL, why, cap,
-            "a power cap needs an energy model, which says "
-            "what it changes");
+        return heddle_dev_refuse(HEDDLE_EINVAL, why, cap,
+                                 "a power cap needs an energy model, which says "
+                                 "what it changes");
     while (cap_next(&list, device, name, sizeof(device))) {
         bool is_there = false;
 
         if (device[0] == '\0' || name[0] == '\0')
-            return heddle_dev_refuse(
-                HEDDLE_EINVAL, why, cap,
-                "a power cap is a device and a state, as in "
-                "cuda0:250W, and not '%.60s'",
-                device);
-        for (unsigned c = 0; c < d->ncls; c++)
-            is_there = is_there ||
-                       class_fit(device, d->cls[c].name, d->cls[c].kind) != 0;
-        if (!is_there)
             return heddle_dev_refuse(HEDDLE_EINVAL, why, cap,
-                                     "there is no device '%.60s' to cap",
+                                     "a power cap is a device and a state, as in "
+                                     "cuda0:250W, and not '%.60s'",
+                                     device);
+        for (unsigned c = 0; c < d->ncls; c++)
+            is_there = is_there || class_fit(device, d->cls[c].name, d->cls[c].kind) != 0;
+        if (!is_there)
+            return heddle_dev_refuse(HEDDLE_EINVAL, why, cap, "there is no device '%.60s' to cap",
                                      device);
     }
     return HEDDLE_OK;
@@ -172,15 +160,13 @@ static heddle_status cap_check(const struct heddle_devs *d, const char *list,
 
 double heddle_dev_energy_time(const struct heddle_devs *d, unsigned cls)
 {
-    return d->energy == NULL || d->energy->cap[cls].size == 0
-               ? 1
-               : d->energy->cap[cls].time_factor;
+    return d->energy == NULL || d->energy->cap[cls].size == 0 ? 1 : d->energy->cap[cls].time_factor;
 }
 
 /* --- watts -------------------------------------------------------------------- */
 
-static double energy_watts(const struct heddle_devs *d, const char *kernel,
-                           const char *variant, unsigned cls, double bytes)
+static double energy_watts(const struct heddle_devs *d, const char *kernel, const char *variant,
+                           unsigned cls, double bytes)
 {
     const struct dev_energy *e = d->energy;
     const struct dev_class *c = &d->cls[cls];
@@ -188,8 +174,7 @@ static double energy_watts(const struct heddle_devs *d, const char *kernel,
     double watts = heddle_energy_watts(e->model, kernel, variant, c->name, n);
 
     if (isnan(watts))
-        watts = heddle_energy_watts(e->model, kernel, variant,
-                                    heddle_device_name(c->kind), n);
+        watts = heddle_energy_watts(e->model, kernel, variant, heddle_device_name(c->kind), n);
     return e->cap[cls].size == 0 ? watts : watts * e->cap[cls].watts_factor;
 }
 
@@ -206,23 +191,18 @@ void heddle_dev_energy_shape(struct heddle_devs *d, const struct heddle_exec *x,
                 k->variants[v].device != d->cls[c].kind
                     ? (double)NAN
                     : energy_watts(d, k->name,
-                                   name != NULL
-                                       ? name
-                                       : heddle_device_name(d->cls[c].kind),
-                                   c, s->bytes);
+                                   name != NULL ? name : heddle_device_name(d->cls[c].kind), c,
+                                   s->bytes);
         }
 }
 
-double heddle_dev_energy_worth(const struct heddle_devs *d,
-                               const struct dev_shape *s, unsigned cls,
+double heddle_dev_energy_worth(const struct heddle_devs *d, const struct dev_shape *s, unsigned cls,
                                unsigned v)
 {
     const double watts = s->watts[v * d->ncls + cls];
 
-    return isnan(watts)
-               ? 1
-               : 1 + 1e-9 * watts *
-                         heddle_load_rlx(&d->energy->objective.ns_per_joule);
+    return isnan(watts) ? 1
+                        : 1 + 1e-9 * watts * heddle_load_rlx(&d->energy->objective.ns_per_joule);
 }
 
 struct heddle_sched_energy *heddle_dev_objective(struct heddle_devs *d)
@@ -241,9 +221,7 @@ static double class_watts(const struct heddle_devs *d, unsigned cls)
     unsigned best = 0, n = 0;
     double sum = 0;
 
-    for (size_t i = 0;
-         heddle_energy_get_active(d->energy->model, i, &row) == HEDDLE_OK;
-         i++) {
+    for (size_t i = 0; heddle_energy_get_active(d->energy->model, i, &row) == HEDDLE_OK; i++) {
         const unsigned fit = class_fit(row.device, c->name, c->kind);
 
         if (fit > best) {
@@ -258,9 +236,7 @@ static double class_watts(const struct heddle_devs *d, unsigned cls)
     }
     if (n == 0)
         return 0;
-    return sum / n *
-           (d->energy->cap[cls].size == 0 ? 1
-                                          : d->energy->cap[cls].watts_factor);
+    return sum / n * (d->energy->cap[cls].size == 0 ? 1 : d->energy->cap[cls].watts_factor);
 }
 
 static void energy_weigh(struct heddle_devs *d, const struct heddle_ctx_opts *o)
@@ -283,9 +259,8 @@ static void energy_weigh(struct heddle_devs *d, const struct heddle_ctx_opts *o)
 
 /* --- creation ---------------------------------------------------------------------- */
 
-heddle_status heddle_dev_energy_open(struct heddle_devs *d,
-                                     const struct heddle_ctx_opts *o, char *why,
-                                     size_t cap)
+heddle_status heddle_dev_energy_open(struct heddle_devs *d, const struct heddle_ctx_opts *o,
+                                     char *why, size_t cap)
 {
     const bool has_file = o->energy_model != NULL && o->energy_model[0] != '\0';
     struct dev_energy *e;
@@ -296,10 +271,9 @@ heddle_status heddle_dev_energy_open(struct heddle_devs *d,
                                  "ways to say it: give one of them");
     if (o->energy_object == NULL && !has_file) {
         if (o->energy_weight > 0 || o->energy_slack > 0)
-            return heddle_dev_refuse(
-                HEDDLE_EINVAL, why, cap,
-                "an energy weight or slack needs an energy "
-                "model (HEDDLE_ENERGY_MODEL)");
+            return heddle_dev_refuse(HEDDLE_EINVAL, why, cap,
+                                     "an energy weight or slack needs an energy "
+                                     "model (HEDDLE_ENERGY_MODEL)");
         return HEDDLE_OK;
     }
     e = heddle_zalloc(&d->ctx->alloc, 1, sizeof(*e));
@@ -308,8 +282,7 @@ heddle_status heddle_dev_energy_open(struct heddle_devs *d,
     d->energy = e;
     e->model = o->energy_object;
     if (e->model == NULL) {
-        HEDDLE_TRY(heddle_energy_read(&d->ctx->alloc, o->energy_model, &e->own,
-                                      why, cap));
+        HEDDLE_TRY(heddle_energy_read(&d->ctx->alloc, o->energy_model, &e->own, why, cap));
         e->model = e->own;
     }
     e->joules_per_byte = heddle_energy_get_move(e->model);
@@ -329,13 +302,11 @@ static heddle_status energy_domains(struct heddle_devs *d)
         return HEDDLE_ENOMEM;
     e->ndomains = n + 1; /* the last one: "rest" */
     snprintf(e->domain[n].name, sizeof(e->domain[n].name), "rest");
-    for (unsigned i = 0;
-         heddle_energy_get_domain(e->model, i, &row) == HEDDLE_OK; i++) {
+    for (unsigned i = 0; heddle_energy_get_domain(e->model, i, &row) == HEDDLE_OK; i++) {
         struct energy_domain *m = &e->domain[i];
 
         snprintf(m->name, sizeof(m->name), "%.63s", row.name);
-        snprintf(m->device, sizeof(m->device), "%.31s",
-                 row.device != NULL ? row.device : "");
+        snprintf(m->device, sizeof(m->device), "%.31s", row.device != NULL ? row.device : "");
         m->idle_watts = row.idle_watts;
     }
     return HEDDLE_OK;
@@ -354,8 +325,7 @@ static void energy_map(struct heddle_devs *d)
         e->first[c] = e->ndomains - 1;
         e->n[c] = 1;
         for (unsigned i = 0; i + 1 < e->ndomains; i++) {
-            const unsigned fit =
-                class_fit(e->domain[i].device, d->cls[c].name, d->cls[c].kind);
+            const unsigned fit = class_fit(e->domain[i].device, d->cls[c].name, d->cls[c].kind);
 
             if (fit > best) {
                 best = fit;
@@ -371,8 +341,7 @@ static void energy_map(struct heddle_devs *d)
         e->ndomains--; /* its room stays: see heddle_dev_energy_close() */
 }
 
-heddle_status heddle_dev_energy_start(struct heddle_devs *d,
-                                      const struct heddle_ctx_opts *o,
+heddle_status heddle_dev_energy_start(struct heddle_devs *d, const struct heddle_ctx_opts *o,
                                       char *why, size_t cap)
 {
     HEDDLE_TRY(cap_check(d, o->power_cap, why, cap));
@@ -405,23 +374,19 @@ void heddle_dev_energy_close(struct heddle_devs *d)
 static void energy_sample(struct heddle_devs *d, uint64_t at)
 {
     const struct dev_energy *e = d->energy;
-    const double s = 1e-9 * (double)at,
-                 since = 1e-9 * (double)(at - e->last_ns);
+    const double s = 1e-9 * (double)at, since = 1e-9 * (double)(at - e->last_ns);
     struct heddle_trace_lane *lane = d->ctx->driver->lane;
 
     if (!heddle_trace_is_on(lane, HEDDLE_TRACE_DATA))
         return;
     for (unsigned i = 0; i < e->ndomains; i++) {
         const struct energy_domain *m = &e->domain[i];
-        const double uj =
-            1e6 * (m->joules + m->watts * since + m->idle_watts * s);
+        const double uj = 1e6 * (m->joules + m->watts * since + m->idle_watts * s);
 
         heddle_trace_event(
             lane, HEDDLE_TRACE_DATA, HEDDLE_LOG_POWER,
-            &(struct heddle_trace_event){.t = at,
-                                         .x = uj < 1e19 ? (uint64_t)(uj + 0.5)
-                                                        : UINT64_MAX,
-                                         .b = (uint16_t)i});
+            &(struct heddle_trace_event){
+                .t = at, .x = uj < 1e19 ? (uint64_t)(uj + 0.5) : UINT64_MAX, .b = (uint16_t)i});
     }
 }
 
@@ -444,19 +409,16 @@ static void energy_pass(struct heddle_devs *d)
         e->sampled_ns = at;
     }
     for (unsigned i = 0; i < e->ndomains; i++)
-        e->domain[i].joules +=
-            e->domain[i].watts * 1e-9 * (double)(now - e->last_ns);
+        e->domain[i].joules += e->domain[i].watts * 1e-9 * (double)(now - e->last_ns);
     e->last_ns = now;
 }
 
 /* Processors: workers are dealt to the domains of their class in a row. */
-static struct energy_domain *energy_domain(struct heddle_devs *d,
-                                           const struct dev_worker *dw)
+static struct energy_domain *energy_domain(struct heddle_devs *d, const struct dev_worker *dw)
 {
     struct dev_energy *e = d->energy;
 
-    return &e->domain[e->first[dw->cls] +
-                      dw->stream * e->n[dw->cls] / d->cls[dw->cls].nworkers];
+    return &e->domain[e->first[dw->cls] + dw->stream * e->n[dw->cls] / d->cls[dw->cls].nworkers];
 }
 
 void heddle_dev_energy_begin(struct dev_task *dt)
@@ -467,9 +429,8 @@ void heddle_dev_energy_begin(struct dev_task *dt)
     struct energy_domain *m = energy_domain(d, dt->worker);
 
     energy_pass(d);
-    dt->watts = s == NULL || dt->x.kinfo->nvariants == 0
-                    ? 0
-                    : s->watts[dt->variant * d->ncls + cls];
+    dt->watts =
+        s == NULL || dt->x.kinfo->nvariants == 0 ? 0 : s->watts[dt->variant * d->ncls + cls];
     if (isnan(dt->watts)) {
         dt->watts = 0;
         if (!d->energy->is_told)
@@ -492,8 +453,7 @@ void heddle_dev_energy_end(struct dev_task *dt)
     m->watts = m->nrunning == 0 ? 0 : m->watts - dt->watts; /* no rounding */
 }
 
-void heddle_dev_energy_moved(struct heddle_devs *d, unsigned from, unsigned to,
-                             uint64_t bytes)
+void heddle_dev_energy_moved(struct heddle_devs *d, unsigned from, unsigned to, uint64_t bytes)
 {
     struct dev_energy *e = d->energy;
     const unsigned node = to != 0 ? to : from;
@@ -523,8 +483,7 @@ void heddle_dev_energy_define(struct heddle_devs *d)
             if (value[c] == ' ') /* it ends the name */
                 value[c] = '_';
         if (e->domain[i].device[0] != '\0')
-            snprintf(value + n, sizeof(value) - (size_t)n, " %s",
-                     e->domain[i].device);
+            snprintf(value + n, sizeof(value) - (size_t)n, " %s", e->domain[i].device);
         heddle_trace_define_info(d->ctx->trace, key, value);
     }
     energy_sample(d, 0);
@@ -537,8 +496,7 @@ void heddle_dev_energy_last(struct heddle_devs *d)
         energy_sample(d, d->energy->last_ns);
 }
 
-heddle_status heddle_ctx_get_energy(heddle_ctx *ctx, unsigned i,
-                                    struct heddle_energy_use *out)
+heddle_status heddle_ctx_get_energy(heddle_ctx *ctx, unsigned i, struct heddle_energy_use *out)
 {
     struct heddle_energy_use u = {.size = sizeof(u)};
     const struct energy_domain *m;

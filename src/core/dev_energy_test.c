@@ -36,8 +36,8 @@ static const heddle_kernel pair = {
                  {.name = "half", .device = HEDDLE_DEV_CUDA, .digits = 3}},
 };
 
-static const struct heddle_task_opts on_core = {
-    .size = sizeof(on_core), .devices = 1u << HEDDLE_DEV_CPU};
+static const struct heddle_task_opts on_core = {.size = sizeof(on_core),
+                                                .devices = 1u << HEDDLE_DEV_CPU};
 
 struct run {
     char path[64];
@@ -87,17 +87,14 @@ static void machine_write(struct run *r, const char *more)
 static void put_active(heddle_energy *e, const char *kernel, const char *device,
                        const char *variant, double watts)
 {
-    const struct heddle_energy_active a = {.size = sizeof(a),
-                                           .kernel = kernel,
-                                           .device = device,
-                                           .variant = variant,
-                                           .watts = watts};
+    const struct heddle_energy_active a = {
+        .size = sizeof(a), .kernel = kernel, .device = device, .variant = variant, .watts = watts};
 
     CHECK_OK(heddle_energy_set_active(e, &a));
 }
 
-static void put_cap(heddle_energy *e, const char *device, const char *name,
-                    double time, double watts)
+static void put_cap(heddle_energy *e, const char *device, const char *name, double time,
+                    double watts)
 {
     const struct heddle_energy_cap c = {.size = sizeof(c),
                                         .device = device,
@@ -116,10 +113,8 @@ static void make_model(struct run *r, double idle)
 
     CHECK_OK(heddle_energy_create(NULL, &r->e));
     for (unsigned i = 0; i < 3; i++) {
-        const struct heddle_energy_domain d = {.size = sizeof(d),
-                                               .name = name[i],
-                                               .device = device[i],
-                                               .idle_watts = idle};
+        const struct heddle_energy_domain d = {
+            .size = sizeof(d), .name = name[i], .device = device[i], .idle_watts = idle};
 
         CHECK_OK(heddle_energy_set_domain(r->e, &d));
     }
@@ -166,13 +161,11 @@ static void end(struct run *r)
     CHECK_EQ(unlink(r->path), 0);
 }
 
-static void put(struct run *r, const heddle_kernel *k, unsigned n,
-                const struct heddle_task_opts *o)
+static void put(struct run *r, const heddle_kernel *k, unsigned n, const struct heddle_task_opts *o)
 {
     for (unsigned i = 0; i < n; i++)
-        CHECK_OK(heddle_submit(
-            r->ctx, k,
-            &(struct heddle_call){.operand = {r->h[i % MOST]}, .opts = o}));
+        CHECK_OK(heddle_submit(r->ctx, k,
+                               &(struct heddle_call){.operand = {r->h[i % MOST]}, .opts = o}));
     CHECK_OK(heddle_wait(r->ctx));
 }
 
@@ -268,8 +261,7 @@ TEST(samples_in_the_log)
             continue;
         n++;
         CHECK(e->b < 3 && e->t_ns % 10000000 == 0);
-        CHECK_NEAR((double)e->x * 1e-6,
-                   1e-9 * (double)e->t_ns * (e->b == 0 ? 25 : 5), 2e-6);
+        CHECK_NEAR((double)e->x * 1e-6, 1e-9 * (double)e->t_ns * (e->b == 0 ? 25 : 5), 2e-6);
     }
     CHECK_EQ(n, 3 * 6); /* at 0, 10, ..., 50 ms */
     for (size_t i = 0; i < v->ninfos; i++) {
@@ -288,12 +280,11 @@ TEST(samples_in_the_log)
 /* A kernel so long that samples are taken seldom, then short ones again. */
 TEST(samples_after_a_long_while)
 {
-    static const heddle_kernel slow = {
-        .size = sizeof(heddle_kernel),
-        .name = "slow",
-        .noperands = 1,
-        .mode = {HEDDLE_RW},
-        .variants = {{.device = HEDDLE_DEV_CPU}}};
+    static const heddle_kernel slow = {.size = sizeof(heddle_kernel),
+                                       .name = "slow",
+                                       .noperands = 1,
+                                       .mode = {HEDDLE_RW},
+                                       .variants = {{.device = HEDDLE_DEV_CPU}}};
     struct heddle_ctx_opts o;
     const struct heddle_log_view *v;
     uint64_t before[3] = {0};
@@ -329,8 +320,7 @@ TEST(samples_after_a_long_while)
     end(&r);
 }
 
-static const char *const policies[] = {"heft", "plan", "dual", "heteroprio",
-                                       "multiprio"};
+static const char *const policies[] = {"heft", "plan", "dual", "heteroprio", "multiprio"};
 
 /* A model alone changes nothing; weight 1 takes the efficient cores for all. */
 TEST(weights)
@@ -471,8 +461,8 @@ TEST(variants_with_times)
     end(&r);
 }
 
-static void refused(struct run *r, const struct heddle_ctx_opts *o,
-                    heddle_status st, const char *words)
+static void refused(struct run *r, const struct heddle_ctx_opts *o, heddle_status st,
+                    const char *words)
 {
     r->why[0] = '\0';
     CHECK_STATUS(heddle_ctx_create(o, &r->ctx), st);
@@ -593,6 +583,6 @@ TEST(no_memory)
     end(&r);
 }
 
-TEST_MAIN(joules_are_exact, copies_and_the_rest, samples_in_the_log,
-          samples_after_a_long_while, weights, caps, uneven_caps, variants,
-          variants_with_times, refusals, real_time, unknown_kernels, no_memory)
+TEST_MAIN(joules_are_exact, copies_and_the_rest, samples_in_the_log, samples_after_a_long_while,
+          weights, caps, uneven_caps, variants, variants_with_times, refusals, real_time,
+          unknown_kernels, no_memory)

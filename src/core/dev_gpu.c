@@ -23,16 +23,14 @@ static uint64_t now_ns(void *user)
 }
 
 /* Free memory and power are asked of an open device. */
-static void ask_device(const struct heddle_driver *drv,
-                       const struct heddle_drive_env *env, unsigned i,
-                       struct heddle_gpu_info *g)
+static void ask_device(const struct heddle_driver *drv, const struct heddle_drive_env *env,
+                       unsigned i, struct heddle_gpu_info *g)
 {
     struct heddle_dev *dev = NULL;
     const heddle_status st = drv->open(env, i, &dev);
 
     if (st != HEDDLE_OK) {
-        snprintf(g->why, sizeof(g->why), "it cannot be used: %s",
-                 heddle_status_text(st));
+        snprintf(g->why, sizeof(g->why), "it cannot be used: %s", heddle_status_text(st));
         return;
     }
     g->memory_free = heddle_dev_base(dev)->info.memory_free;
@@ -44,8 +42,7 @@ heddle_status heddle_gpu_query(unsigned i, struct heddle_gpu_info *out)
 {
     const struct heddle_drive_env env = {.alloc = &heddle_allocator_default,
                                          .now_ns = now_ns,
-                                         .cuda_library =
-                                             heddle_env_cuda_library()};
+                                         .cuda_library = heddle_env_cuda_library()};
     const struct heddle_driver *drv = heddle_driver_find("cuda");
     struct heddle_gpu_info g = {.size = sizeof(g), .watts = -1};
     struct heddle_dev_info info[MAX_GPUS];

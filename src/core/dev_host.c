@@ -63,8 +63,8 @@ bool heddle_dev_is_own(struct heddle_sched_task *t)
 {
     const struct heddle_cell *c = heddle_task_cell(t);
 
-    return !heddle_is_node(t) && ((c->flags & TASK_HIDDEN) != 0 ||
-                                  c->kinfo->kernel == &heddle_launch_kernel);
+    return !heddle_is_node(t) &&
+           ((c->flags & TASK_HIDDEN) != 0 || c->kinfo->kernel == &heddle_launch_kernel);
 }
 
 bool heddle_dev_has_home(struct heddle_devs *d, struct heddle_sched_task *t)
@@ -78,13 +78,11 @@ bool heddle_dev_has_home(struct heddle_devs *d, struct heddle_sched_task *t)
 bool heddle_dev_wants_cores(const heddle_ctx *ctx)
 {
     /* After a loss a task may be queued that nobody can run: they see to it. */
-    return heddle_load_acq(&ctx->dev->ncore) != 0 ||
-           heddle_load_acq(&ctx->dev->nsupplied) != 0 ||
+    return heddle_load_acq(&ctx->dev->ncore) != 0 || heddle_load_acq(&ctx->dev->nsupplied) != 0 ||
            heddle_load_acq(&ctx->dev->nlost) != 0;
 }
 
-void heddle_dev_count_core(struct heddle_devs *d, struct heddle_sched_task *t,
-                           bool goes)
+void heddle_dev_count_core(struct heddle_devs *d, struct heddle_sched_task *t, bool goes)
 {
     const struct heddle_kinfo *k =
         heddle_is_node(t) ? heddle_node_kinfo(t) : heddle_task_cell(t)->kinfo;
@@ -126,8 +124,8 @@ void heddle_dev_push(heddle_ctx *ctx, struct heddle_sched_task *t)
 /* A supplied task that waited for nothing: no device is left that can run it. */
 static bool is_homeless(struct heddle_devs *d, struct heddle_sched_task *t)
 {
-    return heddle_load_acq(&d->nlost) != 0 && !heddle_dev_is_own(t) &&
-           task_record(t) == NULL && !heddle_dev_has_home(d, t);
+    return heddle_load_acq(&d->nlost) != 0 && !heddle_dev_is_own(t) && task_record(t) == NULL &&
+           !heddle_dev_has_home(d, t);
 }
 
 struct heddle_sched_task *heddle_dev_pop(struct worker *w)
@@ -176,8 +174,7 @@ void heddle_dev_put_back(struct worker *w, struct heddle_sched_task *t)
     heddle_park_ring(&ctx->park, ctx->nworkers);
 }
 
-void heddle_dev_announce(heddle_ctx *ctx, struct heddle_sched_task *t,
-                         bool is_ready)
+void heddle_dev_announce(heddle_ctx *ctx, struct heddle_sched_task *t, bool is_ready)
 {
     struct heddle_sched_task unknown = {0}, *pred = &unknown;
 
@@ -201,8 +198,7 @@ static void host_ready(struct heddle_mem_req *req, heddle_status st)
     heddle_ctx_signal(ctx);
 }
 
-static struct dev_task *host_request(struct worker *w,
-                                     struct heddle_sched_task *t,
+static struct dev_task *host_request(struct worker *w, struct heddle_sched_task *t,
                                      const struct heddle_exec *x)
 {
     struct dev_task *dt = heddle_dev_task_new(w);
@@ -222,8 +218,7 @@ static struct dev_task *host_request(struct worker *w,
 
 /* Is it, or may it be, elsewhere than in its memory on the host? With a disk that
  * goes for all that the runtime allocates. */
-static bool unit_is_concerned(const struct heddle_devs *d,
-                              const heddle_handle *u)
+static bool unit_is_concerned(const struct heddle_devs *d, const heddle_handle *u)
 {
     return heddle_mem_concerns(u) || (d->disk != NULL && u->root->owns_memory);
 }
@@ -231,21 +226,19 @@ static bool unit_is_concerned(const struct heddle_devs *d,
 static bool host_is_concerned(const struct heddle_exec *x)
 {
     for (unsigned i = 0; i < x->nops; i++)
-        if (x->mode[i] <= HEDDLE_COMMUTE &&
-            unit_is_concerned(x->ctx->dev, x->op[i]))
+        if (x->mode[i] <= HEDDLE_COMMUTE && unit_is_concerned(x->ctx->dev, x->op[i]))
             return true;
     return false;
 }
 
 /* Ends a task that did not run, with the sentence in s. */
-static void host_refuse(struct worker *w, struct heddle_exec *x,
-                        struct exec_slow *s, heddle_status st)
+static void host_refuse(struct worker *w, struct heddle_exec *x, struct exec_slow *s,
+                        heddle_status st)
 {
     struct heddle_sched_task *next;
 
     x->slow = s;
-    next =
-        x->node != NULL ? heddle_node_leave(x, st) : heddle_slow_leave(x, st);
+    next = x->node != NULL ? heddle_node_leave(x, st) : heddle_slow_leave(x, st);
     if (next != NULL)
         heddle_engine_push(w, next);
 }
@@ -261,10 +254,8 @@ static void host_explain(struct dev_task *dt, struct exec_slow *s)
                      : "its operand %s could not be brought to the host",
                  heddle_unit_name(dt->req.culprit, name, sizeof(name)));
     else
-        snprintf(s->message, sizeof(s->message),
-                 "no room on the host for its operands");
-    if (dt->ctx->dev->disk != NULL &&
-        heddle_load_acq(&dt->status) == HEDDLE_ENOMEM) {
+        snprintf(s->message, sizeof(s->message), "no room on the host for its operands");
+    if (dt->ctx->dev->disk != NULL && heddle_load_acq(&dt->status) == HEDDLE_ENOMEM) {
         struct heddle_dev *disk = dt->ctx->dev->disk;
         const char *why = heddle_dev_base(disk)->driver->error(disk);
 
@@ -273,8 +264,8 @@ static void host_explain(struct dev_task *dt, struct exec_slow *s)
     }
 }
 
-bool heddle_dev_supply_host(struct worker *w, struct heddle_sched_task *t,
-                            struct heddle_exec *x, const struct task_ext *ext)
+bool heddle_dev_supply_host(struct worker *w, struct heddle_sched_task *t, struct heddle_exec *x,
+                            const struct task_ext *ext)
 {
     struct dev_task *dt = task_record(t);
     struct exec_slow s = {.name = ext != NULL ? ext->name : NULL};
@@ -309,8 +300,7 @@ bool heddle_dev_supply_host(struct worker *w, struct heddle_sched_task *t,
         st = (heddle_status)heddle_load_acq(&dt->status);
         if (st == HEDDLE_OK)
             return true;
-        if (dt->req.culprit != NULL &&
-            heddle_load_acq(&dt->req.culprit->mark) != 0) {
+        if (dt->req.culprit != NULL && heddle_load_acq(&dt->req.culprit->mark) != 0) {
             st = HEDDLE_ECANCELED; /* its writer failed, or it went with a
                                       device, and that was said */
             s.is_skipped = true;
@@ -346,15 +336,13 @@ bool heddle_dev_supply_hidden(struct worker *w, struct heddle_cell *c)
     enum heddle_mode mode = HEDDLE_RW;
 
     if (c->sched.link[1] != NULL || (c->flags & TASK_NOPS) == 0 ||
-        !unit_is_concerned(d, c->op[0]) || c->kinfo == &ctx->notice ||
-        c->kinfo == &ctx->advice)
+        !unit_is_concerned(d, c->op[0]) || c->kinfo == &ctx->notice || c->kinfo == &ctx->advice)
         return true;
     heddle_slow_exec(w, c, heddle_cell_ext(ctx, c), &x);
     if (c->kinfo == &ctx->grant)
         mode = x.mode[0];
     else if (c->kinfo == &ctx->release) /* what is the user's comes home */
-        mode = c->op[0]->root == c->op[0] && c->op[0]->owns_memory ? HEDDLE_W
-                                                                   : HEDDLE_R;
+        mode = c->op[0]->root == c->op[0] && c->op[0]->owns_memory ? HEDDLE_W : HEDDLE_R;
     dt = host_request(w, &c->sched, &x);
     if (dt == NULL) {
         /* No memory for a record: try again, somebody will give one back. */
@@ -372,22 +360,18 @@ bool heddle_dev_supply_hidden(struct worker *w, struct heddle_cell *c)
 
 heddle_status heddle_dev_status(const struct heddle_sched_task *t)
 {
-    return t->link[1] == NULL
-               ? HEDDLE_OK
-               : (heddle_status)heddle_load_acq(&task_record(t)->status);
+    return t->link[1] == NULL ? HEDDLE_OK : (heddle_status)heddle_load_acq(&task_record(t)->status);
 }
 
 /* The next uses of its operands are over. The end of its request says so, if there
  * is one: then its operands are those. */
-static void settle_uses(struct worker *w, struct heddle_sched_task *t,
-                        struct dev_task *dt)
+static void settle_uses(struct worker *w, struct heddle_sched_task *t, struct dev_task *dt)
 {
     struct heddle_devs *d = w->ctx->dev;
     struct heddle_cell *c = heddle_task_cell(t);
     struct heddle_exec x;
 
-    if (!d->has_budget || heddle_is_node(t) || c->scope != NULL ||
-        (c->flags & TASK_HIDDEN) != 0)
+    if (!d->has_budget || heddle_is_node(t) || c->scope != NULL || (c->flags & TASK_HIDDEN) != 0)
         return;
     if (dt != NULL && !dt->is_settled) {
         dt->req.user = c->id;
@@ -401,8 +385,7 @@ static void settle_uses(struct worker *w, struct heddle_sched_task *t,
 
 /* A task of a core is over, for the scheduler too. (Those of devices tell it when
  * they leave their worker.) */
-static void settle_sched(struct worker *w, struct heddle_sched_task *t,
-                         const struct dev_task *dt)
+static void settle_sched(struct worker *w, struct heddle_sched_task *t, const struct dev_task *dt)
 {
     const struct heddle_sched_ops *sched = w->ctx->sched;
     const uintptr_t popper = (uintptr_t)t->link[0];
@@ -428,8 +411,7 @@ void heddle_dev_drop(struct worker *w, struct heddle_sched_task *t)
     heddle_dev_task_free(w, dt);
 }
 
-void heddle_dev_settle(struct worker *w, struct heddle_sched_task *t,
-                       heddle_status st)
+void heddle_dev_settle(struct worker *w, struct heddle_sched_task *t, heddle_status st)
 {
     struct heddle_devs *d = w->ctx->dev;
     struct dev_task *dt = task_record(t);
@@ -478,8 +460,8 @@ void heddle_dev_lend(struct heddle_exec *x)
     exec_written(x);
 }
 
-void heddle_dev_lend_unit(heddle_ctx *ctx, struct heddle_sched_task *t,
-                          heddle_handle *unit, enum heddle_mode mode)
+void heddle_dev_lend_unit(heddle_ctx *ctx, struct heddle_sched_task *t, heddle_handle *unit,
+                          enum heddle_mode mode)
 {
     struct dev_task *dt = task_record(t);
 
@@ -580,8 +562,7 @@ void heddle_dev_advise(heddle_ctx *ctx, heddle_handle *h, uintptr_t arg)
     }
 }
 
-heddle_status heddle_handle_advise(heddle_handle *h, enum heddle_advice advice,
-                                   unsigned memory)
+heddle_status heddle_handle_advise(heddle_handle *h, enum heddle_advice advice, unsigned memory)
 {
     struct submission s = {0};
     heddle_status st;
@@ -592,8 +573,7 @@ heddle_status heddle_handle_advise(heddle_handle *h, enum heddle_advice advice,
         return HEDDLE_ESTATE;
     ctx = h->reg->owner;
     if (advice < HEDDLE_PREFETCH || advice > HEDDLE_UNPIN)
-        return heddle_fail(ctx, HEDDLE_EINVAL, "there is no advice %d",
-                           (int)advice);
+        return heddle_fail(ctx, HEDDLE_EINVAL, "there is no advice %d", (int)advice);
     if (memory >= (ctx->dev != NULL ? ctx->dev->nnodes : 1))
         return heddle_fail(ctx, HEDDLE_EINVAL, "there is no memory %u", memory);
     if (ctx->dev == NULL)
@@ -602,9 +582,9 @@ heddle_status heddle_handle_advise(heddle_handle *h, enum heddle_advice advice,
     s.domain = &ctx->root.domain;
     s.kinfo = &ctx->advice;
     HEDDLE_TRY(heddle_submit_lock(ctx));
-    st = heddle_submit_hidden(
-        ctx, &s, h, HEDDLE_R,
-        (void *)((uintptr_t)memory << ADVICE_SHIFT | (uintptr_t)advice), NULL);
+    st =
+        heddle_submit_hidden(ctx, &s, h, HEDDLE_R,
+                             (void *)((uintptr_t)memory << ADVICE_SHIFT | (uintptr_t)advice), NULL);
     heddle_submit_unlock(ctx);
     if (st != HEDDLE_OK)
         return heddle_fail(ctx, HEDDLE_ENOMEM, "no memory for an advice");

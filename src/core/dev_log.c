@@ -72,9 +72,8 @@ void heddle_dev_log_define(struct heddle_devs *d)
     char name[48], value[128];
 
     for (unsigned i = 0; i < d->nnodes; i++)
-        heddle_trace_define_node(
-            ctx->trace, i, (uint32_t)d->node[i].kind, d->node_name[i],
-            d->node[i].budget == HEDDLE_MEM_NO_LIMIT ? 0 : d->node[i].budget);
+        heddle_trace_define_node(ctx->trace, i, (uint32_t)d->node[i].kind, d->node_name[i],
+                                 d->node[i].budget == HEDDLE_MEM_NO_LIMIT ? 0 : d->node[i].budget);
     for (unsigned i = 0; i < d->nworkers; i++) {
         const struct dev_class *c = &d->cls[d->worker[i].cls];
 
@@ -83,8 +82,7 @@ void heddle_dev_log_define(struct heddle_devs *d)
         else
             snprintf(name, sizeof(name), "%s.%u", c->name, d->worker[i].stream);
         heddle_trace_define_lane(ctx->trace, heddle_dev_lane(ctx, i),
-                                 c->kind == HEDDLE_DEV_CPU ? HEDDLE_LOG_WORKER
-                                                           : HEDDLE_LOG_DEVICE,
+                                 c->kind == HEDDLE_DEV_CPU ? HEDDLE_LOG_WORKER : HEDDLE_LOG_DEVICE,
                                  name, -1, c->node);
     }
     for (unsigned i = 0; i < d->ncls; i++) {
@@ -97,17 +95,14 @@ void heddle_dev_log_define(struct heddle_devs *d)
 
 /* --- transfers and memory ---------------------------------------------------------- */
 
-void heddle_dev_log_moved(struct heddle_devs *d,
-                          const struct heddle_mem_move *move)
+void heddle_dev_log_moved(struct heddle_devs *d, const struct heddle_mem_move *move)
 {
-    static const enum heddle_log_event_kind kind[] = {
-        [HEDDLE_MEM_FETCH] = HEDDLE_LOG_FETCH,
-        [HEDDLE_MEM_PREFETCH] = HEDDLE_LOG_PREFETCH,
-        [HEDDLE_MEM_WRITEBACK] = HEDDLE_LOG_WRITEBACK,
-        [HEDDLE_MEM_EVICT] = HEDDLE_LOG_EVICT};
+    static const enum heddle_log_event_kind kind[] = {[HEDDLE_MEM_FETCH] = HEDDLE_LOG_FETCH,
+                                                      [HEDDLE_MEM_PREFETCH] = HEDDLE_LOG_PREFETCH,
+                                                      [HEDDLE_MEM_WRITEBACK] = HEDDLE_LOG_WRITEBACK,
+                                                      [HEDDLE_MEM_EVICT] = HEDDLE_LOG_EVICT};
     struct heddle_trace_lane *lane = d->ctx->driver->lane;
-    uint64_t asked = move->asked_ns, begin = move->begin_ns,
-             end = move->op->end_ns;
+    uint64_t asked = move->asked_ns, begin = move->begin_ns, end = move->op->end_ns;
     struct heddle_trace_event e = {.task = move->task,
                                    .x = move->bytes,
                                    .c = move->unit->id,
@@ -134,8 +129,8 @@ void heddle_dev_log_moved(struct heddle_devs *d,
     heddle_trace_event(lane, HEDDLE_TRACE_DATA, kind[move->why], &e);
 }
 
-void heddle_dev_log_used(struct heddle_devs *d, unsigned node, bool is_less,
-                         uint64_t used, uint32_t unit, uint64_t task)
+void heddle_dev_log_used(struct heddle_devs *d, unsigned node, bool is_less, uint64_t used,
+                         uint32_t unit, uint64_t task)
 {
     if (heddle_load_acq(&d->is_stopped) != 0 || /* the lane is gone, too */
         !heddle_trace_is_on(d->ctx->memory_lane, HEDDLE_TRACE_DATA))
@@ -180,15 +175,13 @@ void heddle_dev_log_wait(struct dev_task *dt, enum dev_wait wait)
     dt->wait = wait;
 }
 
-void heddle_dev_log_free(struct heddle_devs *d, struct dev_worker *dw,
-                         bool is_submitting)
+void heddle_dev_log_free(struct heddle_devs *d, struct dev_worker *dw, bool is_submitting)
 {
-    const enum heddle_log_state_kind state =
-        is_submitting    ? HEDDLE_LOG_SUBMIT
-        : dw->nlate != 0 ? HEDDLE_LOG_OVERHEAD
-        : dw->ndata != 0 ? HEDDLE_LOG_DATA
-        : dw->nroom != 0 ? HEDDLE_LOG_MEMORY
-                         : HEDDLE_LOG_IDLE;
+    const enum heddle_log_state_kind state = is_submitting    ? HEDDLE_LOG_SUBMIT
+                                             : dw->nlate != 0 ? HEDDLE_LOG_OVERHEAD
+                                             : dw->ndata != 0 ? HEDDLE_LOG_DATA
+                                             : dw->nroom != 0 ? HEDDLE_LOG_MEMORY
+                                                              : HEDDLE_LOG_IDLE;
 
     if (dw->shown == (uint8_t)state)
         return;
@@ -224,12 +217,10 @@ void heddle_dev_log_task(struct dev_task *dt, heddle_status st)
         log = HEDDLE_LOG_OK;
     else if (st == HEDDLE_ECANCELED)
         log = HEDDLE_LOG_CANCELLED;
-    heddle_trace_task(
-        lane, dt->x.id, dt->x.kinfo->id, (uint8_t)dt->variant,
-        (uint8_t)((unsigned)log |
-                  (dt->x.node != NULL ? HEDDLE_LOG_REPLAYED : 0u)),
-        heddle_clock_to_ticks(&d->clock, begin),
-        heddle_clock_to_ticks(&d->clock, end), 0);
+    heddle_trace_task(lane, dt->x.id, dt->x.kinfo->id, (uint8_t)dt->variant,
+                      (uint8_t)((unsigned)log | (dt->x.node != NULL ? HEDDLE_LOG_REPLAYED : 0u)),
+                      heddle_clock_to_ticks(&d->clock, begin),
+                      heddle_clock_to_ticks(&d->clock, end), 0);
     /* Its submission has what the fastest class would take. */
     if (d->ntypes > 1 && dt->model_ns >= 0.5 && isfinite(dt->model_ns))
         heddle_trace_attr(lane, dt->x.id, HEDDLE_LOG_ATTR_PREDICTED,
@@ -251,8 +242,7 @@ float heddle_dev_predict(heddle_ctx *ctx, struct heddle_cell *c)
 
         for (unsigned k = 0; k < i && is_new; k++)
             is_new = d->cls[k].type != d->cls[i].type;
-        ns = is_new ? heddle_dev_cost(d, &x, ext, i, &v, &sure)
-                    : (double)INFINITY;
+        ns = is_new ? heddle_dev_cost(d, &x, ext, i, &v, &sure) : (double)INFINITY;
         if (ns < best)
             best = ns;
     }

@@ -28,15 +28,13 @@ uint64_t heddle_dev_now_ns(void *user)
 
     if (d->is_virtual)
         return heddle_sim_now(d->sim);
-    return d->clock.is_tsc ? heddle_clock_to_ns(&d->clock, heddle_ticks())
-                           : heddle_clock_ns();
+    return d->clock.is_tsc ? heddle_clock_to_ns(&d->clock, heddle_ticks()) : heddle_clock_ns();
 }
 
 uint64_t heddle_ctx_ticks(const heddle_ctx *ctx)
 {
-    return ctx->dev != NULL && ctx->dev->is_virtual
-               ? heddle_sim_now(ctx->dev->sim)
-               : heddle_ticks();
+    return ctx->dev != NULL && ctx->dev->is_virtual ? heddle_sim_now(ctx->dev->sim)
+                                                    : heddle_ticks();
 }
 
 bool heddle_dev_is_virtual(const heddle_ctx *ctx)
@@ -61,16 +59,14 @@ void heddle_dev_kick(void *user)
     /* A read-modify-write, as is the driver's announcement: one sees the other. */
     heddle_add_acqrel(&d->bell, 1u);
     if (heddle_load_acq(&d->sleeps) != 0)
-        (void)syscall(SYS_futex, &d->bell, FUTEX_WAKE_PRIVATE, 1, NULL, NULL,
-                      0);
+        (void)syscall(SYS_futex, &d->bell, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 /* --- one step ------------------------------------------------------------------- */
 
 /* Where launches queue on the device, short tasks are given in time. In virtual time
  * that is a device of which it is known how kernels share it. */
-bool heddle_dev_has_room(const struct heddle_devs *d,
-                         const struct dev_worker *dw)
+bool heddle_dev_has_room(const struct heddle_devs *d, const struct dev_worker *dw)
 {
     const unsigned n = dw->ntasks - dw->nblocked;
 
@@ -79,8 +75,7 @@ bool heddle_dev_has_room(const struct heddle_devs *d,
         return n < 1;
     if (d->is_virtual ? !d->plat->has_shares : !d->cls[dw->cls].drv->is_sure)
         return n < d->depth;
-    return (n < DEV_DEPTH_QUEUE ||
-            (n < DEV_DEPTH_MOST && dw->work_ns < DEV_AHEAD_NS)) &&
+    return (n < DEV_DEPTH_QUEUE || (n < DEV_DEPTH_MOST && dw->work_ns < DEV_AHEAD_NS)) &&
            (d->is_virtual || !heddle_dev_is_full(dw));
 }
 
@@ -97,10 +92,8 @@ static bool dev_fill_workers(struct heddle_devs *d)
             heddle_dev_log_show(d, dw, true);
             continue;
         }
-        while (heddle_dev_has_room(d, dw) &&
-               heddle_load_rlx(&d->cls[dw->cls].is_lost) == 0) {
-            struct heddle_sched_task *t =
-                ctx->sched->pop(ctx->sched_self, dw->id);
+        while (heddle_dev_has_room(d, dw) && heddle_load_rlx(&d->cls[dw->cls].is_lost) == 0) {
+            struct heddle_sched_task *t = ctx->sched->pop(ctx->sched_self, dw->id);
 
             if (t == NULL)
                 break;
@@ -171,8 +164,7 @@ static void dev_sleep(struct heddle_devs *d, uint32_t seen, uint64_t ns)
 
     heddle_add_acqrel(&d->sleeps, 1u);
     if (heddle_add_acqrel(&d->bell, 0u) == seen)
-        (void)syscall(SYS_futex, &d->bell, FUTEX_WAIT_PRIVATE, seen, &ts, NULL,
-                      0);
+        (void)syscall(SYS_futex, &d->bell, FUTEX_WAIT_PRIVATE, seen, &ts, NULL, 0);
     heddle_sub_acqrel(&d->sleeps, 1u);
 }
 
@@ -300,8 +292,7 @@ static bool virtual_lend(struct worker *w)
     return did;
 }
 
-bool heddle_dev_loop(struct worker *w, bool (*stop)(void *), void *arg,
-                     uint64_t deadline_ns)
+bool heddle_dev_loop(struct worker *w, bool (*stop)(void *), void *arg, uint64_t deadline_ns)
 {
     heddle_ctx *ctx = w->ctx;
     const bool is_nested = ctx->driver->current != NULL;
@@ -338,8 +329,7 @@ bool heddle_dev_go_home(heddle_ctx *ctx, uint64_t deadline_ns)
 
     for (unsigned i = 0; heddle_mem_go_home(d->mem) != 0; i++) {
         if (i == HOME_TRIES) {
-            (void)heddle_fail(ctx, HEDDLE_EIO,
-                              "data could not be brought back to the host");
+            (void)heddle_fail(ctx, HEDDLE_EIO, "data could not be brought back to the host");
             break;
         }
         if (!heddle_ctx_help(ctx, mem_is_idle, ctx, deadline_ns))

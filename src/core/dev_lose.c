@@ -12,12 +12,11 @@
 
 /* --- injected failures ----------------------------------------------------------- */
 
-static bool fault_hits(const struct heddle_devs *d, enum heddle_fault_kind kind,
-                       unsigned where, uint64_t nth)
+static bool fault_hits(const struct heddle_devs *d, enum heddle_fault_kind kind, unsigned where,
+                       uint64_t nth)
 {
     for (unsigned i = 0; i < d->nfaults; i++)
-        if (d->fault[i].kind == kind && d->fault[i].where == where &&
-            d->fault[i].nth == nth)
+        if (d->fault[i].kind == kind && d->fault[i].where == where && d->fault[i].nth == nth)
             return true;
     return false;
 }
@@ -25,10 +24,8 @@ static bool fault_hits(const struct heddle_devs *d, enum heddle_fault_kind kind,
 heddle_status heddle_dev_fault_copy(void *user, unsigned from, unsigned to)
 {
     struct heddle_devs *d = user;
-    const bool is_out =
-        fault_hits(d, HEDDLE_FAULT_COPY, from, ++d->node_copies[from]);
-    const bool is_in =
-        fault_hits(d, HEDDLE_FAULT_COPY, to, ++d->node_copies[to]);
+    const bool is_out = fault_hits(d, HEDDLE_FAULT_COPY, from, ++d->node_copies[from]);
+    const bool is_in = fault_hits(d, HEDDLE_FAULT_COPY, to, ++d->node_copies[to]);
 
     return is_in || is_out ? HEDDLE_EIO : HEDDLE_OK;
 }
@@ -37,9 +34,8 @@ heddle_status heddle_dev_fault_alloc(void *user, unsigned node)
 {
     struct heddle_devs *d = user;
 
-    return fault_hits(d, HEDDLE_FAULT_ALLOC, node, ++d->node_allocs[node])
-               ? HEDDLE_ENOMEM
-               : HEDDLE_OK;
+    return fault_hits(d, HEDDLE_FAULT_ALLOC, node, ++d->node_allocs[node]) ? HEDDLE_ENOMEM
+                                                                           : HEDDLE_OK;
 }
 
 heddle_status heddle_dev_fault_launch(struct heddle_devs *d, unsigned cls)
@@ -48,8 +44,7 @@ heddle_status heddle_dev_fault_launch(struct heddle_devs *d, unsigned cls)
 
     if (fault_hits(d, HEDDLE_FAULT_LOSE, cls, n))
         return HEDDLE_EDEV;
-    return fault_hits(d, HEDDLE_FAULT_KERNEL, cls, n) ? HEDDLE_ETASK
-                                                      : HEDDLE_OK;
+    return fault_hits(d, HEDDLE_FAULT_KERNEL, cls, n) ? HEDDLE_ETASK : HEDDLE_OK;
 }
 
 /* --- a device is gone ------------------------------------------------------------------- */
@@ -91,9 +86,8 @@ void heddle_dev_lose(struct heddle_devs *d, unsigned cls)
     lost = heddle_load_acq(&d->lost_units);
     heddle_report(ctx, HEDDLE_WARNING, "device %s was lost", c->name);
     if (lost == 1)
-        (void)heddle_fail(ctx, HEDDLE_EDEV,
-                          "device %s was lost with the only copy of %s",
-                          c->name, d->lost_name);
+        (void)heddle_fail(ctx, HEDDLE_EDEV, "device %s was lost with the only copy of %s", c->name,
+                          d->lost_name);
     if (lost > 1)
         (void)heddle_fail(ctx, HEDDLE_EDEV,
                           "device %s was lost with the only copies of %s and "

@@ -85,16 +85,14 @@ static bool region_is_plain(const heddle_graph *g)
         if (k->expand != NULL)
             return false;
         for (unsigned v = 0; v < g->task[i].kinfo->nvariants; v++)
-            if (k->variants[v].device != HEDDLE_DEV_CPU &&
-                k->variants[v].scratch_bytes != 0)
+            if (k->variants[v].device != HEDDLE_DEV_CPU && k->variants[v].scratch_bytes != 0)
                 return false;
     }
     return region_is_apart(g);
 }
 
 /* ns of all its tasks on a class, INFINITY: not there. */
-static double region_cost(struct worker *w, struct graph_run *r, unsigned cls,
-                          double unknown)
+static double region_cost(struct worker *w, struct graph_run *r, unsigned cls, double unknown)
 {
     struct heddle_devs *d = w->ctx->dev;
     double ns = 0;
@@ -112,8 +110,7 @@ static double region_cost(struct worker *w, struct graph_run *r, unsigned cls,
     return ns;
 }
 
-static bool region_fits(struct heddle_devs *d, const heddle_graph *g,
-                        unsigned cls)
+static bool region_fits(struct heddle_devs *d, const heddle_graph *g, unsigned cls)
 {
     uint64_t need = 0;
 
@@ -176,8 +173,7 @@ static struct region_run *region_new(heddle_ctx *ctx, struct graph_run *r)
 
     if (rr == NULL)
         return NULL;
-    rr->dt.more =
-        heddle_zalloc(&ctx->alloc, g->nunits + (size_t)1, sizeof(*rr->dt.more));
+    rr->dt.more = heddle_zalloc(&ctx->alloc, g->nunits + (size_t)1, sizeof(*rr->dt.more));
     if (rr->dt.more == NULL) {
         heddle_free(&ctx->alloc, rr, sizeof(*rr));
         return NULL;
@@ -188,8 +184,8 @@ static struct region_run *region_new(heddle_ctx *ctx, struct graph_run *r)
     rr->dt.req.nops = g->nunits;
     rr->dt.req.stays = true;
     for (size_t i = 0; i < g->nops; i++)
-        rr->dt.more[g->rec[i].index] = (struct heddle_mem_op){
-            .unit = r->op[i], .mode = g->acc[g->rec[i].index].mode};
+        rr->dt.more[g->rec[i].index] =
+            (struct heddle_mem_op){.unit = r->op[i], .mode = g->acc[g->rec[i].index].mode};
     return rr;
 }
 
@@ -197,8 +193,7 @@ static void region_free(struct region_run *rr)
 {
     heddle_ctx *ctx = rr->dt.ctx;
 
-    heddle_free(&ctx->alloc, rr->dt.more,
-                (rr->dt.req.nops + (size_t)1) * sizeof(*rr->dt.more));
+    heddle_free(&ctx->alloc, rr->dt.more, (rr->dt.req.nops + (size_t)1) * sizeof(*rr->dt.more));
     heddle_free(&ctx->alloc, rr, sizeof(*rr));
 }
 
@@ -277,16 +272,14 @@ static void graph_free(struct heddle_devs *d, struct dev_graph *m)
     heddle_free(a, m, sizeof(*m));
 }
 
-static bool op_is_there(const struct dev_graph *m, const struct region_run *rr,
-                        uint32_t i)
+static bool op_is_there(const struct dev_graph *m, const struct region_run *rr, uint32_t i)
 {
     return m->op[i].ptr == heddle_mem_ptr(&rr->dt.req, i) &&
            m->op[i].unit == rr->dt.req.op[i].unit->id;
 }
 
 /* Are the operands where they were? */
-static bool graph_is_there(const struct dev_graph *m,
-                           const struct region_run *rr)
+static bool graph_is_there(const struct dev_graph *m, const struct region_run *rr)
 {
     for (uint32_t i = 0; i < m->nptr; i++)
         if (!op_is_there(m, rr, i))
@@ -294,15 +287,12 @@ static bool graph_is_there(const struct dev_graph *m,
     return m->graph != NULL;
 }
 
-static bool graph_is_same(const struct dev_graph *m,
-                          const struct region_run *rr)
+static bool graph_is_same(const struct dev_graph *m, const struct region_run *rr)
 {
-    return graph_is_there(m, rr) &&
-           memcmp(m->arg, rr->run->arg, m->arg_bytes) == 0;
+    return graph_is_there(m, rr) && memcmp(m->arg, rr->run->arg, m->arg_bytes) == 0;
 }
 
-static struct dev_graph *graph_new(struct heddle_devs *d,
-                                   const struct region_run *rr)
+static struct dev_graph *graph_new(struct heddle_devs *d, const struct region_run *rr)
 {
     const struct heddle_allocator *a = &d->ctx->alloc;
     const heddle_graph *g = rr->run->graph;
@@ -331,8 +321,7 @@ static struct dev_graph *graph_new(struct heddle_devs *d,
 
 /* One that is the same; else one whose operands are where they were, which is
  * quickly brought up to date; else a new one, as long as there are not many. */
-static struct dev_graph *graph_find(struct heddle_devs *d,
-                                    const struct region_run *rr)
+static struct dev_graph *graph_find(struct heddle_devs *d, const struct region_run *rr)
 {
     struct dev_graph *near = NULL, *other = NULL;
     unsigned n = 0;
@@ -364,14 +353,12 @@ static heddle_status region_put(void *user, unsigned i)
     unsigned variant = 0;
     double sure;
 
-    heddle_node_exec(d->ctx->driver, &rr->run->node[i].sched, &dt->x,
-                     &dt->own_ext);
+    heddle_node_exec(d->ctx->driver, &rr->run->node[i].sched, &dt->x, &dt->own_ext);
     memset(&dt->s, 0, offsetof(struct exec_slow, message) + 1);
     dt->s.name = dt->own_ext.name;
     dt->s.dev = dt;
     dt->x.slow = &dt->s;
-    if (isinf(heddle_dev_cost(d, &dt->x, &dt->own_ext, dt->worker->cls,
-                              &variant, &sure)))
+    if (isinf(heddle_dev_cost(d, &dt->x, &dt->own_ext, dt->worker->cls, &variant, &sure)))
         return HEDDLE_EDECLINED;
     dt->s.variant = variant;
     for (unsigned k = 0; k < dt->x.nops; k++) {
@@ -382,13 +369,11 @@ static heddle_status region_put(void *user, unsigned i)
 }
 
 /* Predecessors by task: what is kept is successors. */
-static heddle_status graph_edges(struct heddle_devs *d, const heddle_graph *g,
-                                 uint32_t **first_out)
+static heddle_status graph_edges(struct heddle_devs *d, const heddle_graph *g, uint32_t **first_out)
 {
     uint32_t *first, *pred;
 
-    first = heddle_zalloc(&d->ctx->alloc, g->ntasks + 2 + g->nedges,
-                          sizeof(*first));
+    first = heddle_zalloc(&d->ctx->alloc, g->ntasks + 2 + g->nedges, sizeof(*first));
     if (first == NULL)
         return HEDDLE_ENOMEM;
     pred = first + g->ntasks + 2;
@@ -402,8 +387,7 @@ static heddle_status graph_edges(struct heddle_devs *d, const heddle_graph *g,
 }
 
 /* A bit for each task whose operands have moved or whose argument is another. */
-static uint64_t *graph_changes(struct heddle_devs *d,
-                               const struct region_run *rr)
+static uint64_t *graph_changes(struct heddle_devs *d, const struct region_run *rr)
 {
     const struct dev_graph *m = rr->made;
     const heddle_graph *g = rr->run->graph;
@@ -415,8 +399,7 @@ static uint64_t *graph_changes(struct heddle_devs *d,
     for (size_t i = 0; i < g->ntasks && bit != NULL; i++) {
         const struct graph_task *t = &g->task[i];
         const size_t arg = (size_t)t->arg * 16;
-        bool is_same =
-            memcmp(m->arg + arg, rr->run->arg + arg, g->cold[i].arg_bytes) == 0;
+        bool is_same = memcmp(m->arg + arg, rr->run->arg + arg, g->cold[i].arg_bytes) == 0;
 
         for (uint32_t k = 0; k < (t->info & GRAPH_NOPS) && is_same; k++) {
             const uint32_t a = g->rec[t->op + k].index;
@@ -434,8 +417,7 @@ static heddle_status graph_make(struct heddle_devs *d, struct region_run *rr)
     struct dev_graph *m = rr->made;
     struct dev_class *c = &d->cls[m->cls];
     const heddle_graph *g = rr->run->graph;
-    struct heddle_region region = {
-        .n = (unsigned)g->ntasks, .put = region_put, .user = rr};
+    struct heddle_region region = {.n = (unsigned)g->ntasks, .put = region_put, .user = rr};
     heddle_status st;
     uint32_t *first;
 
@@ -447,10 +429,8 @@ static heddle_status graph_make(struct heddle_devs *d, struct region_run *rr)
     region.first = first;
     region.pred = first + g->ntasks + 2;
     st = c->drv->region(c->dev, &region, rr->dt.on->stream, &m->graph);
-    heddle_free(&d->ctx->alloc, first,
-                (g->ntasks + 2 + g->nedges) * sizeof(*first));
-    heddle_free(&d->ctx->alloc, changed,
-                (g->ntasks / 64 + 1) * sizeof(*changed));
+    heddle_free(&d->ctx->alloc, first, (g->ntasks + 2 + g->nedges) * sizeof(*first));
+    heddle_free(&d->ctx->alloc, changed, (g->ntasks / 64 + 1) * sizeof(*changed));
     if (st != HEDDLE_OK)
         return st;
     for (uint32_t i = 0; i < m->nptr; i++)
@@ -497,17 +477,14 @@ static void region_done(struct heddle_op *op, heddle_status st)
     if (st == HEDDLE_EDEV)
         heddle_dev_lose(d, dt->worker->cls);
     heddle_mem_end(d->mem, &dt->req, st);
-    for (unsigned i = 0; i < dt->req.nops;
-         i++) /* not what it was, nor should be */
-        if (st != HEDDLE_OK && st != HEDDLE_EDEV &&
-            (dt->req.op[i].mode & HEDDLE_W) != 0)
+    for (unsigned i = 0; i < dt->req.nops; i++) /* not what it was, nor should be */
+        if (st != HEDDLE_OK && st != HEDDLE_EDEV && (dt->req.op[i].mode & HEDDLE_W) != 0)
             heddle_unit_mark(dt->req.op[i].unit, st);
     if (st != HEDDLE_OK) {
         region_refused(rr);
         return;
     }
-    heddle_store_rlx(&w->executed,
-                     heddle_load_rlx(&w->executed) + r->graph->ntasks);
+    heddle_store_rlx(&w->executed, heddle_load_rlx(&w->executed) + r->graph->ntasks);
     region_trace(rr);
     region_leave(rr);
     next = heddle_run_end(w, r);
@@ -638,8 +615,7 @@ void heddle_region_forget(heddle_ctx *ctx, uint64_t serial)
 void heddle_region_init(struct heddle_devs *d)
 {
     for (unsigned c = 0; c < d->ncls; c++)
-        d->has_regions = d->has_regions || (d->cls[c].dev != NULL &&
-                                            d->cls[c].drv->region != NULL);
+        d->has_regions = d->has_regions || (d->cls[c].dev != NULL && d->cls[c].drv->region != NULL);
 }
 
 void heddle_region_fini(struct heddle_devs *d)

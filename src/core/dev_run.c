@@ -69,8 +69,7 @@ void heddle_dev_task_free(struct worker *w, struct dev_task *dt)
     struct heddle_devs *d = w->ctx->dev;
 
     if (dt->more != NULL)
-        heddle_free(&d->ctx->alloc, dt->more,
-                    (TASK_NOPS + 1) * sizeof(*dt->more));
+        heddle_free(&d->ctx->alloc, dt->more, (TASK_NOPS + 1) * sizeof(*dt->more));
     if (w == d->ctx->driver) {
         dt->next = d->spare;
         d->spare = dt;
@@ -83,8 +82,7 @@ void heddle_dev_task_free(struct worker *w, struct dev_task *dt)
 }
 
 /* What a task has tried in vain: classes << 8 | failures. */
-static uint64_t note_get(struct heddle_devs *d,
-                         const struct heddle_sched_task *t)
+static uint64_t note_get(struct heddle_devs *d, const struct heddle_sched_task *t)
 {
     uint64_t v = 0;
 
@@ -96,8 +94,7 @@ static uint64_t note_get(struct heddle_devs *d,
     return v;
 }
 
-static bool note_put(struct heddle_devs *d, const struct heddle_sched_task *t,
-                     uint64_t v)
+static bool note_put(struct heddle_devs *d, const struct heddle_sched_task *t, uint64_t v)
 {
     heddle_status st;
 
@@ -108,8 +105,7 @@ static bool note_put(struct heddle_devs *d, const struct heddle_sched_task *t,
     return st == HEDDLE_OK;
 }
 
-void heddle_dev_drop_note(struct heddle_devs *d,
-                          const struct heddle_sched_task *t)
+void heddle_dev_drop_note(struct heddle_devs *d, const struct heddle_sched_task *t)
 {
     if (heddle_load_acq(&d->nnotes) == 0)
         return;
@@ -122,14 +118,12 @@ void heddle_dev_drop_note(struct heddle_devs *d,
 unsigned heddle_dev_tries(const struct heddle_exec *x)
 {
     const struct heddle_sched_task *t =
-        x->cell != NULL ? &x->cell->sched
-                        : (struct heddle_sched_task *)(void *)x->node;
+        x->cell != NULL ? &x->cell->sched : (struct heddle_sched_task *)(void *)x->node;
 
     return t == NULL ? 0 : (unsigned)(note_get(x->ctx->dev, t) & NOTE_TRIES);
 }
 
-bool heddle_dev_is_barred(struct heddle_devs *d,
-                          const struct heddle_sched_task *t, unsigned cls)
+bool heddle_dev_is_barred(struct heddle_devs *d, const struct heddle_sched_task *t, unsigned cls)
 {
     return (note_get(d, t) >> (NOTE_SHIFT + cls) & 1) != 0;
 }
@@ -145,16 +139,15 @@ void heddle_dev_tell_flush(struct heddle_devs *d)
         d->ctx->sched->noted(d->ctx->sched_self, d->told, n);
 }
 
-static void dev_tell(struct heddle_devs *d, const struct heddle_sched_task *t,
-                     unsigned worker, double ns)
+static void dev_tell(struct heddle_devs *d, const struct heddle_sched_task *t, unsigned worker,
+                     double ns)
 {
     d->told[d->ntold++] = (struct heddle_sched_note){t->aux, worker, ns};
     if (d->ntold == DEV_NOTES)
         heddle_dev_tell_flush(d);
 }
 
-void heddle_dev_tell_took(struct heddle_devs *d, struct heddle_sched_task *t,
-                          unsigned worker)
+void heddle_dev_tell_took(struct heddle_devs *d, struct heddle_sched_task *t, unsigned worker)
 {
     if (d->ctx->sched->noted != NULL)
         dev_tell(d, t, worker, -1);
@@ -162,8 +155,8 @@ void heddle_dev_tell_took(struct heddle_devs *d, struct heddle_sched_task *t,
         d->ctx->sched->took(d->ctx->sched_self, t, worker);
 }
 
-void heddle_dev_tell_ended(struct heddle_devs *d, struct heddle_sched_task *t,
-                           unsigned worker, double ns)
+void heddle_dev_tell_ended(struct heddle_devs *d, struct heddle_sched_task *t, unsigned worker,
+                           double ns)
 {
     if (d->ctx->sched->ended == NULL)
         return;
@@ -196,15 +189,13 @@ static void dev_partials(struct dev_task *dt)
 }
 
 /* The record is gone when the task is: keeps what its end has to say. */
-static HEDDLE_NOINLINE struct heddle_sched_task *dev_say(struct dev_task *dt,
-                                                         heddle_status st)
+static HEDDLE_NOINLINE struct heddle_sched_task *dev_say(struct dev_task *dt, heddle_status st)
 {
     struct heddle_exec x = dt->x;
     struct exec_slow s = dt->s;
 
     x.slow = &s;
-    return x.node != NULL ? heddle_node_leave(&x, st)
-                          : heddle_slow_leave(&x, st);
+    return x.node != NULL ? heddle_node_leave(&x, st) : heddle_slow_leave(&x, st);
 }
 
 /* NAN: nothing is to be learned from it. */
@@ -212,8 +203,7 @@ static double dev_took(const struct dev_task *dt, heddle_status st)
 {
     if (st != HEDDLE_OK || dt->op.end_ns <= dt->op.begin_ns)
         return 0;
-    return dt->op.is_loading ? (double)NAN
-                             : (double)(dt->op.end_ns - dt->op.begin_ns);
+    return dt->op.is_loading ? (double)NAN : (double)(dt->op.end_ns - dt->op.begin_ns);
 }
 
 /* The task is over. What it held goes in heddle_dev_settle(). */
@@ -236,8 +226,7 @@ void heddle_dev_finish(struct dev_task *dt, heddle_status st)
     if (st != HEDDLE_ECANCELED || !dt->s.is_skipped)
         heddle_store_rlx(&w->executed, heddle_load_rlx(&w->executed) + 1);
     from = heddle_cost_release(ctx->dev, dt);
-    next = HEDDLE_LIKELY(st == HEDDLE_OK && dt->x.cell != NULL &&
-                         dt->x.scope == NULL)
+    next = HEDDLE_LIKELY(st == HEDDLE_OK && dt->x.cell != NULL && dt->x.scope == NULL)
                ? heddle_engine_finish(w, dt->x.cell, st)
                : dev_say(dt, st);
     HEDDLE_ASSERT(next == NULL || ctx->allows_handoff);
@@ -247,8 +236,7 @@ void heddle_dev_finish(struct dev_task *dt, heddle_status st)
 }
 
 /* Back to the scheduler; is_barred: not on such a device any more. */
-void heddle_dev_again(struct dev_task *dt, heddle_status st, bool is_barred,
-                      bool has_failed)
+void heddle_dev_again(struct dev_task *dt, heddle_status st, bool is_barred, bool has_failed)
 {
     heddle_ctx *ctx = dt->ctx;
     struct heddle_devs *d = ctx->dev;
@@ -293,8 +281,7 @@ void heddle_dev_again(struct dev_task *dt, heddle_status st, bool is_barred,
         }
     }
     if (dt->s.message[0] == '\0')
-        snprintf(dt->s.message, sizeof(dt->s.message),
-                 "no device is left that can run it (%s)",
+        snprintf(dt->s.message, sizeof(dt->s.message), "no device is left that can run it (%s)",
                  heddle_status_text(st));
     heddle_dev_finish(dt, st == HEDDLE_EDECLINED ? HEDDLE_ENOVARIANT : st);
 }
@@ -326,28 +313,25 @@ static void dev_end(struct dev_task *dt, heddle_status st)
     if (heddle_load_rlx(&d->cls[cls].is_lost) != 0)
         st = HEDDLE_EDEV; /* whatever it did is out of reach */
     if (st == HEDDLE_OK) {
-        if (dt->model != NULL && dt->op.end_ns > dt->op.begin_ns &&
-            !dt->op.is_rough && !dt->op.is_loading)
-            heddle_perf_record(dt->model,
-                               (double)(dt->op.end_ns - dt->op.begin_ns));
+        if (dt->model != NULL && dt->op.end_ns > dt->op.begin_ns && !dt->op.is_rough &&
+            !dt->op.is_loading)
+            heddle_perf_record(dt->model, (double)(dt->op.end_ns - dt->op.begin_ns));
         heddle_dev_finish(dt, st);
         return;
     }
     if (st == HEDDLE_EDEV && d->cls[cls].node != 0)
         heddle_dev_lose(d, cls);
     if (dt->x.scope != NULL ||
-        ((st != HEDDLE_EDEV || d->cls[cls].node == 0) &&
-         st != HEDDLE_EDECLINED &&
+        ((st != HEDDLE_EDEV || d->cls[cls].node == 0) && st != HEDDLE_EDECLINED &&
          (note_get(d, dt->t) & NOTE_TRIES) >= heddle_dev_retries(dt))) {
         if (st == HEDDLE_EDEV && dt->s.message[0] == '\0')
-            snprintf(dt->s.message, sizeof(dt->s.message),
-                     "the device %s was lost", d->cls[cls].name);
+            snprintf(dt->s.message, sizeof(dt->s.message), "the device %s was lost",
+                     d->cls[cls].name);
         heddle_dev_finish(dt, st);
         return;
     }
     dev_drop_data(dt, st);
-    heddle_dev_again(dt, st, st == HEDDLE_EDECLINED,
-                     st != HEDDLE_EDEV && st != HEDDLE_EDECLINED);
+    heddle_dev_again(dt, st, st == HEDDLE_EDECLINED, st != HEDDLE_EDEV && st != HEDDLE_EDECLINED);
 }
 
 void heddle_dev_unhold(struct dev_task *dt)
@@ -379,11 +363,10 @@ static void raw_done(struct heddle_op *op, heddle_status st);
 static heddle_status raw_copy(struct dev_task *dt, unsigned i)
 {
     struct dev_class *c = &dt->ctx->dev->cls[dt->worker->cls];
-    const struct heddle_copy copy = {
-        .kind = dt->is_out ? HEDDLE_COPY_OUT : HEDDLE_COPY_IN,
-        .ptr = dt->s.ptr[i],
-        .host = dt->is_out ? dt->raw[i].back : dt->s.partial[i]->mem,
-        .runs = {.run_bytes = dt->x.op[i]->bytes, .nruns = 1}};
+    const struct heddle_copy copy = {.kind = dt->is_out ? HEDDLE_COPY_OUT : HEDDLE_COPY_IN,
+                                     .ptr = dt->s.ptr[i],
+                                     .host = dt->is_out ? dt->raw[i].back : dt->s.partial[i]->mem,
+                                     .runs = {.run_bytes = dt->x.op[i]->bytes, .nruns = 1}};
 
     dt->raw[i].op = (struct heddle_op){.done = raw_done};
     dt->raw[i].owner = dt;
@@ -397,8 +380,8 @@ static void dev_launch(struct dev_task *dt);
 static void raw_settle(struct dev_task *dt)
 {
     struct heddle_devs *d = dt->ctx->dev;
-    const bool counts = dt->raw_status == HEDDLE_OK &&
-                        heddle_load_rlx(&d->cls[dt->worker->cls].is_lost) == 0;
+    const bool counts =
+        dt->raw_status == HEDDLE_OK && heddle_load_rlx(&d->cls[dt->worker->cls].is_lost) == 0;
 
     for (unsigned i = 0; i < dt->x.nops; i++) {
         const size_t bytes = dt->x.op[i]->bytes;
@@ -448,13 +431,9 @@ static void raw_start(struct dev_task *dt, bool is_out)
     for (unsigned i = 0; i < dt->x.nops && dt->raw_status == HEDDLE_OK; i++)
         if (dt->s.partial[i] != NULL) {
             dt->raw[i].tries = 0;
-            dt->raw[i].back =
-                is_out ? heddle_alloc(&dt->ctx->alloc, dt->x.op[i]->bytes)
-                       : NULL;
+            dt->raw[i].back = is_out ? heddle_alloc(&dt->ctx->alloc, dt->x.op[i]->bytes) : NULL;
             dt->nraw++;
-            dt->raw_status = is_out && dt->raw[i].back == NULL
-                                 ? HEDDLE_ENOMEM
-                                 : raw_copy(dt, i);
+            dt->raw_status = is_out && dt->raw[i].back == NULL ? HEDDLE_ENOMEM : raw_copy(dt, i);
             if (dt->raw_status != HEDDLE_OK)
                 dt->nraw--;
         }
@@ -466,8 +445,7 @@ static void raw_start(struct dev_task *dt, bool is_out)
 
 heddle_status heddle_dev_call(struct heddle_exec *x)
 {
-    const struct heddle_variant *v =
-        &x->kinfo->kernel->variants[x->slow->variant];
+    const struct heddle_variant *v = &x->kinfo->kernel->variants[x->slow->variant];
     heddle_status st;
 
     heddle_exec_enter(x);
@@ -509,8 +487,7 @@ static heddle_run_fn dev_function(struct dev_task *dt)
     if (d->executes)
         return is_core ? dev_call_core : heddle_dev_call;
     if (is_core && k->expand != NULL &&
-        (dt->x.kinfo->nvariants == 0 ||
-         (k->want_expand != NULL && k->want_expand(&dt->x) == 1)))
+        (dt->x.kinfo->nvariants == 0 || (k->want_expand != NULL && k->want_expand(&dt->x) == 1)))
         return dev_call_expand;
     return NULL;
 }
@@ -547,8 +524,7 @@ static void launch_done(struct heddle_op *op, heddle_status st)
         heddle_side_prefetch(&dt->ctx->pool, dt->x.cell);
     heddle_ahead_landed(dt);
     /* A core has its partial results where they belong. */
-    for (unsigned i = 0;
-         i < dt->x.nops && i < HEDDLE_KERNEL_OPERANDS && dt->s.dev != NULL; i++)
+    for (unsigned i = 0; i < dt->x.nops && i < HEDDLE_KERNEL_OPERANDS && dt->s.dev != NULL; i++)
         has_partials = has_partials || dt->s.partial[i] != NULL;
     if (st == HEDDLE_OK && has_partials)
         raw_start(dt, true);
@@ -559,8 +535,7 @@ static void launch_done(struct heddle_op *op, heddle_status st)
 }
 
 /* On a core whose task waits for its children: at once, beside the stream. */
-static heddle_status launch_beside(struct heddle_devs *d,
-                                   const struct heddle_dev_launch *l,
+static heddle_status launch_beside(struct heddle_devs *d, const struct heddle_dev_launch *l,
                                    struct heddle_op *op)
 {
     if (l->run != NULL)
@@ -577,8 +552,7 @@ static bool launch_wants_time(const struct dev_task *dt)
 {
     const struct dev_class *c = &dt->ctx->dev->cls[dt->worker->cls];
 
-    return dt->work_ns >= TIME_LONG_NS ||
-           (c->launches & (dt->time_every - 1)) == 0;
+    return dt->work_ns >= TIME_LONG_NS || (c->launches & (dt->time_every - 1)) == 0;
 }
 
 /* When it will have ended, about. */
@@ -607,8 +581,7 @@ static void launch_share(struct dev_task *dt, struct heddle_dev_launch *l)
 
 /* A launch takes a while: what is needed after it can come meanwhile. A submitter
  * had the task that waits for this one, the driver its next record long ago. */
-static void launch_prefetch(const struct heddle_devs *d,
-                            const struct dev_task *dt)
+static void launch_prefetch(const struct heddle_devs *d, const struct dev_task *dt)
 {
     const struct dev_task *next = d->spare;
 
@@ -744,8 +717,7 @@ void heddle_dev_block(struct heddle_devs *d, bool is_blocked)
         x = x->outer; /* a callback */
     if (x == NULL)
         return;
-    t = x->cell != NULL ? &x->cell->sched
-                        : (struct heddle_sched_task *)(void *)x->node;
+    t = x->cell != NULL ? &x->cell->sched : (struct heddle_sched_task *)(void *)x->node;
     dt = (struct dev_task *)(void *)t->link[1];
     if (dt == NULL || dt->worker == NULL)
         return;

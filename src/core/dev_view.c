@@ -18,10 +18,8 @@ enum {
 
 #define QUICK_SURE 0.5 /* confidence from which on that is good enough */
 
-const struct task_ext *heddle_task_exec(struct worker *w,
-                                        struct heddle_sched_task *t,
-                                        struct heddle_exec *x,
-                                        struct task_ext *own)
+const struct task_ext *heddle_task_exec(struct worker *w, struct heddle_sched_task *t,
+                                        struct heddle_exec *x, struct task_ext *own)
 {
     const struct task_ext *ext;
 
@@ -46,12 +44,11 @@ static uint64_t shape_key(const struct heddle_exec *x)
 }
 
 /* Schedulers see what it takes when all workers of the device are busy. */
-static void shape_share(const struct heddle_devs *d, const heddle_kernel *k,
-                        struct dev_shape *s, unsigned c)
+static void shape_share(const struct heddle_devs *d, const heddle_kernel *k, struct dev_shape *s,
+                        unsigned c)
 {
-    const double share =
-        heddle_plat_share(d->plat, k->name, d->cls[c].plat, s->bytes) *
-        heddle_dev_energy_time(d, c);
+    const double share = heddle_plat_share(d->plat, k->name, d->cls[c].plat, s->bytes) *
+                         heddle_dev_energy_time(d, c);
     const double all = share * d->cls[c].nworkers;
 
     s->alone[c] = s->ns[c];
@@ -62,14 +59,12 @@ static void shape_share(const struct heddle_devs *d, const heddle_kernel *k,
         s->ns[c] = all;
 }
 
-static void shape_costs(struct heddle_devs *d, const struct heddle_exec *x,
-                        struct dev_shape *s)
+static void shape_costs(struct heddle_devs *d, const struct heddle_exec *x, struct dev_shape *s)
 {
     const heddle_kernel *k = x->kinfo->kernel;
 
     for (unsigned c = 0; c < d->ncls && d->is_virtual; c++) {
-        s->ns[c] = heddle_plat_time(d->plat, k->name, d->cls[c].plat, s->bytes,
-                                    s->cost.flops);
+        s->ns[c] = heddle_plat_time(d->plat, k->name, d->cls[c].plat, s->bytes, s->cost.flops);
         if (!isfinite(s->ns[c]) && d->executes)
             s->ns[c] = UNKNOWN_NS;
         s->ns[c] *= heddle_dev_energy_time(d, c);
@@ -78,13 +73,11 @@ static void shape_costs(struct heddle_devs *d, const struct heddle_exec *x,
     }
 }
 
-static double shape_variant_ns(const struct heddle_devs *d,
-                               const heddle_kernel *k,
-                               const struct dev_shape *s, unsigned v,
-                               unsigned c)
+static double shape_variant_ns(const struct heddle_devs *d, const heddle_kernel *k,
+                               const struct dev_shape *s, unsigned v, unsigned c)
 {
-    return heddle_plat_variant_time(d->plat, k->name, k->variants[v].name,
-                                    d->cls[c].plat, s->bytes, s->cost.flops) *
+    return heddle_plat_variant_time(d->plat, k->name, k->variants[v].name, d->cls[c].plat, s->bytes,
+                                    s->cost.flops) *
                heddle_dev_energy_time(d, c) +
            d->plat->task_ns;
 }
@@ -101,8 +94,7 @@ static bool shape_has_own(const struct heddle_devs *d, const heddle_kernel *k,
 }
 
 /* What few shapes have: times of variants, and watts. False: no memory. */
-static bool shape_more(struct heddle_devs *d, const struct heddle_exec *x,
-                       struct dev_shape *s)
+static bool shape_more(struct heddle_devs *d, const struct heddle_exec *x, struct dev_shape *s)
 {
     const heddle_kernel *k = x->kinfo->kernel;
     const size_t n = (size_t)x->kinfo->nvariants * d->ncls;
@@ -134,13 +126,11 @@ static void shape_free(struct heddle_devs *d, struct dev_shape *s)
     heddle_free(a, s->entry, nentries * sizeof(*s->entry));
     heddle_free(a, s->quick, d->ncls * sizeof(*s->quick));
     heddle_free(a, s->own, (size_t)s->nvariants * d->ncls * sizeof(*s->own));
-    heddle_free(a, s->watts,
-                ((size_t)s->nvariants * d->ncls + 1) * sizeof(*s->watts));
+    heddle_free(a, s->watts, ((size_t)s->nvariants * d->ncls + 1) * sizeof(*s->watts));
     heddle_free(a, s, sizeof(*s));
 }
 
-static struct dev_shape *shape_new(struct heddle_devs *d, struct heddle_exec *x,
-                                   uint64_t key)
+static struct dev_shape *shape_new(struct heddle_devs *d, struct heddle_exec *x, uint64_t key)
 {
     const heddle_kernel *k = x->kinfo->kernel;
     const size_t nentries = (size_t)d->ntypes * HEDDLE_KERNEL_VARIANTS;
@@ -219,15 +209,12 @@ void heddle_kinfo_free_shapes(heddle_ctx *ctx, struct heddle_kinfo *k)
     }
 }
 
-struct heddle_perf_entry *heddle_dev_model(struct heddle_devs *d,
-                                           struct heddle_exec *x,
-                                           struct dev_shape *shape,
-                                           unsigned cls, unsigned v)
+struct heddle_perf_entry *heddle_dev_model(struct heddle_devs *d, struct heddle_exec *x,
+                                           struct dev_shape *shape, unsigned cls, unsigned v)
 {
     const heddle_kernel *k = x->kinfo->kernel;
     const struct dev_class *c = &d->cls[cls];
-    _Atomic(struct heddle_perf_entry *) *slot =
-        &shape->entry[c->type * HEDDLE_KERNEL_VARIANTS + v];
+    _Atomic(struct heddle_perf_entry *) *slot = &shape->entry[c->type * HEDDLE_KERNEL_VARIANTS + v];
     struct heddle_perf_entry *e = heddle_load_acq(slot);
     const char *name = k->variants[v].name;
     const struct heddle_perf_key key = {
@@ -250,8 +237,7 @@ struct heddle_perf_entry *heddle_dev_model(struct heddle_devs *d,
         for (unsigned n = 0; n < l->ndim; n++)
             hash = heddle_perf_hash(hash, l->extent[n]);
     }
-    if (heddle_perf_entry_get(series, hash, shape->cost.flops,
-                              shape->cost.bytes, &e) != HEDDLE_OK)
+    if (heddle_perf_entry_get(series, hash, shape->cost.flops, shape->cost.bytes, &e) != HEDDLE_OK)
         return NULL;
     heddle_store_rel(slot, e); /* two threads find the same one */
     return e;
@@ -259,16 +245,12 @@ struct heddle_perf_entry *heddle_dev_model(struct heddle_devs *d,
 
 /* --- costs --------------------------------------------------------------------- */
 
-static bool variant_serves(const struct heddle_devs *d,
-                           const struct heddle_variant *v,
-                           const struct dev_class *c,
-                           const struct task_ext *ext)
+static bool variant_serves(const struct heddle_devs *d, const struct heddle_variant *v,
+                           const struct dev_class *c, const struct task_ext *ext)
 {
-    if (v->device != c->kind ||
-        (v->run == NULL && (!d->is_virtual || d->executes)))
+    if (v->device != c->kind || (v->run == NULL && (!d->is_virtual || d->executes)))
         return false;
-    return ext == NULL || ext->digits == 0 || v->digits == 0 ||
-           v->digits >= ext->digits;
+    return ext == NULL || ext->digits == 0 || v->digits == 0 || v->digits >= ext->digits;
 }
 
 /* Two operands that share elements, one of them written: one memory only. */
@@ -279,8 +261,7 @@ static bool exec_has_alias(const struct heddle_exec *x)
             if (x->op[i] != x->op[k] && x->op[i]->root == x->op[k]->root &&
                 x->mode[i] <= HEDDLE_COMMUTE && x->mode[k] <= HEDDLE_COMMUTE &&
                 ((x->mode[i] | x->mode[k]) & HEDDLE_W) != 0 &&
-                heddle_box_overlap(&x->op[i]->box, &x->op[k]->box,
-                                   x->op[i]->root->layout.ndim))
+                heddle_box_overlap(&x->op[i]->box, &x->op[k]->box, x->op[i]->root->layout.ndim))
                 return true;
     return false;
 }
@@ -290,15 +271,13 @@ static uint64_t round_up(uint64_t bytes)
     return (bytes + 255) & ~UINT64_C(255);
 }
 
-uint64_t heddle_dev_need(const struct heddle_devs *d,
-                         const struct heddle_exec *x, unsigned cls)
+uint64_t heddle_dev_need(const struct heddle_devs *d, const struct heddle_exec *x, unsigned cls)
 {
     const heddle_kernel *k = x->kinfo->kernel;
     uint64_t need = 0, scratch = 0;
 
     for (unsigned v = 0; v < x->kinfo->nvariants; v++)
-        if (k->variants[v].device == d->cls[cls].kind &&
-            k->variants[v].scratch_bytes > scratch)
+        if (k->variants[v].device == d->cls[cls].kind && k->variants[v].scratch_bytes > scratch)
             scratch = k->variants[v].scratch_bytes;
     for (unsigned i = 0; i < x->nops; i++) {
         bool is_new = true;
@@ -319,23 +298,19 @@ static bool class_can(struct heddle_devs *d, const struct heddle_exec *x,
 
     if (heddle_load_acq(&c->is_lost) != 0)
         return false;
-    if (ext != NULL && ext->devices != 0 &&
-        (ext->devices >> (unsigned)c->kind & 1) == 0)
+    if (ext != NULL && ext->devices != 0 && (ext->devices >> (unsigned)c->kind & 1) == 0)
         return false;
     if (c->node == 0 && budget == HEDDLE_MEM_NO_LIMIT)
         return true;
     if (c->node != 0 && (x->nops > HEDDLE_KERNEL_OPERANDS || exec_has_alias(x)))
         return false;
-    return budget == HEDDLE_MEM_NO_LIMIT ||
-           heddle_dev_need(d, x, cls) <= budget;
+    return budget == HEDDLE_MEM_NO_LIMIT || heddle_dev_need(d, x, cls) <= budget;
 }
 
 /* Virtual time: times are described. The first variant that may run, but where the
  * machine has times of variants, or energy counts, the best one. */
-static double cost_virtual(const struct heddle_devs *d,
-                           const struct heddle_exec *x,
-                           const struct task_ext *ext,
-                           const struct dev_shape *shape, unsigned cls,
+static double cost_virtual(const struct heddle_devs *d, const struct heddle_exec *x,
+                           const struct task_ext *ext, const struct dev_shape *shape, unsigned cls,
                            unsigned *variant_out)
 {
     const unsigned only = ext == NULL ? 0 : ext->variant;
@@ -347,8 +322,7 @@ static double cost_virtual(const struct heddle_devs *d,
         double worth;
 
         if ((only != 0 && v != only - 1) ||
-            !variant_serves(d, &x->kinfo->kernel->variants[v], &d->cls[cls],
-                            ext))
+            !variant_serves(d, &x->kinfo->kernel->variants[v], &d->cls[cls], ext))
             continue;
         if (isnan(ns))
             ns = shape->ns[cls];
@@ -364,9 +338,8 @@ static double cost_virtual(const struct heddle_devs *d,
 
 /* Among the variants of a class the best known one: the fastest, or the one whose
  * time and energy together are the least; one that was never timed is tried. */
-double heddle_dev_cost(struct heddle_devs *d, struct heddle_exec *x,
-                       const struct task_ext *ext, unsigned cls,
-                       unsigned *variant_out, double *confidence_out)
+double heddle_dev_cost(struct heddle_devs *d, struct heddle_exec *x, const struct task_ext *ext,
+                       unsigned cls, unsigned *variant_out, double *confidence_out)
 {
     const heddle_kernel *k = x->kinfo->kernel;
     const unsigned only = ext == NULL ? 0 : ext->variant;
@@ -380,8 +353,7 @@ double heddle_dev_cost(struct heddle_devs *d, struct heddle_exec *x,
         struct heddle_estimate est = {0, 0, HEDDLE_EST_NONE};
         struct heddle_perf_entry *e;
 
-        if ((only != 0 && v != only - 1) ||
-            !variant_serves(d, &k->variants[v], &d->cls[cls], ext))
+        if ((only != 0 && v != only - 1) || !variant_serves(d, &k->variants[v], &d->cls[cls], ext))
             continue;
         if (shape == NULL)
             shape = heddle_dev_shape(d, x);
@@ -405,10 +377,9 @@ double heddle_dev_cost(struct heddle_devs *d, struct heddle_exec *x,
             *variant_out = v;
         }
         if (est.source != HEDDLE_EST_NONE) {
-            const double worth =
-                HEDDLE_UNLIKELY(shape->watts != NULL)
-                    ? est.ns * heddle_dev_energy_worth(d, shape, cls, v)
-                    : est.ns;
+            const double worth = HEDDLE_UNLIKELY(shape->watts != NULL)
+                                     ? est.ns * heddle_dev_energy_worth(d, shape, cls, v)
+                                     : est.ns;
 
             if (worth < least) {
                 least = worth;
@@ -421,8 +392,7 @@ double heddle_dev_cost(struct heddle_devs *d, struct heddle_exec *x,
         is_found = true;
     }
     if (!is_found) /* a kernel that is only a graph of others */
-        return k->expand != NULL && x->kinfo->nvariants == 0 &&
-                       d->cls[cls].kind == HEDDLE_DEV_CPU
+        return k->expand != NULL && x->kinfo->nvariants == 0 && d->cls[cls].kind == HEDDLE_DEV_CPU
                    ? 1000
                    : INFINITY;
     *confidence_out = sure;
@@ -432,8 +402,7 @@ double heddle_dev_cost(struct heddle_devs *d, struct heddle_exec *x,
 /* --- costs, for the driver ------------------------------------------------------ */
 
 /* Bytes on the class, if all operands were different and none private. */
-static uint64_t need_most(const struct heddle_devs *d,
-                          const struct heddle_exec *x, unsigned cls)
+static uint64_t need_most(const struct heddle_devs *d, const struct heddle_exec *x, unsigned cls)
 {
     uint64_t need = heddle_dev_need(d, x, cls);
 
@@ -457,25 +426,22 @@ static bool ext_restricts(const struct task_ext *ext)
 }
 
 /* May the class run it, by what differs between tasks of one shape? */
-static bool quick_serves(struct heddle_devs *d, const struct heddle_exec *x,
-                         unsigned cls, const struct dev_quick *q)
+static bool quick_serves(struct heddle_devs *d, const struct heddle_exec *x, unsigned cls,
+                         const struct dev_quick *q)
 {
     const struct dev_class *c = &d->cls[cls];
 
-    return heddle_load_acq(&c->is_lost) == 0 &&
-           q->need <= d->node[c->node].budget &&
+    return heddle_load_acq(&c->is_lost) == 0 && q->need <= d->node[c->node].budget &&
            (x->nops < 2 || !exec_has_alias(x));
 }
 
-void heddle_dev_cost_now(struct heddle_devs *d, struct heddle_exec *x,
-                         const struct task_ext *ext, unsigned cls,
-                         struct dev_cost *out)
+void heddle_dev_cost_now(struct heddle_devs *d, struct heddle_exec *x, const struct task_ext *ext,
+                         unsigned cls, struct dev_cost *out)
 {
     struct dev_shape *shape = d->is_virtual ? NULL : heddle_dev_shape(d, x);
     struct dev_quick *q = shape == NULL ? NULL : &shape->quick[cls];
 
-    if (q != NULL && q->left != 0 && !ext_restricts(ext) &&
-        quick_serves(d, x, cls, q)) {
+    if (q != NULL && q->left != 0 && !ext_restricts(ext) && quick_serves(d, x, cls, q)) {
         q->left--;
         *out = q->cost;
         return;
@@ -488,16 +454,15 @@ void heddle_dev_cost_now(struct heddle_devs *d, struct heddle_exec *x,
         return;
     out->model = heddle_dev_model(d, x, shape, cls, out->variant);
     /* What is not known yet is tried, one variant after the other. */
-    if (!ext_restricts(ext) && out->sure >= QUICK_SURE &&
-        model_is_known(out->model)) {
+    if (!ext_restricts(ext) && out->sure >= QUICK_SURE && model_is_known(out->model)) {
         q->cost = *out;
         q->need = need_most(d, x, cls);
         q->left = QUICK_ASKS;
     }
 }
 
-static double view_cost(void *view, const struct heddle_sched_task *t,
-                        unsigned cls, double *confidence_out)
+static double view_cost(void *view, const struct heddle_sched_task *t, unsigned cls,
+                        double *confidence_out)
 {
     struct heddle_devs *d = view;
     struct heddle_sched_task *task = (struct heddle_sched_task *)(uintptr_t)t;
@@ -516,8 +481,7 @@ static double view_cost(void *view, const struct heddle_sched_task *t,
     return ns;
 }
 
-static double view_joules(void *view, const struct heddle_sched_task *t,
-                          unsigned cls, double ns)
+static double view_joules(void *view, const struct heddle_sched_task *t, unsigned cls, double ns)
 {
     struct heddle_devs *d = view;
     struct heddle_sched_task *task = (struct heddle_sched_task *)(uintptr_t)t;
@@ -529,19 +493,15 @@ static double view_joules(void *view, const struct heddle_sched_task *t,
     unsigned v = 0;
 
     ext = heddle_task_exec(d->ctx->foreign, task, &x, &own);
-    if (x.kinfo->nvariants == 0 ||
-        isinf(heddle_dev_cost(d, &x, ext, cls, &v, &sure)))
+    if (x.kinfo->nvariants == 0 || isinf(heddle_dev_cost(d, &x, ext, cls, &v, &sure)))
         return x.kinfo->nvariants == 0 ? 0 : (double)NAN;
     s = heddle_dev_shape(d, &x);
-    return s == NULL || s->watts == NULL
-               ? (double)NAN
-               : s->watts[v * d->ncls + cls] * 1e-9 * ns;
+    return s == NULL || s->watts == NULL ? (double)NAN : s->watts[v * d->ncls + cls] * 1e-9 * ns;
 }
 
 /* --- data ----------------------------------------------------------------------- */
 
-static int nearest_source(const struct heddle_devs *d, uint64_t valid,
-                          unsigned to)
+static int nearest_source(const struct heddle_devs *d, uint64_t valid, unsigned to)
 {
     if ((valid & 1) != 0)
         return 0;
@@ -551,11 +511,9 @@ static int nearest_source(const struct heddle_devs *d, uint64_t valid,
     return -1;
 }
 
-static double link_ns(struct heddle_devs *d, unsigned from, unsigned to,
-                      uint64_t bytes)
+static double link_ns(struct heddle_devs *d, unsigned from, unsigned to, uint64_t bytes)
 {
-    if (d->is_virtual &&
-        heddle_load_rlx(&d->ctx->driver->self) == (uintptr_t)pthread_self())
+    if (d->is_virtual && heddle_load_rlx(&d->ctx->driver->self) == (uintptr_t)pthread_self())
         return heddle_sim_copy_ns(d->sim, from, to, bytes);
     if (d->is_virtual) { /* the queues of links are the driver's */
         const int link = heddle_plat_find_link(d->plat, from, to);
@@ -566,13 +524,11 @@ static double link_ns(struct heddle_devs *d, unsigned from, unsigned to,
     }
     if (from != 0 && to != 0)
         return link_ns(d, from, 0, bytes) + link_ns(d, 0, to, bytes);
-    return d->link[from][to] == NULL
-               ? 1e4 + (double)bytes / 5
-               : heddle_perf_link_predict(d->link[from][to], bytes).ns;
+    return d->link[from][to] == NULL ? 1e4 + (double)bytes / 5
+                                     : heddle_perf_link_predict(d->link[from][to], bytes).ns;
 }
 
-static double view_fetch(void *view, const struct heddle_sched_task *t,
-                         unsigned cls)
+static double view_fetch(void *view, const struct heddle_sched_task *t, unsigned cls)
 {
     struct heddle_devs *d = view;
     struct heddle_sched_task *task = (struct heddle_sched_task *)(uintptr_t)t;
@@ -586,9 +542,8 @@ static double view_fetch(void *view, const struct heddle_sched_task *t,
 
     (void)heddle_task_exec(d->ctx->foreign, task, &x, &own);
     for (unsigned i = 0; i < x.nops; i++) {
-        const uint64_t valid = i < 32 && (v.there >> i & 1) != 0
-                                   ? UINT64_C(1) << v.node
-                                   : heddle_mem_valid(x.op[i]);
+        const uint64_t valid =
+            i < 32 && (v.there >> i & 1) != 0 ? UINT64_C(1) << v.node : heddle_mem_valid(x.op[i]);
         int from;
 
         if ((x.mode[i] & HEDDLE_R) == 0 || (valid >> to & 1) != 0 ||
@@ -608,9 +563,8 @@ static double view_fetch(void *view, const struct heddle_sched_task *t,
     return ns;
 }
 
-static void view_bytes(void *view, const struct heddle_sched_task *t,
-                       unsigned cls, uint64_t *read_out, uint64_t *written_out,
-                       uint64_t *present_out)
+static void view_bytes(void *view, const struct heddle_sched_task *t, unsigned cls,
+                       uint64_t *read_out, uint64_t *written_out, uint64_t *present_out)
 {
     struct heddle_devs *d = view;
     struct heddle_sched_task *task = (struct heddle_sched_task *)(uintptr_t)t;
@@ -637,8 +591,7 @@ static void view_bytes(void *view, const struct heddle_sched_task *t,
 
 /* Where a task may run, by its own restrictions; all bits: wherever the kernel
  * can. */
-static uint64_t task_classes(struct heddle_devs *d,
-                             const struct heddle_sched_task *t,
+static uint64_t task_classes(struct heddle_devs *d, const struct heddle_sched_task *t,
                              struct heddle_exec *x, const struct task_ext *ext)
 {
     uint64_t classes = 0;
@@ -649,15 +602,13 @@ static uint64_t task_classes(struct heddle_devs *d,
         heddle_load_acq(&d->nnotes) == 0 && !exec_has_alias(x))
         return UINT64_MAX;
     for (unsigned c = 0; c < d->ncls; c++)
-        if (!heddle_dev_is_barred(d, t, c) &&
-            !isinf(heddle_dev_cost(d, x, ext, c, &v, &sure)))
+        if (!heddle_dev_is_barred(d, t, c) && !isinf(heddle_dev_cost(d, x, ext, c, &v, &sure)))
             classes |= UINT64_C(1) << c;
     return classes;
 }
 
 /* Sorts of one shape that differ in where they may run. */
-static unsigned shape_sort(struct heddle_devs *d, struct dev_shape *s,
-                           uint64_t classes)
+static unsigned shape_sort(struct heddle_devs *d, struct dev_shape *s, uint64_t classes)
 {
     struct dev_sort *q;
     unsigned sort;
@@ -701,8 +652,7 @@ static const char *view_kernel(void *view, const struct heddle_sched_task *t)
     struct heddle_exec x;
     struct task_ext own;
 
-    (void)heddle_task_exec(d->ctx->foreign,
-                           (struct heddle_sched_task *)(uintptr_t)t, &x, &own);
+    (void)heddle_task_exec(d->ctx->foreign, (struct heddle_sched_task *)(uintptr_t)t, &x, &own);
     return x.kinfo->kernel->name;
 }
 
@@ -712,8 +662,7 @@ static uint64_t view_id(void *view, const struct heddle_sched_task *t)
     struct heddle_exec x;
     struct task_ext own;
 
-    (void)heddle_task_exec(d->ctx->foreign,
-                           (struct heddle_sched_task *)(uintptr_t)t, &x, &own);
+    (void)heddle_task_exec(d->ctx->foreign, (struct heddle_sched_task *)(uintptr_t)t, &x, &own);
     return x.id;
 }
 
@@ -762,13 +711,11 @@ static heddle_status check_refuse(heddle_ctx *ctx, struct heddle_exec *x,
             const unsigned node = d->cls[c].node;
             struct dev_shape *s;
 
-            if (!variant_serves(d, &x->kinfo->kernel->variants[v], &d->cls[c],
-                                ext))
+            if (!variant_serves(d, &x->kinfo->kernel->variants[v], &d->cls[c], ext))
                 continue;
             serves = true;
             s = heddle_dev_shape(d, x);
-            has_time =
-                has_time || !d->is_virtual || (s != NULL && !isnan(s->ns[c]));
+            has_time = has_time || !d->is_virtual || (s != NULL && !isnan(s->ns[c]));
             need = heddle_dev_need(d, x, c);
             if (d->node[node].budget > best)
                 best = d->node[node].budget;
@@ -779,17 +726,14 @@ static heddle_status check_refuse(heddle_ctx *ctx, struct heddle_exec *x,
                              "context",
                              kernel);
     if (!has_time)
-        return heddle_refuse(ctx, HEDDLE_ENOVARIANT,
-                             "kernel %s: machine %s has no duration for it",
+        return heddle_refuse(ctx, HEDDLE_ENOVARIANT, "kernel %s: machine %s has no duration for it",
                              kernel, d->plat->name);
     if (best != HEDDLE_MEM_NO_LIMIT && need > best)
         return heddle_refuse(ctx, HEDDLE_ENOMEM,
                              "kernel %s needs %llu bytes at once, the largest "
                              "memory it could run in has %llu",
-                             kernel, (unsigned long long)need,
-                             (unsigned long long)best);
-    return heddle_refuse(ctx, HEDDLE_ENOVARIANT,
-                         "kernel %s: no device of this context may run it",
+                             kernel, (unsigned long long)need, (unsigned long long)best);
+    return heddle_refuse(ctx, HEDDLE_ENOVARIANT, "kernel %s: no device of this context may run it",
                          kernel);
 }
 
@@ -832,23 +776,21 @@ heddle_status heddle_dev_check(heddle_ctx *ctx, const struct submission *s,
  * by now, and then their cells hold something else: so what it remembers of each
  * is kept beside the cells, where only this submitter looks.
  */
-static void submitted_preds(heddle_ctx *ctx, const struct submission *s,
-                            uint32_t m, struct heddle_sched_task *copy,
-                            struct heddle_sched_task **pred)
+static void submitted_preds(heddle_ctx *ctx, const struct submission *s, uint32_t m,
+                            struct heddle_sched_task *copy, struct heddle_sched_task **pred)
 {
     for (uint32_t i = 0; i < m; i++) {
         const uint32_t index = (uint32_t)s->sub->slab.cand[i];
         const struct heddle_chunk *k = heddle_pool_chunk(&ctx->pool, index);
 
         /* 0: of another submitter, hidden, or unknown to it. */
-        copy[i].aux =
-            k->slab != &s->sub->slab ? 0 : k->aux[index % HEDDLE_CHUNK];
+        copy[i].aux = k->slab != &s->sub->slab ? 0 : k->aux[index % HEDDLE_CHUNK];
         pred[i] = &copy[i];
     }
 }
 
-static void submitted_tell(heddle_ctx *ctx, const struct submission *s,
-                           struct heddle_cell *c, uint32_t m)
+static void submitted_tell(heddle_ctx *ctx, const struct submission *s, struct heddle_cell *c,
+                           uint32_t m)
 {
     struct heddle_sched_task copy[32], *pred[32];
     struct heddle_chunk *k = heddle_pool_chunk(&ctx->pool, c->self);
@@ -862,10 +804,8 @@ static void submitted_tell(heddle_ctx *ctx, const struct submission *s,
     k->aux[c->self % HEDDLE_CHUNK] = c->aux;
 }
 
-void heddle_dev_submitted(heddle_ctx *ctx, struct submission *s,
-                          struct heddle_cell *c,
-                          const struct heddle_access *acc, unsigned nops,
-                          uint32_t m)
+void heddle_dev_submitted(heddle_ctx *ctx, struct submission *s, struct heddle_cell *c,
+                          const struct heddle_access *acc, unsigned nops, uint32_t m)
 {
     struct heddle_devs *d = ctx->dev;
 
@@ -875,6 +815,5 @@ void heddle_dev_submitted(heddle_ctx *ctx, struct submission *s,
     if (d->has_budget && s->scope == NULL && s->acc == NULL)
         for (unsigned i = 0; i < nops; i++)
             if (acc[i].mode <= HEDDLE_COMMUTE)
-                heddle_mem_will_use(d->mem, acc[i].unit, c->id, &c->sched,
-                                    acc[i].mode);
+                heddle_mem_will_use(d->mem, acc[i].unit, c->id, &c->sched, acc[i].mode);
 }

@@ -50,8 +50,8 @@ void heddle_engine_push_foreign(heddle_ctx *ctx, struct heddle_sched_task *t)
 
 /* Counts down what waits for a task that has ended; of those that are ready one
  * is returned to be run next, the oldest, and the others are pushed. */
-static inline struct heddle_sched_task *
-engine_release(struct worker *w, uint32_t node, uint64_t now)
+static inline struct heddle_sched_task *engine_release(struct worker *w, uint32_t node,
+                                                       uint64_t now)
 {
     heddle_ctx *ctx = w->ctx;
     struct heddle_sched_task *keep = NULL;
@@ -64,12 +64,9 @@ engine_release(struct worker *w, uint32_t node, uint64_t now)
 
         /* 1: nobody else will touch the count, spare the locked operation.
          * Acquire in both: the task sees what all predecessors wrote. */
-        if (heddle_load_acq(&c->ndeps) == 1 ||
-            heddle_sub_acqrel(&c->ndeps, 1) == 1) {
-            if (HEDDLE_UNLIKELY(
-                    heddle_trace_is_on(w->lane, HEDDLE_TRACE_READY)))
-                heddle_trace_ready(w->lane, c->id,
-                                   now != 0 ? now : heddle_ctx_ticks(ctx));
+        if (heddle_load_acq(&c->ndeps) == 1 || heddle_sub_acqrel(&c->ndeps, 1) == 1) {
+            if (HEDDLE_UNLIKELY(heddle_trace_is_on(w->lane, HEDDLE_TRACE_READY)))
+                heddle_trace_ready(w->lane, c->id, now != 0 ? now : heddle_ctx_ticks(ctx));
             if (keep != NULL) {
                 heddle_ready(ctx, keep, w->pusher);
                 has_pushed = true;
@@ -82,13 +79,12 @@ engine_release(struct worker *w, uint32_t node, uint64_t now)
 }
 
 /* `now`: ticks, if they were read for the log; or 0. */
-static inline struct heddle_sched_task *
-engine_end(struct worker *w, struct heddle_cell *c, uint64_t now)
+static inline struct heddle_sched_task *engine_end(struct worker *w, struct heddle_cell *c,
+                                                   uint64_t now)
 {
     /* Closes the list of waiters. Release: what the task wrote, for submitters
      * that see the end; acquire: the waiting cells that submitters linked. */
-    const uint64_t succ =
-        heddle_xchg_acqrel(&c->succ, (uint64_t)c->gen << 32 | HEDDLE_ENDED);
+    const uint64_t succ = heddle_xchg_acqrel(&c->succ, (uint64_t)c->gen << 32 | HEDDLE_ENDED);
     struct heddle_sched_task *next = engine_release(w, (uint32_t)succ, now);
     struct heddle_scope *scope = c->scope;
     const bool is_counted = (c->flags & TASK_LOOSE) == 0;
@@ -103,14 +99,12 @@ engine_end(struct worker *w, struct heddle_cell *c, uint64_t now)
     return heddle_scope_child_end(w, scope, next);
 }
 
-struct heddle_sched_task *heddle_engine_end(struct worker *w,
-                                            struct heddle_cell *c)
+struct heddle_sched_task *heddle_engine_end(struct worker *w, struct heddle_cell *c)
 {
     return engine_end(w, c, 0);
 }
 
-void heddle_cell_exec(struct worker *w, struct heddle_cell *c,
-                      struct heddle_exec *x)
+void heddle_cell_exec(struct worker *w, struct heddle_cell *c, struct heddle_exec *x)
 {
     x->ctx = w->ctx;
     x->worker = w;
@@ -136,8 +130,7 @@ static inline uint64_t engine_start(struct worker *w)
     return w->last;
 }
 
-static inline struct heddle_sched_task *engine_run_cell(struct worker *w,
-                                                        struct heddle_cell *c)
+static inline struct heddle_sched_task *engine_run_cell(struct worker *w, struct heddle_cell *c)
 {
     heddle_ctx *ctx = w->ctx;
     const uint64_t start = engine_start(w);
@@ -148,8 +141,7 @@ static inline struct heddle_sched_task *engine_run_cell(struct worker *w,
     /* Relaxed: a cancel may come a little late. The marks of failed data that
      * this task reads were set before its last predecessor ended, and that
      * carries the order. */
-    if (HEDDLE_UNLIKELY((c->flags & TASK_SLOW) != 0 ||
-                        heddle_load_rlx(&ctx->is_cancelled) != 0 ||
+    if (HEDDLE_UNLIKELY((c->flags & TASK_SLOW) != 0 || heddle_load_rlx(&ctx->is_cancelled) != 0 ||
                         heddle_load_rlx(&ctx->reg.nmarks) != 0))
         return heddle_slow_run(w, c);
     heddle_cell_exec(w, c, &x);
@@ -161,8 +153,7 @@ static inline struct heddle_sched_task *engine_run_cell(struct worker *w,
         return heddle_slow_after(&x, st, start);
     if (HEDDLE_LIKELY(heddle_trace_is_on(w->lane, HEDDLE_TRACE_TASK))) {
         now = heddle_ticks();
-        heddle_trace_task(w->lane, c->id, c->kinfo->id, 0, HEDDLE_LOG_OK, start,
-                          now, 0);
+        heddle_trace_task(w->lane, c->id, c->kinfo->id, 0, HEDDLE_LOG_OK, start, now, 0);
         w->last = now;
     }
     return engine_end(w, c, now);
@@ -176,8 +167,7 @@ void heddle_engine_run(struct worker *w, struct heddle_sched_task *t)
     if (w->last == 0 && heddle_trace_is_on(w->lane, HEDDLE_TRACE_TASK))
         w->last = heddle_ticks();
     do
-        t = heddle_is_node(t) ? heddle_node_run(w, t)
-                              : engine_run_cell(w, heddle_task_cell(t));
+        t = heddle_is_node(t) ? heddle_node_run(w, t) : engine_run_cell(w, heddle_task_cell(t));
     while (t != NULL);
     heddle_store_rlx(&w->is_busy, busy);
 }
@@ -243,8 +233,7 @@ static void engine_spin_end(struct worker *w, bool found)
     if (!w->is_spinning)
         return;
     w->is_spinning = false;
-    if (heddle_sub_acqrel(&p->nspinning, 1u) == 1 && found &&
-        heddle_load_rlx(&p->nparked) != 0)
+    if (heddle_sub_acqrel(&p->nspinning, 1u) == 1 && found && heddle_load_rlx(&p->nparked) != 0)
         heddle_park_wake_one(p);
 }
 
@@ -266,8 +255,7 @@ static struct heddle_sched_task *engine_spin(struct worker *w, uint64_t *since)
 {
     const uint64_t now = heddle_ticks();
     /* The more of them look, the less each: a look costs those who work. */
-    const unsigned crowd =
-        1 + heddle_load_rlx(&w->ctx->park.nspinning) / SPIN_CROWD;
+    const unsigned crowd = 1 + heddle_load_rlx(&w->ctx->park.nspinning) / SPIN_CROWD;
     struct heddle_sched_task *t;
 
     engine_spin_begin(w);
@@ -295,8 +283,8 @@ static uint32_t engine_sleeps_for(const heddle_ctx *ctx)
 }
 
 /* Goes to sleep unless a task, a gang or the condition turns up. */
-static struct heddle_sched_task *engine_park(struct worker *w, stop_fn stop,
-                                             void *arg, uint64_t timeout_ns)
+static struct heddle_sched_task *engine_park(struct worker *w, stop_fn stop, void *arg,
+                                             uint64_t timeout_ns)
 {
     heddle_ctx *ctx = w->ctx;
     struct heddle_sched_task *t;
@@ -312,8 +300,7 @@ static struct heddle_sched_task *engine_park(struct worker *w, stop_fn stop,
     }
     counter_add(&w->parks, 1);
     if (heddle_trace_is_on(w->lane, HEDDLE_TRACE_BLOCK))
-        heddle_trace_state(w->lane, HEDDLE_LOG_SLEEP, heddle_ticks(),
-                           engine_sleeps_for(ctx));
+        heddle_trace_state(w->lane, HEDDLE_LOG_SLEEP, heddle_ticks(), engine_sleeps_for(ctx));
     heddle_park_commit(&ctx->park, w->id, timeout_ns);
     if (heddle_trace_is_on(w->lane, HEDDLE_TRACE_BLOCK))
         heddle_trace_state(w->lane, HEDDLE_LOG_WAKE, heddle_ticks(), 0);
@@ -344,8 +331,7 @@ static void engine_watch(heddle_ctx *ctx, uint64_t *quiet_since)
     if (ctx->watchdog_ms == 0)
         return;
     for (unsigned i = 0; i < ctx->nall; i++)
-        done += heddle_load_rlx(&ctx->worker[i].executed) +
-                heddle_load_rlx(&ctx->worker[i].done);
+        done += heddle_load_rlx(&ctx->worker[i].executed) + heddle_load_rlx(&ctx->worker[i].done);
     now = heddle_clock_ns();
     if (done != heddle_load_rlx(&ctx->progress_seen) || *quiet_since == 0) {
         heddle_store_rlx(&ctx->progress_seen, done); /* a counter */
@@ -357,8 +343,8 @@ static void engine_watch(heddle_ctx *ctx, uint64_t *quiet_since)
 }
 
 /* The loop of a worker and of every wait. */
-static bool engine_loop(struct worker *w, stop_fn stop, void *arg,
-                        uint64_t deadline_ns, bool is_main)
+static bool engine_loop(struct worker *w, stop_fn stop, void *arg, uint64_t deadline_ns,
+                        bool is_main)
 {
     heddle_ctx *ctx = w->ctx;
     const uint32_t busy = heddle_load_rlx(&w->is_busy);
@@ -382,8 +368,7 @@ static bool engine_loop(struct worker *w, stop_fn stop, void *arg,
         if (t == NULL) {
             t = engine_spin(w, &since);
             if (t == NULL && heddle_ticks() - since > ctx->spin_ticks) {
-                t = engine_park(w, stop, arg,
-                                engine_slice(deadline_ns, is_main));
+                t = engine_park(w, stop, arg, engine_slice(deadline_ns, is_main));
                 since = 0;
                 if (!is_main)
                     engine_watch(ctx, &quiet);
@@ -410,8 +395,7 @@ static bool engine_loop(struct worker *w, stop_fn stop, void *arg,
     return ok;
 }
 
-bool heddle_engine_help(struct worker *w, stop_fn stop, void *arg,
-                        uint64_t deadline_ns)
+bool heddle_engine_help(struct worker *w, stop_fn stop, void *arg, uint64_t deadline_ns)
 {
     heddle_ctx *ctx = w->ctx;
     bool ok;
@@ -423,8 +407,7 @@ bool heddle_engine_help(struct worker *w, stop_fn stop, void *arg,
     return ok;
 }
 
-bool heddle_engine_wait(struct worker *w, stop_fn stop, void *arg,
-                        uint64_t deadline_ns)
+bool heddle_engine_wait(struct worker *w, stop_fn stop, void *arg, uint64_t deadline_ns)
 {
     bool ok;
 
@@ -444,15 +427,13 @@ bool heddle_engine_wait(struct worker *w, stop_fn stop, void *arg,
 
 static const struct heddle_scope *engine_scope(struct heddle_sched_task *t)
 {
-    return heddle_is_node(t)
-               ? heddle_node_scope((struct heddle_node *)(void *)t)
-               : heddle_task_cell(t)->scope;
+    return heddle_is_node(t) ? heddle_node_scope((struct heddle_node *)(void *)t)
+                             : heddle_task_cell(t)->scope;
 }
 
 /* May a worker that is confined to `scope` run it? The engine's own tasks never
  * wait, so they are welcome everywhere. */
-static bool engine_is_own(struct heddle_sched_task *t,
-                          const struct heddle_scope *scope)
+static bool engine_is_own(struct heddle_sched_task *t, const struct heddle_scope *scope)
 {
     if (!heddle_is_node(t) && (heddle_task_cell(t)->flags & TASK_HIDDEN) != 0)
         return true;
@@ -461,8 +442,7 @@ static bool engine_is_own(struct heddle_sched_task *t,
 
 /* The next task inside of `scope`. Strangers are put back after the search, so
  * that a queue that prefers them cannot hide the others. */
-static struct heddle_sched_task *engine_pop_own(struct worker *w,
-                                                struct heddle_scope *scope)
+static struct heddle_sched_task *engine_pop_own(struct worker *w, struct heddle_scope *scope)
 {
     struct heddle_sched_task *t, *stranger = NULL;
 
@@ -482,8 +462,7 @@ static struct heddle_sched_task *engine_pop_own(struct worker *w,
     return t;
 }
 
-void heddle_engine_help_own(struct worker *w, stop_fn stop,
-                            struct heddle_scope *scope)
+void heddle_engine_help_own(struct worker *w, stop_fn stop, struct heddle_scope *scope)
 {
     uint64_t since = heddle_clock_ns();
 
@@ -500,8 +479,7 @@ void heddle_engine_help_own(struct worker *w, stop_fn stop,
         t = engine_pop_own(w, scope);
         /* Its own children may wait for a stranger that nobody else can run. A
          * deep stack is better than none that moves; not inside of a gang. */
-        if (t == NULL && w->gang_depth == 0 &&
-            heddle_clock_ns() - since > OWN_PATIENCE_NS)
+        if (t == NULL && w->gang_depth == 0 && heddle_clock_ns() - since > OWN_PATIENCE_NS)
             t = engine_pop(w);
 
         if (t != NULL) {
@@ -576,8 +554,7 @@ void heddle_ctx_signal(heddle_ctx *ctx)
         return;
     heddle_park_ring_all(&ctx->park, ctx->nworkers);
     heddle_add_acqrel(&ctx->signals, 1u);
-    (void)syscall(SYS_futex, &ctx->signals, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL,
-                  NULL, 0);
+    (void)syscall(SYS_futex, &ctx->signals, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
 void heddle_ctx_nudge(heddle_ctx *ctx)
@@ -599,12 +576,10 @@ static void ctx_sleep(heddle_ctx *ctx, uint32_t seen, uint64_t deadline_ns)
     const uint64_t ns = engine_slice(deadline_ns, false);
     const struct timespec ts = {.tv_sec = 0, .tv_nsec = (long)ns};
 
-    (void)syscall(SYS_futex, &ctx->signals, FUTEX_WAIT_PRIVATE, seen, &ts, NULL,
-                  0);
+    (void)syscall(SYS_futex, &ctx->signals, FUTEX_WAIT_PRIVATE, seen, &ts, NULL, 0);
 }
 
-bool heddle_ctx_help(heddle_ctx *ctx, stop_fn stop, void *arg,
-                     uint64_t deadline_ns)
+bool heddle_ctx_help(heddle_ctx *ctx, stop_fn stop, void *arg, uint64_t deadline_ns)
 {
     uint64_t quiet = 0;
     bool ok = stop(arg);
@@ -656,15 +631,13 @@ bool heddle_ctx_is_stuck(heddle_ctx *ctx)
         const struct worker *w = &ctx->worker[i];
 
         /* Relaxed: only a guess is needed, the caller asks again. */
-        if (heddle_load_rlx(&w->is_busy) != 0 &&
-            heddle_load_rlx(&w->self) != me)
+        if (heddle_load_rlx(&w->is_busy) != 0 && heddle_load_rlx(&w->self) != me)
             return false;
     }
     return true;
 }
 
-void heddle_engine_finish_foreign(heddle_ctx *ctx, struct heddle_cell *c,
-                                  heddle_status st)
+void heddle_engine_finish_foreign(heddle_ctx *ctx, struct heddle_cell *c, heddle_status st)
 {
     struct worker *w = ctx->foreign;
     struct heddle_sched_task *t;

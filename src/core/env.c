@@ -46,71 +46,61 @@ enum env_kind {
 #define ENV_SHARE_VALUE  "0..1 or percent"
 
 /* X(variable, kind, field of struct heddle_ctx_opts, help) */
-#define ENV_LIST(X)                                                            \
-    X("HEDDLE_WORKERS", ENV_COUNT, nworkers,                                   \
-      "threads that run tasks; 0: one per usable core")                        \
-    X("HEDDLE_SCHED", ENV_WORD, sched, "scheduling policy, by name")           \
-    X("HEDDLE_BIND", ENV_SWITCH, bind, "pin workers to cores; default on")     \
-    X("HEDDLE_HELPS", ENV_SWITCH, helps,                                       \
-      "a thread that waits works as one of the workers; default on")           \
-    X("HEDDLE_STACK", ENV_SIZE, stack_bytes,                                   \
-      "stack of each worker; default 8M")                                      \
-    X("HEDDLE_SPIN_US", ENV_COUNT, spin_us,                                    \
-      "microseconds an idle worker spins before it sleeps; default 200")       \
-    X("HEDDLE_WINDOW", ENV_COUNT, window,                                      \
-      "tasks in flight before submission helps to run them; 0: automatic")     \
-    X("HEDDLE_MEMORY", ENV_MEMORY, memory_budget,                              \
-      "for data the runtime allocates; percent of what is available now, "     \
-      "which is the default")                                                  \
-    X("HEDDLE_LOG", ENV_SWITCH, log, "the always-on recorder; default on")     \
-    X("HEDDLE_LOG_LEVEL", ENV_LEVEL, log_level,                                \
-      "how much the log holds; 0: the default, tasks")                         \
-    X("HEDDLE_LOG_FILE", ENV_WORD, log_path,                                   \
-      "keep the whole log and write it to this file")                          \
-    X("HEDDLE_ENERGY", ENV_WORD, energy,                                       \
-      "energy counters in a log of level 1: off, auto or a period (20ms)")     \
-    X("HEDDLE_CHECK", ENV_SWITCH, check,                                       \
-      "check what tasks touch against what they declare; slow, default off")   \
-    X("HEDDLE_MODELS", ENV_SWITCH, models,                                     \
-      "time every kernel and keep the history; default: those with a cost")    \
-    X("HEDDLE_MODEL_DIR", ENV_FOLDER, model_dir,                               \
-      "folder of performance models; empty: keep them in memory")              \
-    X("HEDDLE_DEVICES", ENV_WORD, devices,                                     \
-      "devices to use besides the cores, by kind or name; 'none': no others")  \
-    X("HEDDLE_DEVICE_MEMORY", ENV_SIZE, device_memory,                         \
-      "bytes of each device to use; default: what is free")                    \
-    X("HEDDLE_DISK", ENV_WORD, disk_path,                                      \
-      "folder for data that exceed HEDDLE_MEMORY; default: none")              \
-    X("HEDDLE_DISK_BYTES", ENV_SIZE, disk_bytes,                               \
-      "the most to use of that folder; default: what is free")                 \
-    X("HEDDLE_MACHINE", ENV_WORD, machine,                                     \
-      "run in virtual time on the machine of this file")                       \
-    X("HEDDLE_EXECUTE", ENV_SWITCH, execute,                                   \
-      "in virtual time, call the functions as well; default off")              \
-    X("HEDDLE_FAULTS", ENV_WORD, faults,                                       \
-      "what shall go wrong on purpose, see heddle(7)")                         \
-    X("HEDDLE_PLAN", ENV_WORD, plan,                                           \
-      "placement file for the scheduler replay")                               \
-    X("HEDDLE_ENERGY_MODEL", ENV_WORD, energy_model,                           \
-      "file of an energy model; default: none")                                \
-    X("HEDDLE_ENERGY_WEIGHT", ENV_SHARE, energy_weight,                        \
-      "how much joules count besides time; default 0")                         \
-    X("HEDDLE_ENERGY_SLACK", ENV_SHARE, energy_slack,                          \
-      "the fewest joules while the run takes longer by this at most")          \
-    X("HEDDLE_POWER_CAP", ENV_WORD, power_cap,                                 \
-      "in virtual time, states of devices, as in cuda0:250W,cuda1:150W")       \
-    X("HEDDLE_WATCHDOG_MS", ENV_COUNT, watchdog_ms,                            \
+#define ENV_LIST(X)                                                                                \
+    X("HEDDLE_WORKERS", ENV_COUNT, nworkers, "threads that run tasks; 0: one per usable core")     \
+    X("HEDDLE_SCHED", ENV_WORD, sched, "scheduling policy, by name")                               \
+    X("HEDDLE_BIND", ENV_SWITCH, bind, "pin workers to cores; default on")                         \
+    X("HEDDLE_HELPS", ENV_SWITCH, helps,                                                           \
+      "a thread that waits works as one of the workers; default on")                               \
+    X("HEDDLE_STACK", ENV_SIZE, stack_bytes, "stack of each worker; default 8M")                   \
+    X("HEDDLE_SPIN_US", ENV_COUNT, spin_us,                                                        \
+      "microseconds an idle worker spins before it sleeps; default 200")                           \
+    X("HEDDLE_WINDOW", ENV_COUNT, window,                                                          \
+      "tasks in flight before submission helps to run them; 0: automatic")                         \
+    X("HEDDLE_MEMORY", ENV_MEMORY, memory_budget,                                                  \
+      "for data the runtime allocates; percent of what is available now, "                         \
+      "which is the default")                                                                      \
+    X("HEDDLE_LOG", ENV_SWITCH, log, "the always-on recorder; default on")                         \
+    X("HEDDLE_LOG_LEVEL", ENV_LEVEL, log_level, "how much the log holds; 0: the default, tasks")   \
+    X("HEDDLE_LOG_FILE", ENV_WORD, log_path, "keep the whole log and write it to this file")       \
+    X("HEDDLE_ENERGY", ENV_WORD, energy,                                                           \
+      "energy counters in a log of level 1: off, auto or a period (20ms)")                         \
+    X("HEDDLE_CHECK", ENV_SWITCH, check,                                                           \
+      "check what tasks touch against what they declare; slow, default off")                       \
+    X("HEDDLE_MODELS", ENV_SWITCH, models,                                                         \
+      "time every kernel and keep the history; default: those with a cost")                        \
+    X("HEDDLE_MODEL_DIR", ENV_FOLDER, model_dir,                                                   \
+      "folder of performance models; empty: keep them in memory")                                  \
+    X("HEDDLE_DEVICES", ENV_WORD, devices,                                                         \
+      "devices to use besides the cores, by kind or name; 'none': no others")                      \
+    X("HEDDLE_DEVICE_MEMORY", ENV_SIZE, device_memory,                                             \
+      "bytes of each device to use; default: what is free")                                        \
+    X("HEDDLE_DISK", ENV_WORD, disk_path,                                                          \
+      "folder for data that exceed HEDDLE_MEMORY; default: none")                                  \
+    X("HEDDLE_DISK_BYTES", ENV_SIZE, disk_bytes,                                                   \
+      "the most to use of that folder; default: what is free")                                     \
+    X("HEDDLE_MACHINE", ENV_WORD, machine, "run in virtual time on the machine of this file")      \
+    X("HEDDLE_EXECUTE", ENV_SWITCH, execute,                                                       \
+      "in virtual time, call the functions as well; default off")                                  \
+    X("HEDDLE_FAULTS", ENV_WORD, faults, "what shall go wrong on purpose, see heddle(7)")          \
+    X("HEDDLE_PLAN", ENV_WORD, plan, "placement file for the scheduler replay")                    \
+    X("HEDDLE_ENERGY_MODEL", ENV_WORD, energy_model, "file of an energy model; default: none")     \
+    X("HEDDLE_ENERGY_WEIGHT", ENV_SHARE, energy_weight,                                            \
+      "how much joules count besides time; default 0")                                             \
+    X("HEDDLE_ENERGY_SLACK", ENV_SHARE, energy_slack,                                              \
+      "the fewest joules while the run takes longer by this at most")                              \
+    X("HEDDLE_POWER_CAP", ENV_WORD, power_cap,                                                     \
+      "in virtual time, states of devices, as in cuda0:250W,cuda1:150W")                           \
+    X("HEDDLE_WATCHDOG_MS", ENV_COUNT, watchdog_ms,                                                \
       "report a wait without progress after so many milliseconds; 0: never")
 
-#define ENV_VAR(name, kind, field, help) {name, kind##_VALUE, help},
-#define ENV_RULE(name, kind, field, help)                                      \
-    {kind, offsetof(struct heddle_ctx_opts, field)},
+#define ENV_VAR(name, kind, field, help)  {name, kind##_VALUE, help},
+#define ENV_RULE(name, kind, field, help) {kind, offsetof(struct heddle_ctx_opts, field)},
 
 /* The same lines twice: for people, and for env_set(). */
 static const struct heddle_env_var env_vars[] = {
-    ENV_LIST(ENV_VAR){
-        "HEDDLE_CUDA_LIBRARY", "path",
-        "driver library of NVIDIA GPUs to load instead of libcuda.so.1"},
+    ENV_LIST(ENV_VAR){"HEDDLE_CUDA_LIBRARY", "path",
+                      "driver library of NVIDIA GPUs to load instead of libcuda.so.1"},
     {"HEDDLE_BLAS_LIBRARY", "path",
      "BLAS with LAPACK for tasks on cores; default: OpenBLAS, MKL, ..."},
     {"HEDDLE_LAPACK", "on|off or integer",
@@ -166,8 +156,7 @@ static heddle_status env_set_switch(void *field, const char *value)
     return HEDDLE_OK;
 }
 
-static heddle_status env_set_bytes(void *field, const char *value,
-                                   uint64_t total)
+static heddle_status env_set_bytes(void *field, const char *value, uint64_t total)
 {
     size_t *p = field;
     uint64_t v = 0;
@@ -241,14 +230,13 @@ static heddle_status env_set(enum env_kind kind, void *field, const char *value)
     return HEDDLE_OK;
 }
 
-static void env_explain(const struct heddle_env_var *var, const char *value,
-                        heddle_status st, char *why, size_t cap)
+static void env_explain(const struct heddle_env_var *var, const char *value, heddle_status st,
+                        char *why, size_t cap)
 {
     struct heddle_text t;
 
     heddle_text_init(&t, why, cap);
-    heddle_text_add(&t, "the environment variable %s is \"%.60s\", ", var->name,
-                    value);
+    heddle_text_add(&t, "the environment variable %s is \"%.60s\", ", var->name, value);
     if (st == HEDDLE_EOVERFLOW)
         heddle_text_str(&t, "which is too large");
     else if (st == HEDDLE_EINVAL)
@@ -257,8 +245,7 @@ static void env_explain(const struct heddle_env_var *var, const char *value,
         heddle_text_str(&t, "but the available memory is not known");
 }
 
-heddle_status heddle_env_apply(struct heddle_ctx_opts *opts, char *why,
-                               size_t cap)
+heddle_status heddle_env_apply(struct heddle_ctx_opts *opts, char *why, size_t cap)
 {
     struct heddle_ctx_opts o = *opts;
 
@@ -268,8 +255,7 @@ heddle_status heddle_env_apply(struct heddle_ctx_opts *opts, char *why,
         return HEDDLE_OK;
     for (size_t i = 0; i < sizeof(env_rules) / sizeof(env_rules[0]); i++) {
         const char *value = getenv(env_vars[i].name);
-        heddle_status st =
-            env_set(env_rules[i].kind, (char *)&o + env_rules[i].offset, value);
+        heddle_status st = env_set(env_rules[i].kind, (char *)&o + env_rules[i].offset, value);
 
         if (st == HEDDLE_OK)
             continue;

@@ -98,8 +98,7 @@ TEST(all_kinds)
 
 TEST(shares_are_from_0_to_1)
 {
-    static const char *const bad[] = {"1.5",  "-0.1", "x",   "0.5x",
-                                      "101%", "nan",  "5%%", "%"};
+    static const char *const bad[] = {"1.5", "-0.1", "x", "0.5x", "101%", "nan", "5%%", "%"};
 
     clear_all();
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -230,6 +229,6 @@ TEST(cache_dir)
     CHECK_STR(buf, "");
 }
 
-TEST_MAIN(list_is_complete, nothing_set_changes_nothing, all_kinds,
-          shares_are_from_0_to_1, caller_wins, ignored_when_asked,
-          empty_is_not_set, percent_of_memory, malformed, cache_dir)
+TEST_MAIN(list_is_complete, nothing_set_changes_nothing, all_kinds, shares_are_from_0_to_1,
+          caller_wins, ignored_when_asked, empty_is_not_set, percent_of_memory, malformed,
+          cache_dir)

@@ -41,8 +41,7 @@ void heddle_tell(heddle_ctx *ctx)
         ctx->message(ctx->message_user, HEDDLE_ERROR, text);
 }
 
-static void error_vkeep(heddle_ctx *ctx, heddle_status st, const char *fmt,
-                        va_list ap)
+static void error_vkeep(heddle_ctx *ctx, heddle_status st, const char *fmt, va_list ap)
 {
     struct heddle_error e = {.size = sizeof(e), .status = st};
 
@@ -50,8 +49,7 @@ static void error_vkeep(heddle_ctx *ctx, heddle_status st, const char *fmt,
     error_keep(ctx, &e);
 }
 
-heddle_status heddle_refuse(heddle_ctx *ctx, heddle_status st, const char *fmt,
-                            ...)
+heddle_status heddle_refuse(heddle_ctx *ctx, heddle_status st, const char *fmt, ...)
 {
     va_list ap;
 
@@ -61,8 +59,7 @@ heddle_status heddle_refuse(heddle_ctx *ctx, heddle_status st, const char *fmt,
     return st;
 }
 
-heddle_status heddle_fail(heddle_ctx *ctx, heddle_status st, const char *fmt,
-                          ...)
+heddle_status heddle_fail(heddle_ctx *ctx, heddle_status st, const char *fmt, ...)
 {
     va_list ap;
 
@@ -73,8 +70,7 @@ heddle_status heddle_fail(heddle_ctx *ctx, heddle_status st, const char *fmt,
     return st;
 }
 
-void heddle_report(heddle_ctx *ctx, enum heddle_severity severity,
-                   const char *fmt, ...)
+void heddle_report(heddle_ctx *ctx, enum heddle_severity severity, const char *fmt, ...)
 {
     char text[512];
     va_list ap;
@@ -96,12 +92,10 @@ static void error_task(struct heddle_exec *x, heddle_status st, const char *why)
     snprintf(e.task_name, sizeof(e.task_name), "%s", name != NULL ? name : "");
     snprintf(e.kernel, sizeof(e.kernel), "%s", kernel);
     if (name != NULL)
-        snprintf(e.message, sizeof(e.message), "task %s (kernel %s) failed: %s",
-                 name, kernel, why);
+        snprintf(e.message, sizeof(e.message), "task %s (kernel %s) failed: %s", name, kernel, why);
     else
-        snprintf(e.message, sizeof(e.message),
-                 "task %llu (kernel %s) failed: %s", (unsigned long long)x->id,
-                 kernel, why);
+        snprintf(e.message, sizeof(e.message), "task %llu (kernel %s) failed: %s",
+                 (unsigned long long)x->id, kernel, why);
     error_keep(x->ctx, &e);
     heddle_tell(x->ctx);
 }
@@ -117,8 +111,7 @@ void heddle_fail_task(struct heddle_exec *x, heddle_status st)
     error_task(x, st, why);
 }
 
-heddle_status heddle_exec_fail(struct heddle_exec *x, heddle_status st,
-                               const char *message)
+heddle_status heddle_exec_fail(struct heddle_exec *x, heddle_status st, const char *message)
 {
     if (x == NULL || st >= HEDDLE_OK)
         return st;

@@ -65,9 +65,7 @@ heddle_status heddle_event_create(heddle_ctx *ctx, heddle_event **e_out)
     }
     if (st != HEDDLE_OK) {
         heddle_event_drop(e);
-        return st == HEDDLE_ENOMEM
-                   ? heddle_fail(ctx, st, "no memory for an event")
-                   : st;
+        return st == HEDDLE_ENOMEM ? heddle_fail(ctx, st, "no memory for an event") : st;
     }
     *e_out = e;
     return HEDDLE_OK;
@@ -89,8 +87,7 @@ static void event_arrive(heddle_event *e, heddle_status st)
     /* It is complete now; the notice lets go of the tasks behind it. Release:
      * what the completing thread wrote; pairs with poll and wait. */
     heddle_store_rel(&e->status, heddle_load_acq(&e->first));
-    heddle_engine_push_foreign(
-        ctx, &heddle_pool_cell(&ctx->pool, (uint32_t)e->ref)->sched);
+    heddle_engine_push_foreign(ctx, &heddle_pool_cell(&ctx->pool, (uint32_t)e->ref)->sched);
     heddle_ctx_signal(ctx);
     heddle_foreign_leave(ctx);
 }
@@ -168,8 +165,7 @@ void heddle_event_unref(heddle_event *e)
     if (e == NULL)
         return;
     /* Invariant (3). */
-    if (heddle_sub_acqrel(&e->users, 1u) == 1 && e->is_manual &&
-        e->obj.ctx != NULL && event_say(e))
+    if (heddle_sub_acqrel(&e->users, 1u) == 1 && e->is_manual && e->obj.ctx != NULL && event_say(e))
         event_arrive(e, HEDDLE_ECANCELED);
     heddle_event_drop(e);
 }
@@ -214,8 +210,7 @@ void heddle_event_follow(heddle_event *e, heddle_event *const *pred, size_t n)
 }
 
 /* Does `from` wait for `to`? Lock held. Each event is put on the list once. */
-static bool event_reaches(heddle_event *from, const heddle_event *to,
-                          uint32_t walk)
+static bool event_reaches(heddle_event *from, const heddle_event *to, uint32_t walk)
 {
     from->walk = walk;
     from->walk_next = NULL;
@@ -257,11 +252,8 @@ static const heddle_kernel event_pass = {
 
 heddle_status heddle_event_after(heddle_event *e, heddle_event *pred)
 {
-    struct heddle_task_opts opts = {.size = sizeof(opts),
-                                    .after = &pred,
-                                    .nafter = 1,
-                                    .done = event_pred_done,
-                                    .done_user = e};
+    struct heddle_task_opts opts = {
+        .size = sizeof(opts), .after = &pred, .nafter = 1, .done = event_pred_done, .done_user = e};
     const struct heddle_call call = {.opts = &opts};
     heddle_status st = HEDDLE_OK;
     heddle_ctx *ctx;
@@ -272,8 +264,7 @@ heddle_status heddle_event_after(heddle_event *e, heddle_event *pred)
     if (ctx == NULL)
         return HEDDLE_ESTATE;
     if (!e->is_manual)
-        return heddle_fail(ctx, HEDDLE_ESTATE,
-                           "an event of a task waits for what the task does");
+        return heddle_fail(ctx, HEDDLE_ESTATE, "an event of a task waits for what the task does");
     heddle_mutex_lock(&ctx->event_lock);
     if (event_reaches(pred, e, ++ctx->event_walk))
         st = HEDDLE_ECYCLE;
@@ -282,8 +273,7 @@ heddle_status heddle_event_after(heddle_event *e, heddle_event *pred)
     missing = heddle_load_acq(&e->missing);
     /* Not if it is complete already: 0 stays 0. */
     while (st == HEDDLE_OK &&
-           (missing == 0 ||
-            !heddle_cas_acqrel(&e->missing, &missing, missing + 1)))
+           (missing == 0 || !heddle_cas_acqrel(&e->missing, &missing, missing + 1)))
         if (missing == 0)
             st = HEDDLE_ESTATE;
     if (st == HEDDLE_OK)
@@ -308,8 +298,7 @@ heddle_status heddle_event_complete(heddle_event *e, heddle_status st)
     if (e->obj.ctx == NULL)
         return HEDDLE_ESTATE;
     if (!event_say(e))
-        return heddle_fail(e->obj.ctx, HEDDLE_ESTATE,
-                           "the event is complete already, or a task's");
+        return heddle_fail(e->obj.ctx, HEDDLE_ESTATE, "the event is complete already, or a task's");
     event_arrive(e, st);
     return HEDDLE_OK;
 }
@@ -347,8 +336,7 @@ heddle_status heddle_event_wait(heddle_event *e, uint64_t timeout_ns)
 
 /* --- objects that may outlive their context -------------------------------- */
 
-void heddle_object_add(heddle_ctx *ctx, struct heddle_object *o,
-                       enum heddle_object_kind kind)
+void heddle_object_add(heddle_ctx *ctx, struct heddle_object *o, enum heddle_object_kind kind)
 {
     o->ctx = ctx;
     o->alloc = ctx->alloc;

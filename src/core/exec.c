@@ -8,8 +8,7 @@ void *heddle_exec_ptr(struct heddle_exec *x, unsigned i)
 {
     if (HEDDLE_UNLIKELY(x == NULL || i >= x->nops))
         return NULL;
-    if (HEDDLE_UNLIKELY(x->slow != NULL) && i < HEDDLE_KERNEL_OPERANDS &&
-        x->slow->ptr[i] != NULL)
+    if (HEDDLE_UNLIKELY(x->slow != NULL) && i < HEDDLE_KERNEL_OPERANDS && x->slow->ptr[i] != NULL)
         return x->slow->ptr[i];
     return heddle_unit_base(x->op[i]);
 }
@@ -19,17 +18,15 @@ size_t heddle_exec_count(struct heddle_exec *x, unsigned i)
     return x == NULL || i >= x->nops ? 0 : x->op[i]->count;
 }
 
-const struct heddle_layout *heddle_exec_layout(struct heddle_exec *x,
-                                               unsigned i)
+const struct heddle_layout *heddle_exec_layout(struct heddle_exec *x, unsigned i)
 {
     if (x == NULL || i >= x->nops)
         return NULL;
     if (HEDDLE_UNLIKELY(x->slow != NULL && x->slow->dev != NULL))
         return heddle_dev_layout(x, i);
     /* Private copies are dense. */
-    return x->mode[i] == HEDDLE_REDUCE || x->mode[i] == HEDDLE_SCRATCH
-               ? &x->op[i]->dense
-               : &x->op[i]->layout;
+    return x->mode[i] == HEDDLE_REDUCE || x->mode[i] == HEDDLE_SCRATCH ? &x->op[i]->dense
+                                                                       : &x->op[i]->layout;
 }
 
 heddle_handle *heddle_exec_operand(struct heddle_exec *x, unsigned i)

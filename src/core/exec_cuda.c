@@ -32,30 +32,26 @@ int heddle_cuda_device(struct heddle_exec *x)
 {
     unsigned stream = 0;
 
-    return heddle_cuda_dev_ordinal(x != NULL ? heddle_exec_dev(x, &stream)
-                                             : NULL);
+    return heddle_cuda_dev_ordinal(x != NULL ? heddle_exec_dev(x, &stream) : NULL);
 }
 
-void heddle_cuda_get_limits(struct heddle_exec *x, unsigned *nblocks_out,
-                            size_t *shared_bytes_out)
+void heddle_cuda_get_limits(struct heddle_exec *x, unsigned *nblocks_out, size_t *shared_bytes_out)
 {
     unsigned stream = 0;
 
-    heddle_cuda_dev_limits(x != NULL ? heddle_exec_dev(x, &stream) : NULL,
-                           nblocks_out, shared_bytes_out);
+    heddle_cuda_dev_limits(x != NULL ? heddle_exec_dev(x, &stream) : NULL, nblocks_out,
+                           shared_bytes_out);
 }
 
 unsigned heddle_cuda_get_capability(struct heddle_exec *x)
 {
     unsigned stream = 0;
 
-    return heddle_cuda_dev_capability(x != NULL ? heddle_exec_dev(x, &stream)
-                                                : NULL);
+    return heddle_cuda_dev_capability(x != NULL ? heddle_exec_dev(x, &stream) : NULL);
 }
 
 /* The driver has a sentence only for what it has tried. */
-static heddle_status explain(struct heddle_exec *x, struct heddle_dev *dev,
-                             heddle_status st)
+static heddle_status explain(struct heddle_exec *x, struct heddle_dev *dev, heddle_status st)
 {
     const char *why = "";
 
@@ -70,8 +66,7 @@ static heddle_status explain(struct heddle_exec *x, struct heddle_dev *dev,
     return heddle_exec_fail(x, st, why);
 }
 
-heddle_status heddle_cuda_handle(struct heddle_exec *x,
-                                 enum heddle_cuda_library library,
+heddle_status heddle_cuda_handle(struct heddle_exec *x, enum heddle_cuda_library library,
                                  void **handle_out)
 {
     unsigned stream = 0;
@@ -79,12 +74,10 @@ heddle_status heddle_cuda_handle(struct heddle_exec *x,
 
     HEDDLE_CHECK(x != NULL && handle_out != NULL);
     dev = heddle_exec_dev(x, &stream);
-    return explain(x, dev,
-                   heddle_cuda_dev_handle(dev, stream, library, handle_out));
+    return explain(x, dev, heddle_cuda_dev_handle(dev, stream, library, handle_out));
 }
 
-void *heddle_cuda_symbol(struct heddle_exec *x,
-                         enum heddle_cuda_library library, const char *name)
+void *heddle_cuda_symbol(struct heddle_exec *x, enum heddle_cuda_library library, const char *name)
 {
     unsigned stream = 0;
 
@@ -93,18 +86,15 @@ void *heddle_cuda_symbol(struct heddle_exec *x,
     return heddle_cuda_dev_symbol(heddle_exec_dev(x, &stream), library, name);
 }
 
-heddle_status heddle_cuda_kernel(struct heddle_exec *x, const void *image,
-                                 size_t bytes, const char *entry,
-                                 void **function_out)
+heddle_status heddle_cuda_kernel(struct heddle_exec *x, const void *image, size_t bytes,
+                                 const char *entry, void **function_out)
 {
     unsigned stream = 0;
     struct heddle_dev *dev;
 
-    HEDDLE_CHECK(x != NULL && image != NULL && entry != NULL &&
-                 function_out != NULL);
+    HEDDLE_CHECK(x != NULL && image != NULL && entry != NULL && function_out != NULL);
     dev = heddle_exec_dev(x, &stream);
-    return explain(
-        x, dev, heddle_cuda_dev_kernel(dev, image, bytes, entry, function_out));
+    return explain(x, dev, heddle_cuda_dev_kernel(dev, image, bytes, entry, function_out));
 }
 
 static heddle_status no_operand(struct heddle_exec *x, int operand)
@@ -113,15 +103,13 @@ static heddle_status no_operand(struct heddle_exec *x, int operand)
     struct heddle_text t;
 
     heddle_text_init(&t, message, sizeof(message));
-    heddle_text_add(&t, "there is no operand %d to pass to a CUDA kernel",
-                    operand);
+    heddle_text_add(&t, "there is no operand %d to pass to a CUDA kernel", operand);
     return heddle_exec_fail(x, HEDDLE_EINVAL, message);
 }
 
 heddle_status heddle_cuda_launch(struct heddle_exec *x, void *function,
                                  const struct heddle_cuda_shape *shape,
-                                 const struct heddle_cuda_arg *args,
-                                 unsigned nargs)
+                                 const struct heddle_cuda_arg *args, unsigned nargs)
 {
     void *address[MAX_ARGS], *arg[MAX_ARGS];
     unsigned stream = 0;
@@ -135,19 +123,15 @@ heddle_status heddle_cuda_launch(struct heddle_exec *x, void *function,
             arg[i] = (void *)(uintptr_t)args[i].value; /* CUDA only reads it */
             continue;
         }
-        address[i] = args[i].operand >= 0
-                         ? heddle_exec_ptr(x, (unsigned)args[i].operand)
-                         : NULL;
+        address[i] = args[i].operand >= 0 ? heddle_exec_ptr(x, (unsigned)args[i].operand) : NULL;
         if (address[i] == NULL)
             return no_operand(x, args[i].operand);
         arg[i] = &address[i];
     }
-    return explain(x, dev,
-                   heddle_cuda_dev_enqueue(dev, stream, function, shape, arg));
+    return explain(x, dev, heddle_cuda_dev_enqueue(dev, stream, function, shape, arg));
 }
 
-heddle_status heddle_cuda_check(struct heddle_exec *x, int error,
-                                const char *what)
+heddle_status heddle_cuda_check(struct heddle_exec *x, int error, const char *what)
 {
     unsigned stream = 0;
     struct heddle_dev *dev;

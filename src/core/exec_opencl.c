@@ -34,8 +34,7 @@ void *heddle_opencl_device(struct heddle_exec *x)
 }
 
 /* The driver has a sentence only for what it has tried. */
-static heddle_status explain(struct heddle_exec *x, struct heddle_dev *dev,
-                             heddle_status st)
+static heddle_status explain(struct heddle_exec *x, struct heddle_dev *dev, heddle_status st)
 {
     if (st == HEDDLE_OK)
         return st;
@@ -46,19 +45,15 @@ static heddle_status explain(struct heddle_exec *x, struct heddle_dev *dev,
     return heddle_exec_fail(x, st, heddle_dev_base(dev)->driver->error(dev));
 }
 
-heddle_status heddle_opencl_kernel(struct heddle_exec *x, const char *source,
-                                   const char *entry, const char *options,
-                                   void **kernel_out)
+heddle_status heddle_opencl_kernel(struct heddle_exec *x, const char *source, const char *entry,
+                                   const char *options, void **kernel_out)
 {
     unsigned stream = 0;
     struct heddle_dev *dev;
 
-    HEDDLE_CHECK(x != NULL && source != NULL && entry != NULL &&
-                 kernel_out != NULL);
+    HEDDLE_CHECK(x != NULL && source != NULL && entry != NULL && kernel_out != NULL);
     dev = heddle_exec_dev(x, &stream);
-    return explain(
-        x, dev,
-        heddle_opencl_dev_kernel(dev, source, entry, options, kernel_out));
+    return explain(x, dev, heddle_opencl_dev_kernel(dev, source, entry, options, kernel_out));
 }
 
 static heddle_status no_operand(struct heddle_exec *x, int operand)
@@ -67,22 +62,19 @@ static heddle_status no_operand(struct heddle_exec *x, int operand)
     struct heddle_text t;
 
     heddle_text_init(&t, message, sizeof(message));
-    heddle_text_add(&t, "there is no operand %d to pass to an OpenCL kernel",
-                    operand);
+    heddle_text_add(&t, "there is no operand %d to pass to an OpenCL kernel", operand);
     return heddle_exec_fail(x, HEDDLE_EINVAL, message);
 }
 
-static heddle_status set_arg(struct heddle_exec *x, struct heddle_dev *dev,
-                             void *kernel, unsigned i,
-                             const struct heddle_opencl_arg *arg)
+static heddle_status set_arg(struct heddle_exec *x, struct heddle_dev *dev, void *kernel,
+                             unsigned i, const struct heddle_opencl_arg *arg)
 {
     const void *value = arg->value;
     size_t bytes = arg->bytes;
     void *buffer;
 
     if (value == NULL && bytes == 0) {
-        buffer = arg->operand >= 0 ? heddle_exec_ptr(x, (unsigned)arg->operand)
-                                   : NULL;
+        buffer = arg->operand >= 0 ? heddle_exec_ptr(x, (unsigned)arg->operand) : NULL;
         if (buffer == NULL)
             return no_operand(x, arg->operand);
         value = &buffer;
@@ -91,11 +83,9 @@ static heddle_status set_arg(struct heddle_exec *x, struct heddle_dev *dev,
     return explain(x, dev, heddle_opencl_dev_arg(dev, kernel, i, value, bytes));
 }
 
-heddle_status heddle_opencl_launch(struct heddle_exec *x, void *kernel,
-                                   unsigned ndim, const size_t *global,
-                                   const size_t *local,
-                                   const struct heddle_opencl_arg *args,
-                                   unsigned nargs)
+heddle_status heddle_opencl_launch(struct heddle_exec *x, void *kernel, unsigned ndim,
+                                   const size_t *global, const size_t *local,
+                                   const struct heddle_opencl_arg *args, unsigned nargs)
 {
     unsigned stream = 0;
     struct heddle_dev *dev;
@@ -105,7 +95,5 @@ heddle_status heddle_opencl_launch(struct heddle_exec *x, void *kernel,
     dev = heddle_exec_dev(x, &stream);
     for (unsigned i = 0; i < nargs; i++)
         HEDDLE_TRY(set_arg(x, dev, kernel, i, &args[i]));
-    return explain(
-        x, dev,
-        heddle_opencl_dev_enqueue(dev, stream, kernel, ndim, global, local));
+    return explain(x, dev, heddle_opencl_dev_enqueue(dev, stream, kernel, ndim, global, local));
 }

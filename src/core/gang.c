@@ -87,9 +87,8 @@ bool heddle_gang_join(struct worker *w)
     if (start == 1) {
         start = heddle_ticks();
         gang_member(w, g, n);
-        heddle_trace_task(w->lane, g->x.id, g->x.kinfo->id,
-                          (uint8_t)g->slow.variant, HEDDLE_LOG_GANG, start,
-                          heddle_ticks(), 0);
+        heddle_trace_task(w->lane, g->x.id, g->x.kinfo->id, (uint8_t)g->slow.variant,
+                          HEDDLE_LOG_GANG, start, heddle_ticks(), 0);
         w->last = 0;
         heddle_add_acqrel(&g->ended, 1u); /* what this member wrote */
     }
@@ -101,8 +100,7 @@ bool heddle_gang_join(struct worker *w)
 static unsigned gang_present(const heddle_ctx *ctx)
 {
     /* Relaxed: asked again and again. */
-    const bool has_master =
-        !ctx->helps || heddle_load_rlx(&ctx->master.is_locked) != 0;
+    const bool has_master = !ctx->helps || heddle_load_rlx(&ctx->master.is_locked) != 0;
 
     return ctx->nworkers - (has_master ? 0 : 1);
 }
@@ -134,8 +132,8 @@ static bool gang_form(heddle_ctx *ctx, struct gang *g)
     return ok;
 }
 
-heddle_status heddle_gang_run(struct heddle_exec *x, struct exec_slow *s,
-                              heddle_run_fn run, unsigned size)
+heddle_status heddle_gang_run(struct heddle_exec *x, struct exec_slow *s, heddle_run_fn run,
+                              unsigned size)
 {
     struct gang g = {.size = size, .run = run};
     heddle_ctx *ctx = x->ctx;
@@ -185,9 +183,7 @@ unsigned heddle_exec_gang_rank(struct heddle_exec *x)
 
 unsigned heddle_exec_gang_size(struct heddle_exec *x)
 {
-    return x == NULL || x->slow == NULL || x->slow->gang == NULL
-               ? 1
-               : x->slow->gang->size;
+    return x == NULL || x->slow == NULL || x->slow->gang == NULL ? 1 : x->slow->gang->size;
 }
 
 void heddle_exec_gang_barrier(struct heddle_exec *x)

@@ -113,11 +113,10 @@ struct graph_run {
     heddle_graph *graph;
     const struct graph_task *task; /* graph->task */
     const uint32_t *succ;          /* graph->succ */
-    _Atomic int32_t
-        *ndeps;         /* behind the nodes: small, so that it stays in a near
+    _Atomic int32_t *ndeps;        /* behind the nodes: small, so that it stays in a near
                                cache while nodes come and go */
-    heddle_handle **op; /* graph.op, or own with bindings */
-    unsigned char *arg; /* graph.arg, or own */
+    heddle_handle **op;            /* graph.op, or own with bindings */
+    unsigned char *arg;            /* graph.arg, or own */
     uint64_t first_id;
     struct heddle_scope *scope; /* of the launch; the run is its only child */
     struct heddle_scope own_scope;
@@ -126,8 +125,8 @@ struct graph_run {
     void *again_user;
     unsigned pass;
     bool is_started;
-    heddle_group *group;          /* of the launch, which holds it */
-    struct heddle_task_opts opts; /* of the launch, with our `done` */
+    heddle_group *group;                        /* of the launch, which holds it */
+    struct heddle_task_opts opts;               /* of the launch, with our `done` */
     void (*done)(void *user, heddle_status st); /* the caller's */
     void *done_user;
     /* Sinks that have not ended: every other node ends before one of them. */
@@ -138,14 +137,12 @@ struct graph_run {
 /* Frees a run and what it owns. */
 void heddle_run_free(struct graph_run *r);
 /* Starts all tasks without predecessors; returns one to run next. */
-struct heddle_sched_task *heddle_run_nodes(struct worker *w,
-                                           struct graph_run *r);
+struct heddle_sched_task *heddle_run_nodes(struct worker *w, struct graph_run *r);
 /* The last task has ended. Returns one to run next, or NULL. */
 struct heddle_sched_task *heddle_run_end(struct worker *w, struct graph_run *r);
 
 /* Starts a run, as a whole or with its nodes; as heddle_run_nodes(). */
-static inline struct heddle_sched_task *heddle_run_start(struct worker *w,
-                                                         struct graph_run *r)
+static inline struct heddle_sched_task *heddle_run_start(struct worker *w, struct graph_run *r)
 {
     if (w->ctx->dev != NULL && heddle_region_offer(w, r))
         return NULL;

@@ -11,8 +11,7 @@
 
 static size_t run_bytes(const heddle_graph *g)
 {
-    return sizeof(struct graph_run) +
-           g->ntasks * (sizeof(struct heddle_node) + sizeof(int32_t));
+    return sizeof(struct graph_run) + g->ntasks * (sizeof(struct heddle_node) + sizeof(int32_t));
 }
 
 void heddle_run_free(struct graph_run *r)
@@ -77,13 +76,11 @@ static void run_recycle(struct graph_run *r)
     heddle_graph_unref(g);
 }
 
-static heddle_status launch_check_binding(heddle_graph *g,
-                                          const struct heddle_binding *b)
+static heddle_status launch_check_binding(heddle_graph *g, const struct heddle_binding *b)
 {
     const struct heddle_layout *l, *m;
 
-    if (b->recorded == NULL || b->actual == NULL ||
-        b->actual->reg != &g->obj.ctx->reg ||
+    if (b->recorded == NULL || b->actual == NULL || b->actual->reg != &g->obj.ctx->reg ||
         heddle_map_get_ptr(&g->units, (uintptr_t)b->recorded) == NULL)
         return heddle_fail(g->obj.ctx, HEDDLE_EINVAL,
                            "a binding names a handle that was not recorded, or "
@@ -92,25 +89,21 @@ static heddle_status launch_check_binding(heddle_graph *g,
     m = &b->actual->layout;
     if (l->dtype != m->dtype || l->ndim != m->ndim ||
         memcmp(l->extent, m->extent, l->ndim * sizeof(l->extent[0])) != 0)
-        return heddle_fail(g->obj.ctx, HEDDLE_EINVAL,
-                           "a binding of another type or shape");
+        return heddle_fail(g->obj.ctx, HEDDLE_EINVAL, "a binding of another type or shape");
     return HEDDLE_OK;
 }
 
 static bool launch_overlap(const heddle_handle *a, const heddle_handle *b)
 {
-    return a->root == b->root &&
-           heddle_box_overlap(&a->box, &b->box, a->root->layout.ndim);
+    return a->root == b->root && heddle_box_overlap(&a->box, &b->box, a->root->layout.ndim);
 }
 
 /* Units that were apart must stay apart: there are no edges between them. */
-static heddle_status launch_check_apart(heddle_graph *g,
-                                        const struct heddle_access *acc,
+static heddle_status launch_check_apart(heddle_graph *g, const struct heddle_access *acc,
                                         const struct heddle_binding *b)
 {
     for (uint32_t i = 0; i < g->nunits; i++)
-        if (g->acc[i].unit != b->recorded &&
-            launch_overlap(acc[i].unit, b->actual) &&
+        if (g->acc[i].unit != b->recorded && launch_overlap(acc[i].unit, b->actual) &&
             !launch_overlap(g->acc[i].unit, b->recorded))
             return heddle_fail(g->obj.ctx, HEDDLE_EINVAL,
                                "bindings overlap where the recorded handles "
@@ -119,8 +112,7 @@ static heddle_status launch_check_apart(heddle_graph *g,
 }
 
 static heddle_status launch_bind(heddle_graph *g, struct graph_run *r,
-                                 const struct heddle_launch *l,
-                                 struct heddle_access *acc)
+                                 const struct heddle_launch *l, struct heddle_access *acc)
 {
     for (size_t i = 0; i < l->nbindings; i++) {
         struct graph_unit *u;
@@ -153,14 +145,12 @@ static heddle_status launch_args(heddle_graph *g, struct graph_run *r,
     for (size_t i = 0; i < l->nargs; i++) {
         const struct heddle_graph_arg *a = &l->arg[i];
 
-        if (a->task >= g->ntasks || a->arg == NULL ||
-            a->arg_bytes != g->cold[a->task].arg_bytes)
+        if (a->task >= g->ntasks || a->arg == NULL || a->arg_bytes != g->cold[a->task].arg_bytes)
             return heddle_fail(g->obj.ctx, HEDDLE_EINVAL,
                                "argument %zu of a launch names no task, or has "
                                "another size",
                                i);
-        memcpy(r->arg + (size_t)g->task[a->task].arg * 16, a->arg,
-               a->arg_bytes);
+        memcpy(r->arg + (size_t)g->task[a->task].arg * 16, a->arg, a->arg_bytes);
     }
     return HEDDLE_OK;
 }
@@ -173,8 +163,7 @@ static bool run_touch(struct graph_run *r)
     if (!g->has_lazy && r->op == g->op)
         return true;
     for (size_t i = 0; i < g->nops; i++)
-        if (g->rec[i].mode != HEDDLE_SCRATCH &&
-            heddle_unit_base(r->op[i]) == NULL)
+        if (g->rec[i].mode != HEDDLE_SCRATCH && heddle_unit_base(r->op[i]) == NULL)
             return false;
     return true;
 }
@@ -187,8 +176,7 @@ static heddle_status launch_run(struct heddle_exec *x)
 
     memcpy(&r, x->arg, sizeof(r));
     if (x->ctx->dev == NULL && !run_touch(r)) /* else each task sees to it */
-        return heddle_exec_fail(x, HEDDLE_ENOMEM,
-                                "no memory for the operands of a graph");
+        return heddle_exec_fail(x, HEDDLE_ENOMEM, "no memory for the operands of a graph");
     r->is_started = true;
     if (r->graph->ntasks == 0)
         return HEDDLE_OK;
@@ -224,14 +212,12 @@ const heddle_kernel heddle_launch_kernel = {
     .variants = {{.device = HEDDLE_DEV_CPU, .run = launch_run}},
 };
 
-static heddle_status launch_submit(heddle_graph *g, struct graph_run *r,
-                                   struct heddle_access *acc, int priority)
+static heddle_status launch_submit(heddle_graph *g, struct graph_run *r, struct heddle_access *acc,
+                                   int priority)
 {
     heddle_ctx *ctx = g->obj.ctx;
-    const struct heddle_call call = {.arg = &r,
-                                     .arg_bytes = sizeof(struct graph_run *),
-                                     .priority = priority,
-                                     .opts = &r->opts};
+    const struct heddle_call call = {
+        .arg = &r, .arg_bytes = sizeof(struct graph_run *), .priority = priority, .opts = &r->opts};
     struct submission s = {.sub = &ctx->root,
                            .domain = &ctx->root.domain,
                            .call = &call,
@@ -253,23 +239,20 @@ static heddle_status launch_submit(heddle_graph *g, struct graph_run *r,
     return st;
 }
 
-static heddle_status launch_check(heddle_graph *g,
-                                  const struct heddle_launch *l)
+static heddle_status launch_check(heddle_graph *g, const struct heddle_launch *l)
 {
     if (!g->is_sealed)
         return heddle_fail(g->obj.ctx, HEDDLE_ESTATE,
                            "a graph is launched after heddle_graph_end()");
     if (l->size < sizeof(*l) || (l->nbindings != 0 && l->binding == NULL) ||
-        (l->nargs != 0 && l->arg == NULL) ||
-        (l->opts != NULL && l->opts->size < sizeof(*l->opts)))
+        (l->nargs != 0 && l->arg == NULL) || (l->opts != NULL && l->opts->size < sizeof(*l->opts)))
         return heddle_fail(g->obj.ctx, HEDDLE_EINVAL,
                            "a launch without its size, or with a count but no "
                            "array");
     return HEDDLE_OK;
 }
 
-heddle_status heddle_graph_launch(heddle_graph *g,
-                                  const struct heddle_launch *launch)
+heddle_status heddle_graph_launch(heddle_graph *g, const struct heddle_launch *launch)
 {
     static const struct heddle_launch nothing = {.size = sizeof(nothing)};
     const struct heddle_launch *l = launch != NULL ? launch : &nothing;

@@ -12,8 +12,7 @@
 
 /* --- recording -------------------------------------------------------------- */
 
-static heddle_status graph_grow(heddle_graph *g, void *array, size_t *cap,
-                                size_t need, size_t elem)
+static heddle_status graph_grow(heddle_graph *g, void *array, size_t *cap, size_t need, size_t elem)
 {
     void **p = array, *bigger;
     size_t n = *cap == 0 ? 64 : *cap;
@@ -24,8 +23,7 @@ static heddle_status graph_grow(heddle_graph *g, void *array, size_t *cap,
         n *= 2;
     bigger = heddle_zalloc(&g->obj.alloc, n, elem);
     if (bigger == NULL)
-        return heddle_refuse(g->obj.ctx, HEDDLE_ENOMEM,
-                             "no memory for a graph");
+        return heddle_refuse(g->obj.ctx, HEDDLE_ENOMEM, "no memory for a graph");
     if (*cap != 0)
         memcpy(bigger, *p, *cap * elem);
     heddle_free(&g->obj.alloc, *p, *cap * elem);
@@ -50,18 +48,15 @@ heddle_status heddle_graph_begin(heddle_ctx *ctx, heddle_graph **g_out)
     return HEDDLE_OK;
 }
 
-static heddle_status graph_unit_get(heddle_graph *g, heddle_handle *h,
-                                    struct graph_unit **out)
+static heddle_status graph_unit_get(heddle_graph *g, heddle_handle *h, struct graph_unit **out)
 {
     struct graph_unit *u = heddle_map_get_ptr(&g->units, (uintptr_t)h);
 
     if (u == NULL) {
         u = heddle_zalloc(&g->obj.alloc, 1, sizeof(*u));
-        if (u == NULL ||
-            heddle_map_put_ptr(&g->units, (uintptr_t)h, u) != HEDDLE_OK) {
+        if (u == NULL || heddle_map_put_ptr(&g->units, (uintptr_t)h, u) != HEDDLE_OK) {
             heddle_free(&g->obj.alloc, u, sizeof(*u));
-            return heddle_refuse(g->obj.ctx, HEDDLE_ENOMEM,
-                                 "no memory for a graph");
+            return heddle_refuse(g->obj.ctx, HEDDLE_ENOMEM, "no memory for a graph");
         }
         u->unit = heddle_unit_ref(h);
         u->index = g->nunits++;
@@ -80,8 +75,7 @@ static heddle_status graph_edge_add(heddle_graph *g, uint32_t pred)
     for (size_t i = g->nedges; i-- > 0 && g->edge[i].succ == succ;)
         if (g->edge[i].pred == pred)
             return HEDDLE_OK;
-    HEDDLE_TRY(
-        graph_grow(g, &g->edge, &g->edge_cap, g->nedges + 1, sizeof(*g->edge)));
+    HEDDLE_TRY(graph_grow(g, &g->edge, &g->edge_cap, g->nedges + 1, sizeof(*g->edge)));
     g->edge[g->nedges++] = (struct graph_edge){pred, succ};
     return HEDDLE_OK;
 }
@@ -97,14 +91,12 @@ static heddle_status graph_wait_for(heddle_graph *g, const struct graph_unit *u,
     return HEDDLE_OK;
 }
 
-static heddle_status graph_enter(heddle_graph *g, struct graph_unit *u,
-                                 enum heddle_mode mode)
+static heddle_status graph_enter(heddle_graph *g, struct graph_unit *u, enum heddle_mode mode)
 {
     size_t cap = u->cap;
 
     if (mode == HEDDLE_R) {
-        HEDDLE_TRY(graph_grow(g, &u->reader, &cap, u->nreaders + (size_t)1,
-                              sizeof(*u->reader)));
+        HEDDLE_TRY(graph_grow(g, &u->reader, &cap, u->nreaders + (size_t)1, sizeof(*u->reader)));
         u->cap = (uint32_t)cap;
         u->reader[u->nreaders++] = (uint32_t)g->ntasks;
     } else {
@@ -120,16 +112,14 @@ static heddle_status graph_enter(heddle_graph *g, struct graph_unit *u,
 }
 
 /* The edges of one operand. Registry lock held: overlap lists are read. */
-static heddle_status graph_operand(heddle_graph *g, heddle_handle *h,
-                                   enum heddle_mode mode)
+static heddle_status graph_operand(heddle_graph *g, heddle_handle *h, enum heddle_mode mode)
 {
     struct graph_unit *u = NULL;
 
     HEDDLE_TRY(graph_unit_get(g, h, &u));
     HEDDLE_TRY(graph_wait_for(g, u, mode));
     for (uint32_t i = 0; i < heddle_unit_noverlaps(h); i++) {
-        struct graph_unit *v =
-            heddle_map_get_ptr(&g->units, (uintptr_t)h->overlap[i]);
+        struct graph_unit *v = heddle_map_get_ptr(&g->units, (uintptr_t)h->overlap[i]);
 
         if (v != NULL)
             HEDDLE_TRY(graph_wait_for(g, v, mode));
@@ -141,26 +131,22 @@ static heddle_status graph_operand(heddle_graph *g, heddle_handle *h,
 static heddle_status graph_check(heddle_graph *g, const struct heddle_kinfo *k,
                                  const struct heddle_call *call, unsigned nops)
 {
-    heddle_handle *const *op =
-        call->noperands != 0 ? call->operands : call->operand;
+    heddle_handle *const *op = call->noperands != 0 ? call->operands : call->operand;
     const enum heddle_mode *mode =
         call->noperands != 0 && call->modes != NULL ? call->modes : k->mode;
     const struct heddle_task_opts *o = call->opts;
 
     if (g->is_sealed)
         return heddle_fail(g->obj.ctx, HEDDLE_ESTATE, "the graph is sealed");
-    if ((call->noperands == 0 && nops > HEDDLE_CALL_OPERANDS) ||
-        nops > HEDDLE_KERNEL_OPERANDS || (nops > 0 && op == NULL) ||
+    if ((call->noperands == 0 && nops > HEDDLE_CALL_OPERANDS) || nops > HEDDLE_KERNEL_OPERANDS ||
+        (nops > 0 && op == NULL) ||
         (call->noperands != 0 && call->modes == NULL && nops != k->noperands) ||
-        (call->arg == NULL && call->arg_bytes != 0) ||
-        call->arg_bytes > UINT32_MAX / 2)
+        (call->arg == NULL && call->arg_bytes != 0) || call->arg_bytes > UINT32_MAX / 2)
         return heddle_fail(g->obj.ctx, HEDDLE_EINVAL,
-                           "kernel %s: bad operands or argument in a graph",
-                           k->kernel->name);
-    if (o != NULL &&
-        (o->size < sizeof(*o) || o->after != NULL || o->group != NULL ||
-         o->done != NULL || o->event_out != NULL || o->retries != 0 ||
-         o->timeout_ns != 0 || o->variant > k->nvariants))
+                           "kernel %s: bad operands or argument in a graph", k->kernel->name);
+    if (o != NULL && (o->size < sizeof(*o) || o->after != NULL || o->group != NULL ||
+                      o->done != NULL || o->event_out != NULL || o->retries != 0 ||
+                      o->timeout_ns != 0 || o->variant > k->nvariants))
         return heddle_fail(g->obj.ctx, HEDDLE_EINVAL,
                            "kernel %s: of the options only name and variant "
                            "can be recorded",
@@ -171,9 +157,8 @@ static heddle_status graph_check(heddle_graph *g, const struct heddle_kinfo *k,
                                "kernel %s: operand %u is NULL or of another "
                                "context",
                                k->kernel->name, i);
-        if (mode[i] != HEDDLE_R && mode[i] != HEDDLE_W &&
-            mode[i] != HEDDLE_RW && mode[i] != HEDDLE_COMMUTE &&
-            mode[i] != HEDDLE_SCRATCH)
+        if (mode[i] != HEDDLE_R && mode[i] != HEDDLE_W && mode[i] != HEDDLE_RW &&
+            mode[i] != HEDDLE_COMMUTE && mode[i] != HEDDLE_SCRATCH)
             return heddle_fail(g->obj.ctx, HEDDLE_EINVAL,
                                "kernel %s: operand %u: a reduction cannot be "
                                "recorded",
@@ -204,9 +189,8 @@ static heddle_status graph_operands(heddle_graph *g, heddle_handle *const *op,
     }
     for (size_t i = first; i < g->nops && st == HEDDLE_OK; i++)
         if (g->rec[i].mode != HEDDLE_SCRATCH)
-            st = graph_enter(
-                g, heddle_map_get_ptr(&g->units, (uintptr_t)g->rec[i].unit),
-                g->rec[i].mode);
+            st = graph_enter(g, heddle_map_get_ptr(&g->units, (uintptr_t)g->rec[i].unit),
+                             g->rec[i].mode);
     return st;
 }
 
@@ -230,18 +214,13 @@ static heddle_status graph_submit(heddle_graph *g, const heddle_kernel *kernel,
     HEDDLE_TRY(graph_check(g, k, call, nops));
     op = call->noperands != 0 ? call->operands : call->operand;
     mode = call->noperands != 0 && call->modes != NULL ? call->modes : k->mode;
-    HEDDLE_TRY(
-        graph_grow(g, &g->task, &g->task_cap, g->ntasks + 1, sizeof(*g->task)));
-    HEDDLE_TRY(
-        graph_grow(g, &g->cold, &g->cold_cap, g->ntasks + 1, sizeof(*g->cold)));
-    HEDDLE_TRY(
-        graph_grow(g, &g->rec, &g->op_cap, g->nops + nops, sizeof(*g->rec)));
+    HEDDLE_TRY(graph_grow(g, &g->task, &g->task_cap, g->ntasks + 1, sizeof(*g->task)));
+    HEDDLE_TRY(graph_grow(g, &g->cold, &g->cold_cap, g->ntasks + 1, sizeof(*g->cold)));
+    HEDDLE_TRY(graph_grow(g, &g->rec, &g->op_cap, g->nops + nops, sizeof(*g->rec)));
     arg = (g->arg_bytes + 15) & ~(size_t)15;
     if (arg / 16 > UINT32_MAX || g->nops > UINT32_MAX || g->nedges > UINT32_MAX)
-        return heddle_fail(g->obj.ctx, HEDDLE_EOVERFLOW,
-                           "the graph is too large");
-    HEDDLE_TRY(
-        graph_grow(g, &g->arg, &g->arg_cap, arg + call->arg_bytes + 16, 1));
+        return heddle_fail(g->obj.ctx, HEDDLE_EOVERFLOW, "the graph is too large");
+    HEDDLE_TRY(graph_grow(g, &g->arg, &g->arg_cap, arg + call->arg_bytes + 16, 1));
     edges = g->nedges;
     ops = g->nops;
     st = graph_operands(g, op, mode, nops);

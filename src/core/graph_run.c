@@ -23,14 +23,12 @@ static inline bool node_count_down(_Atomic int32_t *ndeps, bool is_alone)
 
 static struct graph_run *node_run_of(struct heddle_node *n)
 {
-    return (struct graph_run *)(void *)((char *)(n - n->index) -
-                                        offsetof(struct graph_run, node));
+    return (struct graph_run *)(void *)((char *)(n - n->index) - offsetof(struct graph_run, node));
 }
 
 /* At level 1 and above the log has the graph: the nodes are children of the launch.
  */
-static HEDDLE_NOINLINE void run_trace(struct worker *w,
-                                      const struct graph_run *r)
+static HEDDLE_NOINLINE void run_trace(struct worker *w, const struct graph_run *r)
 {
     const heddle_graph *g = r->graph;
     const uint64_t now = heddle_ctx_ticks(w->ctx);
@@ -42,19 +40,17 @@ static HEDDLE_NOINLINE void run_trace(struct worker *w,
         heddle_trace_submit(w->lane, id, t->kinfo->id, g->cold[i].prio, now, 0,
                             r->scope->parent_id);
         for (uint32_t k = 0; k < (t->info & GRAPH_NOPS); k++)
-            heddle_trace_access(w->lane, id, r->op[t->op + k]->id,
-                                (uint8_t)g->rec[t->op + k].mode, (uint16_t)k);
+            heddle_trace_access(w->lane, id, r->op[t->op + k]->id, (uint8_t)g->rec[t->op + k].mode,
+                                (uint16_t)k);
         for (uint32_t k = 0; k < t->nsucc; k++)
             heddle_trace_dep(w->lane, r->first_id + r->succ[t->succ + k], id);
         if (g->cold[i].name != NULL)
-            heddle_trace_attr(
-                w->lane, id, HEDDLE_LOG_ATTR_NAME,
-                heddle_trace_define_string(w->ctx->trace, g->cold[i].name));
+            heddle_trace_attr(w->lane, id, HEDDLE_LOG_ATTR_NAME,
+                              heddle_trace_define_string(w->ctx->trace, g->cold[i].name));
     }
 }
 
-struct heddle_sched_task *heddle_run_nodes(struct worker *w,
-                                           struct graph_run *r)
+struct heddle_sched_task *heddle_run_nodes(struct worker *w, struct graph_run *r)
 {
     heddle_graph *g = r->graph;
     heddle_ctx *ctx = w->ctx;
@@ -90,8 +86,7 @@ struct heddle_sched_task *heddle_run_end(struct worker *w, struct graph_run *r)
     bool goes_on = false;
 
     if (r->again != NULL && heddle_load_acq(&scope->status) == 0) {
-        if (heddle_load_rlx(&w->ctx->is_cancelled) != 0 ||
-            run_is_cancelled(r)) {
+        if (heddle_load_rlx(&w->ctx->is_cancelled) != 0 || run_is_cancelled(r)) {
             goes_on = true; /* its tasks say that they were left out */
         } else {
             heddle_exec_enter(&x); /* a wait in there would be for this one */
@@ -107,10 +102,8 @@ struct heddle_sched_task *heddle_run_end(struct worker *w, struct graph_run *r)
 }
 
 /* `now`: ticks, if they were read for the log; or 0. */
-static inline struct heddle_sched_task *node_release(struct worker *w,
-                                                     struct graph_run *r,
-                                                     const struct graph_task *t,
-                                                     uint64_t now)
+static inline struct heddle_sched_task *node_release(struct worker *w, struct graph_run *r,
+                                                     const struct graph_task *t, uint64_t now)
 {
     heddle_ctx *ctx = w->ctx;
     const uint32_t *succ = &r->succ[t->succ];
@@ -144,9 +137,8 @@ static inline struct heddle_sched_task *node_release(struct worker *w,
     return heddle_engine_hand_on(w, keep, has_pushed);
 }
 
-static inline void node_exec(struct worker *w, struct heddle_node *n,
-                             struct graph_run *r, const struct graph_task *t,
-                             struct heddle_exec *x)
+static inline void node_exec(struct worker *w, struct heddle_node *n, struct graph_run *r,
+                             const struct graph_task *t, struct heddle_exec *x)
 {
     x->ctx = w->ctx;
     x->worker = w;
@@ -165,16 +157,14 @@ static inline void node_exec(struct worker *w, struct heddle_node *n,
         x->mode = r->graph->mode + t->op;
 }
 
-struct heddle_sched_task *
-heddle_node_end(struct worker *w, struct heddle_node *n, heddle_status st)
+struct heddle_sched_task *heddle_node_end(struct worker *w, struct heddle_node *n, heddle_status st)
 {
     struct graph_run *r = node_run_of(n);
     const struct graph_task *t = &r->task[n->index];
 
     if (HEDDLE_UNLIKELY(w->ctx->dev != NULL))
         heddle_dev_settle(w, &n->sched, st);
-    if (HEDDLE_UNLIKELY(st != HEDDLE_OK ||
-                        heddle_load_rlx(&w->ctx->reg.nmarks) != 0)) {
+    if (HEDDLE_UNLIKELY(st != HEDDLE_OK || heddle_load_rlx(&w->ctx->reg.nmarks) != 0)) {
         struct heddle_exec x;
         int none = 0;
 
@@ -186,8 +176,7 @@ heddle_node_end(struct worker *w, struct heddle_node *n, heddle_status st)
     return node_release(w, r, t, 0);
 }
 
-struct heddle_sched_task *heddle_node_leave(struct heddle_exec *x,
-                                            heddle_status st)
+struct heddle_sched_task *heddle_node_leave(struct heddle_exec *x, heddle_status st)
 {
     struct worker *w = x->worker;
     struct heddle_node *n = x->node;
@@ -202,20 +191,17 @@ struct heddle_sched_task *heddle_node_leave(struct heddle_exec *x,
 }
 
 /* After the function of a node that failed, has children or is slow. */
-static struct heddle_sched_task *node_after(struct heddle_exec *x,
-                                            heddle_status st, uint64_t start)
+static struct heddle_sched_task *node_after(struct heddle_exec *x, heddle_status st, uint64_t start)
 {
     heddle_slow_trace(x, st, start, HEDDLE_LOG_REPLAYED);
     return heddle_node_leave(x, st);
 }
 
-static struct task_ext node_ext(const struct heddle_node *n,
-                                const struct graph_run *r)
+static struct task_ext node_ext(const struct heddle_node *n, const struct graph_run *r)
 {
     const struct graph_cold *cold = &r->graph->cold[n->index];
 
-    return (struct task_ext){.name = cold->name,
-                             .variant = (uint8_t)cold->variant};
+    return (struct task_ext){.name = cold->name, .variant = (uint8_t)cold->variant};
 }
 
 void heddle_node_rearm(struct heddle_sched_task *t)
@@ -226,8 +212,8 @@ void heddle_node_rearm(struct heddle_sched_task *t)
     heddle_store_rlx(&r->ndeps[n->index], r->task[n->index].ndeps);
 }
 
-void heddle_node_exec(struct worker *w, struct heddle_sched_task *t,
-                      struct heddle_exec *x, struct task_ext *ext)
+void heddle_node_exec(struct worker *w, struct heddle_sched_task *t, struct heddle_exec *x,
+                      struct task_ext *ext)
 {
     struct heddle_node *n = (struct heddle_node *)(void *)t;
     struct graph_run *r = node_run_of(n);
@@ -243,16 +229,14 @@ const struct heddle_kinfo *heddle_node_kinfo(struct heddle_sched_task *t)
     return node_run_of(n)->task[n->index].kinfo;
 }
 
-static struct heddle_sched_task *node_run_slow(struct heddle_exec *x,
-                                               uint64_t start)
+static struct heddle_sched_task *node_run_slow(struct heddle_exec *x, uint64_t start)
 {
     const struct task_ext ext = node_ext(x->node, node_run_of(x->node));
     struct worker *w = x->worker;
     struct exec_slow s;
     heddle_status st;
 
-    if (w->ctx->dev != NULL &&
-        !heddle_dev_supply_host(w, &x->node->sched, x, &ext))
+    if (w->ctx->dev != NULL && !heddle_dev_supply_host(w, &x->node->sched, x, &ext))
         return NULL;
     st = heddle_slow_body(x, &s, &ext);
     if (st == TASK_PUT_BACK) {
@@ -266,16 +250,14 @@ static struct heddle_sched_task *node_run_slow(struct heddle_exec *x,
     return node_after(x, st, start);
 }
 
-struct heddle_sched_task *heddle_node_run(struct worker *w,
-                                          struct heddle_sched_task *task)
+struct heddle_sched_task *heddle_node_run(struct worker *w, struct heddle_sched_task *task)
 {
     struct heddle_node *n = (struct heddle_node *)(void *)task;
     struct graph_run *r = node_run_of(n);
     const struct graph_task *t = &r->task[n->index];
-    const uint64_t start =
-        HEDDLE_UNLIKELY(heddle_trace_is_on(w->lane, HEDDLE_TRACE_READY))
-            ? heddle_ticks() /* as engine_start() */
-            : w->last;
+    const uint64_t start = HEDDLE_UNLIKELY(heddle_trace_is_on(w->lane, HEDDLE_TRACE_READY))
+                               ? heddle_ticks() /* as engine_start() */
+                               : w->last;
     heddle_ctx *ctx = w->ctx;
     uint64_t now = 0;
     struct heddle_exec x;
@@ -283,8 +265,7 @@ struct heddle_sched_task *heddle_node_run(struct worker *w,
 
     heddle_store_rlx(&r->ndeps[n->index], t->ndeps); /* invariant (4) */
     node_exec(w, n, r, t, &x);
-    if (HEDDLE_UNLIKELY((t->info & GRAPH_SLOW) != 0 || run_is_cancelled(r) ||
-                        ctx->dev != NULL ||
+    if (HEDDLE_UNLIKELY((t->info & GRAPH_SLOW) != 0 || run_is_cancelled(r) || ctx->dev != NULL ||
                         heddle_load_rlx(&ctx->is_cancelled) != 0 ||
                         heddle_load_rlx(&ctx->reg.nmarks) != 0))
         return node_run_slow(&x, start);

@@ -72,6 +72,5 @@ heddle_status heddle_group_wait(heddle_group *g, uint64_t timeout_ns)
                    : heddle_ctx_help(g->obj.ctx, group_is_done, g, deadline);
     if (!ok)
         return HEDDLE_ETIMEDOUT;
-    return (heddle_status)atomic_exchange_explicit(&g->status, 0,
-                                                   memory_order_acq_rel);
+    return (heddle_status)atomic_exchange_explicit(&g->status, 0, memory_order_acq_rel);
 }

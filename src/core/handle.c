@@ -55,9 +55,8 @@ static void handle_define(heddle_ctx *ctx, const heddle_handle *h)
     heddle_trace_define_handle(ctx->trace, &t);
 }
 
-heddle_status heddle_handle_create(heddle_ctx *ctx,
-                                   const struct heddle_layout *layout,
-                                   void *ptr, heddle_handle **h_out)
+heddle_status heddle_handle_create(heddle_ctx *ctx, const struct heddle_layout *layout, void *ptr,
+                                   heddle_handle **h_out)
 {
     heddle_status st;
 
@@ -77,42 +76,34 @@ heddle_status heddle_handle_create(heddle_ctx *ctx,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_handle_vector(heddle_ctx *ctx, void *ptr, size_t n,
-                                   enum heddle_dtype dtype,
+heddle_status heddle_handle_vector(heddle_ctx *ctx, void *ptr, size_t n, enum heddle_dtype dtype,
                                    heddle_handle **h_out)
 {
-    const struct heddle_layout l = {
-        .dtype = dtype, .ndim = 1, .extent = {n}, .stride = {1}};
+    const struct heddle_layout l = {.dtype = dtype, .ndim = 1, .extent = {n}, .stride = {1}};
 
     return heddle_handle_create(ctx, &l, ptr, h_out);
 }
 
-heddle_status heddle_handle_matrix(heddle_ctx *ctx, void *ptr, size_t m,
-                                   size_t n, size_t ld, enum heddle_dtype dtype,
-                                   heddle_handle **h_out)
+heddle_status heddle_handle_matrix(heddle_ctx *ctx, void *ptr, size_t m, size_t n, size_t ld,
+                                   enum heddle_dtype dtype, heddle_handle **h_out)
 {
-    const struct heddle_layout l = {.dtype = dtype,
-                                    .ndim = 2,
-                                    .extent = {m, n},
-                                    .stride = {1, ld == 0 ? m : ld}};
+    const struct heddle_layout l = {
+        .dtype = dtype, .ndim = 2, .extent = {m, n}, .stride = {1, ld == 0 ? m : ld}};
 
     HEDDLE_CHECK(ctx != NULL);
     if (ld != 0 && ld < m)
-        return heddle_fail(ctx, HEDDLE_EINVAL,
-                           "a leading dimension of %zu for columns of %zu", ld,
+        return heddle_fail(ctx, HEDDLE_EINVAL, "a leading dimension of %zu for columns of %zu", ld,
                            m);
     return heddle_handle_create(ctx, &l, ptr, h_out);
 }
 
-heddle_status heddle_view_box(heddle_handle *h, const size_t *offset,
-                              const size_t *extent, const size_t *step,
-                              heddle_handle **view_out)
+heddle_status heddle_view_box(heddle_handle *h, const size_t *offset, const size_t *extent,
+                              const size_t *step, heddle_handle **view_out)
 {
     heddle_status st;
     heddle_ctx *ctx;
 
-    HEDDLE_CHECK(h != NULL && offset != NULL && extent != NULL &&
-                 view_out != NULL);
+    HEDDLE_CHECK(h != NULL && offset != NULL && extent != NULL && view_out != NULL);
     ctx = handle_ctx(h);
     if (ctx == NULL)
         return HEDDLE_ESTATE;
@@ -129,8 +120,8 @@ heddle_status heddle_view_box(heddle_handle *h, const size_t *offset,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_view_tile(heddle_handle *h, size_t i, size_t j, size_t mb,
-                               size_t nb, heddle_handle **view_out)
+heddle_status heddle_view_tile(heddle_handle *h, size_t i, size_t j, size_t mb, size_t nb,
+                               heddle_handle **view_out)
 {
     size_t offset[2], extent[2];
 
@@ -187,8 +178,7 @@ void heddle_unit_free(heddle_handle *h)
  * its turn comes. (A task that runs may still make views of its operand.) */
 static void handle_retire(heddle_ctx *ctx, heddle_handle *h)
 {
-    struct submission s = {
-        .sub = &ctx->root, .domain = &ctx->root.domain, .kinfo = &ctx->release};
+    struct submission s = {.sub = &ctx->root, .domain = &ctx->root.domain, .kinfo = &ctx->release};
     heddle_status st = HEDDLE_OK;
     bool is_live;
 
@@ -200,8 +190,7 @@ static void handle_retire(heddle_ctx *ctx, heddle_handle *h)
     if (is_live && st == HEDDLE_OK)
         st = heddle_submit_hidden(ctx, &s, h, HEDDLE_RW, NULL, NULL);
     if (st != HEDDLE_OK)
-        h->is_zombie =
-            true; /* no memory to wait for it: goes with the context */
+        h->is_zombie = true; /* no memory to wait for it: goes with the context */
     heddle_spin_unlock(&ctx->submit_lock);
     if (!is_live && heddle_sub_acqrel(&h->refs, 1u) == 1)
         heddle_unit_free(h);
@@ -319,8 +308,8 @@ void heddle_grants_drop(heddle_ctx *ctx)
 }
 
 /* The callback of an asynchronous acquire; it must not wait. */
-static void grant_call(struct worker *w, heddle_acquired_fn fn, void *user,
-                       heddle_status st, void *ptr)
+static void grant_call(struct worker *w, heddle_acquired_fn fn, void *user, heddle_status st,
+                       void *ptr)
 {
     struct heddle_exec x = {.ctx = w->ctx, .worker = w};
 
@@ -355,8 +344,7 @@ static void grant_give(struct worker *w, struct heddle_cell *c, struct grant *g)
     heddle_ctx_signal(w->ctx);
 }
 
-static void grant_refuse(struct worker *w, struct heddle_cell *c,
-                         struct grant *g, heddle_status st)
+static void grant_refuse(struct worker *w, struct heddle_cell *c, struct grant *g, heddle_status st)
 {
     const heddle_acquired_fn fn = g->fn;
     struct heddle_sched_task *t;
@@ -399,8 +387,7 @@ void heddle_grant_run(struct worker *w, struct heddle_cell *c)
 
 static heddle_status grant_submit(heddle_ctx *ctx, struct grant *g)
 {
-    struct submission s = {
-        .sub = &ctx->root, .domain = &ctx->root.domain, .kinfo = &ctx->grant};
+    struct submission s = {.sub = &ctx->root, .domain = &ctx->root.domain, .kinfo = &ctx->grant};
     heddle_status st = heddle_submit_lock(ctx);
 
     if (st != HEDDLE_OK)
@@ -414,8 +401,7 @@ static heddle_status grant_submit(heddle_ctx *ctx, struct grant *g)
     return HEDDLE_OK;
 }
 
-static heddle_status grant_new(heddle_handle *h, enum heddle_mode mode,
-                               struct grant **g_out)
+static heddle_status grant_new(heddle_handle *h, enum heddle_mode mode, struct grant **g_out)
 {
     heddle_ctx *ctx;
     struct grant *g;
@@ -425,8 +411,7 @@ static heddle_status grant_new(heddle_handle *h, enum heddle_mode mode,
     if (ctx == NULL)
         return HEDDLE_ESTATE;
     if (mode != HEDDLE_R && mode != HEDDLE_W && mode != HEDDLE_RW)
-        return heddle_fail(ctx, HEDDLE_EINVAL,
-                           "data are acquired in mode R, W or RW");
+        return heddle_fail(ctx, HEDDLE_EINVAL, "data are acquired in mode R, W or RW");
     g = heddle_zalloc(&ctx->alloc, 1, sizeof(*g));
     if (g == NULL)
         return heddle_fail(ctx, HEDDLE_ENOMEM, "no memory for an acquire");
@@ -444,8 +429,7 @@ static bool grant_is_decided(void *arg)
     return heddle_load_acq(&((struct grant *)arg)->status) != HEDDLE_AGAIN;
 }
 
-heddle_status heddle_handle_acquire(heddle_handle *h, enum heddle_mode mode,
-                                    void **ptr_out)
+heddle_status heddle_handle_acquire(heddle_handle *h, enum heddle_mode mode, void **ptr_out)
 {
     heddle_status st;
     heddle_ctx *ctx;
@@ -456,8 +440,7 @@ heddle_status heddle_handle_acquire(heddle_handle *h, enum heddle_mode mode,
     if (ctx == NULL)
         return HEDDLE_ESTATE;
     if (heddle_ctx_self(ctx) != NULL)
-        return heddle_fail(ctx, HEDDLE_EDEADLK,
-                           "a task cannot acquire data: declare an operand");
+        return heddle_fail(ctx, HEDDLE_EDEADLK, "a task cannot acquire data: declare an operand");
     HEDDLE_TRY(grant_new(h, mode, &g));
     st = grant_submit(ctx, g);
     if (st != HEDDLE_OK) {
@@ -472,8 +455,7 @@ heddle_status heddle_handle_acquire(heddle_handle *h, enum heddle_mode mode,
     return st;
 }
 
-heddle_status heddle_handle_acquire_async(heddle_handle *h,
-                                          enum heddle_mode mode,
+heddle_status heddle_handle_acquire_async(heddle_handle *h, enum heddle_mode mode,
                                           heddle_acquired_fn fn, void *user)
 {
     heddle_status st;
@@ -528,8 +510,7 @@ void heddle_grants_release(heddle_ctx *ctx)
     do {
         g = NULL;
         heddle_mutex_lock(&ctx->reg.lock);
-        for (heddle_handle *h = ctx->reg.units; h != NULL && g == NULL;
-             h = h->next)
+        for (heddle_handle *h = ctx->reg.units; h != NULL && g == NULL; h = h->next)
             g = grant_take(h, true);
         heddle_mutex_unlock(&ctx->reg.lock);
         if (g != NULL)
@@ -548,8 +529,7 @@ heddle_status heddle_handle_release(heddle_handle *h)
         return HEDDLE_ESTATE;
     g = grant_take(h, false);
     if (g == NULL)
-        return heddle_fail(ctx, HEDDLE_ESTATE,
-                           "nothing is acquired on this handle");
+        return heddle_fail(ctx, HEDDLE_ESTATE, "nothing is acquired on this handle");
     grant_end(ctx, g);
     return HEDDLE_OK;
 }

@@ -11,8 +11,7 @@
 
 #include "core/core.h"
 
-static bool hidden_is_access(const heddle_ctx *ctx,
-                             const struct heddle_kinfo *k)
+static bool hidden_is_access(const heddle_ctx *ctx, const struct heddle_kinfo *k)
 {
     return k == &ctx->grant || k == &ctx->advice;
 }
@@ -35,9 +34,8 @@ static heddle_status hidden_collect(heddle_ctx *ctx, struct submission *s,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_submit_hidden(heddle_ctx *ctx, struct submission *s,
-                                   heddle_handle *unit, enum heddle_mode mode,
-                                   void *arg, struct heddle_cell **cell_out)
+heddle_status heddle_submit_hidden(heddle_ctx *ctx, struct submission *s, heddle_handle *unit,
+                                   enum heddle_mode mode, void *arg, struct heddle_cell **cell_out)
 {
     static const struct heddle_call nothing = {.arg = NULL};
     struct heddle_access acc = {.unit = unit, .mode = mode};
@@ -94,8 +92,7 @@ heddle_status heddle_submit_hidden(heddle_ctx *ctx, struct submission *s,
 
 /* --- the domain of the context --------------------------------------------- */
 
-struct heddle_dep *heddle_domain_find(struct heddle_domain *d,
-                                      heddle_handle *unit)
+struct heddle_dep *heddle_domain_find(struct heddle_domain *d, heddle_handle *unit)
 {
     (void)d;
     return &unit->dep;
@@ -104,15 +101,14 @@ struct heddle_dep *heddle_domain_find(struct heddle_domain *d,
 static heddle_ctx *domain_ctx(struct heddle_domain *d)
 {
     struct submitter *sub =
-        (struct submitter *)(void *)((char *)d -
-                                     offsetof(struct submitter, domain));
+        (struct submitter *)(void *)((char *)d - offsetof(struct submitter, domain));
 
     return (heddle_ctx *)(void *)((char *)sub - offsetof(heddle_ctx, root));
 }
 
 /* Joins a crowd by a hidden task, which is then the writer. */
-heddle_status heddle_submit_close(heddle_ctx *ctx, struct submission *s,
-                                  heddle_handle *unit, struct heddle_dep *dep)
+heddle_status heddle_submit_close(heddle_ctx *ctx, struct submission *s, heddle_handle *unit,
+                                  struct heddle_dep *dep)
 {
     const bool is_sum = dep->crowd == HEDDLE_CROWD_REDUCE;
 
@@ -142,8 +138,7 @@ heddle_status heddle_submit_combine(heddle_ctx *ctx)
     heddle_spin_lock(&ctx->submit_lock);
     if (ctx->has_reduced) {
         heddle_mutex_lock(&ctx->reg.lock);
-        for (heddle_handle *h = ctx->reg.units; h != NULL && st == HEDDLE_OK;
-             h = h->next)
+        for (heddle_handle *h = ctx->reg.units; h != NULL && st == HEDDLE_OK; h = h->next)
             if (h->dep.crowd == HEDDLE_CROWD_REDUCE)
                 st = heddle_domain_close(&ctx->root.domain, h, &h->dep);
         heddle_mutex_unlock(&ctx->reg.lock);

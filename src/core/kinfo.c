@@ -9,8 +9,8 @@
 
 static bool kinfo_mode_ok(enum heddle_mode m)
 {
-    return m == HEDDLE_R || m == HEDDLE_W || m == HEDDLE_RW ||
-           m == HEDDLE_COMMUTE || m == HEDDLE_REDUCE || m == HEDDLE_SCRATCH;
+    return m == HEDDLE_R || m == HEDDLE_W || m == HEDDLE_RW || m == HEDDLE_COMMUTE ||
+           m == HEDDLE_REDUCE || m == HEDDLE_SCRATCH;
 }
 
 static heddle_status kinfo_check(heddle_ctx *ctx, const heddle_kernel *k)
@@ -18,9 +18,8 @@ static heddle_status kinfo_check(heddle_ctx *ctx, const heddle_kernel *k)
     bool has_any = k->expand != NULL || ctx->dev != NULL;
 
     if (k->size < sizeof(heddle_kernel))
-        return heddle_refuse(
-            ctx, HEDDLE_EINVAL,
-            "a kernel's size field is not sizeof(heddle_kernel)");
+        return heddle_refuse(ctx, HEDDLE_EINVAL,
+                             "a kernel's size field is not sizeof(heddle_kernel)");
     if (k->name == NULL || k->name[0] == '\0')
         return heddle_refuse(ctx, HEDDLE_EINVAL, "a kernel has no name");
     if (k->noperands > HEDDLE_KERNEL_OPERANDS)
@@ -29,25 +28,20 @@ static heddle_status kinfo_check(heddle_ctx *ctx, const heddle_kernel *k)
                              "call, not into the kernel",
                              k->name, HEDDLE_KERNEL_OPERANDS);
     if (k->variants[0].device == 0 && k->expand == NULL)
-        return heddle_refuse(ctx, HEDDLE_EINVAL, "kernel %s has no variant",
-                             k->name);
+        return heddle_refuse(ctx, HEDDLE_EINVAL, "kernel %s has no variant", k->name);
     for (unsigned i = 0; i < k->noperands; i++)
         if (!kinfo_mode_ok(k->mode[i]))
-            return heddle_refuse(ctx, HEDDLE_EINVAL,
-                                 "kernel %s: operand %u has no access mode",
+            return heddle_refuse(ctx, HEDDLE_EINVAL, "kernel %s: operand %u has no access mode",
                                  k->name, i);
     for (unsigned v = 0; v < HEDDLE_KERNEL_VARIANTS; v++) {
         if (k->variants[v].device == 0 && k->variants[v].run == NULL)
             break;
-        if (k->variants[v].device < HEDDLE_DEV_CPU ||
-            k->variants[v].device > HEDDLE_DEV_OPENCL)
-            return heddle_refuse(ctx, HEDDLE_EINVAL,
-                                 "kernel %s: variant %u names no device kind",
+        if (k->variants[v].device < HEDDLE_DEV_CPU || k->variants[v].device > HEDDLE_DEV_OPENCL)
+            return heddle_refuse(ctx, HEDDLE_EINVAL, "kernel %s: variant %u names no device kind",
                                  k->name, v);
-        has_any = has_any || (k->variants[v].device == HEDDLE_DEV_CPU &&
-                              k->variants[v].run != NULL);
-        if (k->variants[v].gang > ctx->nworkers && !ctx->checks &&
-            !heddle_dev_is_virtual(ctx))
+        has_any =
+            has_any || (k->variants[v].device == HEDDLE_DEV_CPU && k->variants[v].run != NULL);
+        if (k->variants[v].gang > ctx->nworkers && !ctx->checks && !heddle_dev_is_virtual(ctx))
             return heddle_refuse(ctx, HEDDLE_EINVAL,
                                  "kernel %s: a gang of %u does not fit into %u "
                                  "workers",
@@ -61,16 +55,14 @@ static heddle_status kinfo_check(heddle_ctx *ctx, const heddle_kernel *k)
     return HEDDLE_OK;
 }
 
-static void kinfo_fill(heddle_ctx *ctx, struct heddle_kinfo *i,
-                       const heddle_kernel *k)
+static void kinfo_fill(heddle_ctx *ctx, struct heddle_kinfo *i, const heddle_kernel *k)
 {
     i->kernel = k;
     i->run = k->variants[0].run;
     i->noperands = k->noperands;
     i->has_core = k->expand != NULL;
-    i->is_slow = k->expand != NULL || k->cost != NULL || ctx->checks ||
-                 ctx->has_models || ctx->dev != NULL ||
-                 k->variants[0].run == NULL ||
+    i->is_slow = k->expand != NULL || k->cost != NULL || ctx->checks || ctx->has_models ||
+                 ctx->dev != NULL || k->variants[0].run == NULL ||
                  k->variants[0].device != HEDDLE_DEV_CPU;
     for (unsigned o = 0; o < k->noperands; o++) {
         i->mode[o] = k->mode[o];
@@ -83,8 +75,7 @@ static void kinfo_fill(heddle_ctx *ctx, struct heddle_kinfo *i,
             break;
         i->nvariants++;
         i->has_core = i->has_core || var->device == HEDDLE_DEV_CPU;
-        i->is_slow =
-            i->is_slow || v > 0 || var->gang > 1 || var->scratch_bytes != 0;
+        i->is_slow = i->is_slow || v > 0 || var->gang > 1 || var->scratch_bytes != 0;
     }
 }
 
@@ -95,16 +86,12 @@ static void kinfo_define(heddle_ctx *ctx, const struct heddle_kinfo *i)
     for (unsigned n = 0; n < i->nvariants; n++) {
         const char *name = i->kernel->variants[n].name;
 
-        v[n].name = name != NULL
-                        ? name
-                        : heddle_device_name(i->kernel->variants[n].device);
+        v[n].name = name != NULL ? name : heddle_device_name(i->kernel->variants[n].device);
     }
-    heddle_trace_define_kernel(ctx->trace, i->id, i->kernel->name, v,
-                               i->nvariants);
+    heddle_trace_define_kernel(ctx->trace, i->id, i->kernel->name, v, i->nvariants);
 }
 
-heddle_status heddle_kinfo_get(heddle_ctx *ctx, const heddle_kernel *k,
-                               struct heddle_kinfo **out)
+heddle_status heddle_kinfo_get(heddle_ctx *ctx, const heddle_kernel *k, struct heddle_kinfo **out)
 {
     struct heddle_kinfo *i;
 
@@ -118,8 +105,7 @@ heddle_status heddle_kinfo_get(heddle_ctx *ctx, const heddle_kernel *k,
         HEDDLE_TRY(kinfo_check(ctx, k));
         i = heddle_zalloc(&ctx->alloc, 1, sizeof(*i));
         if (i == NULL)
-            return heddle_refuse(ctx, HEDDLE_ENOMEM, "no memory for kernel %s",
-                                 k->name);
+            return heddle_refuse(ctx, HEDDLE_ENOMEM, "no memory for kernel %s", k->name);
         kinfo_fill(ctx, i, k);
         /* Two threads may come here for one kernel: two entries do no harm. */
         heddle_mutex_lock(&ctx->lock);

@@ -85,8 +85,8 @@ bool heddle_energy_parse(const char *text, struct energy_choice *out)
     out->is_off = strcmp(word, "off") == 0;
     if (sys == text || out->is_off || strcmp(word, "auto") == 0)
         return true;
-    return heddle_parse_ns(word, &out->period_ns) == HEDDLE_OK &&
-           out->period_ns >= MIN_PERIOD_NS && out->period_ns <= MAX_PERIOD_NS;
+    return heddle_parse_ns(word, &out->period_ns) == HEDDLE_OK && out->period_ns >= MIN_PERIOD_NS &&
+           out->period_ns <= MAX_PERIOD_NS;
 }
 
 /* --- counters ------------------------------------------------------------------ */
@@ -97,15 +97,13 @@ static const char *nvml_library(void)
     return heddle_env_cuda_library() != NULL ? "libnvidia-ml.so.1" : NULL;
 }
 
-heddle_status heddle_meter_open(const struct heddle_meter_opts *opts,
-                                heddle_meter **out)
+heddle_status heddle_meter_open(const struct heddle_meter_opts *opts, heddle_meter **out)
 {
     struct heddle_meter_env env = {.nvml_library = nvml_library()};
     struct energy_choice choice;
 
     HEDDLE_CHECK(out != NULL && (opts == NULL || opts->size >= sizeof(*opts)));
-    HEDDLE_CHECK(
-        heddle_energy_parse(heddle_env_value("HEDDLE_ENERGY"), &choice));
+    HEDDLE_CHECK(heddle_energy_parse(heddle_env_value("HEDDLE_ENERGY"), &choice));
     env.sysfs = choice.sysfs;
     if (opts != NULL) {
         env.alloc = opts->alloc;
@@ -124,8 +122,7 @@ static size_t list_gpus(heddle_ctx *ctx, struct heddle_meter_gpu *gpu)
         const struct dev_class *c = &ctx->dev->cls[i];
 
         if (c->kind != HEDDLE_DEV_CUDA || n == MAX_GPUS ||
-            heddle_cuda_dev_pci(c->dev, gpu[n].pci, sizeof(gpu[n].pci)) !=
-                HEDDLE_OK)
+            heddle_cuda_dev_pci(c->dev, gpu[n].pci, sizeof(gpu[n].pci)) != HEDDLE_OK)
             continue;
         snprintf(gpu[n].device, sizeof(gpu[n].device), "%s", c->name);
         n++;
@@ -133,12 +130,10 @@ static size_t list_gpus(heddle_ctx *ctx, struct heddle_meter_gpu *gpu)
     return n;
 }
 
-static heddle_status find_counters(heddle_ctx *ctx, const char *sysfs,
-                                   heddle_meter **out)
+static heddle_status find_counters(heddle_ctx *ctx, const char *sysfs, heddle_meter **out)
 {
     const size_t bytes = MAX_GPUS * sizeof(struct heddle_meter_gpu);
-    struct heddle_meter_gpu *gpu =
-        heddle_zalloc(&ctx->alloc, MAX_GPUS, sizeof(*gpu));
+    struct heddle_meter_gpu *gpu = heddle_zalloc(&ctx->alloc, MAX_GPUS, sizeof(*gpu));
     struct heddle_meter_env env = {.alloc = &ctx->alloc,
                                    .sysfs = sysfs,
                                    .nvml_library = nvml_library(),
@@ -156,8 +151,7 @@ static heddle_status find_counters(heddle_ctx *ctx, const char *sysfs,
 
 /* --- start --------------------------------------------------------------------- */
 
-static heddle_status sampler_fill(struct heddle_sampler *s,
-                                  const struct energy_choice *choice)
+static heddle_status sampler_fill(struct heddle_sampler *s, const struct energy_choice *choice)
 {
     const struct heddle_allocator *a = &s->ctx->alloc;
     struct heddle_meter_source src = {.size = sizeof(src)};
@@ -177,8 +171,7 @@ static heddle_status sampler_fill(struct heddle_sampler *s,
         if (heddle_meter_get_source(s->meter, i, &src) != HEDDLE_OK)
             break;
         s->source[i] = (struct sampler_source){
-            .period_ns =
-                choice->period_ns != 0 ? choice->period_ns : src.period_ns,
+            .period_ns = choice->period_ns != 0 ? choice->period_ns : src.period_ns,
             .first = first,
             .n = src.ndomains};
         first += src.ndomains;
@@ -186,14 +179,12 @@ static heddle_status sampler_fill(struct heddle_sampler *s,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_sampler_open(heddle_ctx *ctx,
-                                  const struct heddle_ctx_opts *o)
+heddle_status heddle_sampler_open(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
 {
     struct energy_choice choice;
     struct heddle_sampler *s;
 
-    if (o->log == HEDDLE_OFF || o->log_level < HEDDLE_LOG_GRAPH ||
-        heddle_dev_is_virtual(ctx) ||
+    if (o->log == HEDDLE_OFF || o->log_level < HEDDLE_LOG_GRAPH || heddle_dev_is_virtual(ctx) ||
         !heddle_energy_parse(o->energy, &choice) || choice.is_off)
         return HEDDLE_OK;
     s = heddle_zalloc(&ctx->alloc, 1, sizeof(*s));
@@ -250,20 +241,18 @@ static void sampler_read(struct heddle_sampler *s, size_t i)
     after = heddle_ctx_ticks(s->ctx);
     if (st == HEDDLE_OK) {
         heddle_trace_event(s->lane, HEDDLE_TRACE_DATA, HEDDLE_LOG_POWER,
-                           &(struct heddle_trace_event){
-                               .t = before + (after - before) / 2,
-                               .x = m.microjoules,
-                               .b = (uint16_t)i,
-                               .c = m.has_gap ? HEDDLE_LOG_POWER_GAP : 0});
-    } else if (!s->is_told[i] &&
-               heddle_meter_get_domain(s->meter, i, &d) == HEDDLE_OK) {
+                           &(struct heddle_trace_event){.t = before + (after - before) / 2,
+                                                        .x = m.microjoules,
+                                                        .b = (uint16_t)i,
+                                                        .c = m.has_gap ? HEDDLE_LOG_POWER_GAP : 0});
+    } else if (!s->is_told[i] && heddle_meter_get_domain(s->meter, i, &d) == HEDDLE_OK) {
         s->is_told[i] = true;
         snprintf(why, sizeof(why), "%s: %s", d.name, d.why);
     }
     heddle_mutex_unlock(&s->lock);
     if (why[0] != '\0') /* the callback is the user's: no lock is held */
-        heddle_report(s->ctx, HEDDLE_WARNING,
-                      "a sample of the energy counter is left out: %s", why);
+        heddle_report(s->ctx, HEDDLE_WARNING, "a sample of the energy counter is left out: %s",
+                      why);
 }
 
 void heddle_sampler_take(heddle_ctx *ctx)
@@ -275,17 +264,15 @@ void heddle_sampler_take(heddle_ctx *ctx)
 }
 
 /* Why there are no samples; "": there are. */
-static void explain(heddle_ctx *ctx, const struct heddle_ctx_opts *o,
-                    struct heddle_text *t)
+static void explain(heddle_ctx *ctx, const struct heddle_ctx_opts *o, struct heddle_text *t)
 {
     char why[3 * HEDDLE_METER_WHY];
 
     if (heddle_sampler_lanes(ctx) > 0)
         return;
     if (ctx->sampler != NULL)
-        heddle_text_add(
-            t, "no counter: %s",
-            heddle_meter_explain(ctx->sampler->meter, why, sizeof(why)));
+        heddle_text_add(t, "no counter: %s",
+                        heddle_meter_explain(ctx->sampler->meter, why, sizeof(why)));
     else if (o->log_level < HEDDLE_LOG_GRAPH)
         heddle_text_str(t, "not recorded: the log has level 0");
     else
@@ -295,8 +282,7 @@ static void explain(heddle_ctx *ctx, const struct heddle_ctx_opts *o,
 void heddle_sampler_begin(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
 {
     const uint32_t lane =
-        ctx->nworkers + LANES_BEFORE +
-        (ctx->dev != NULL ? heddle_dev_log_lanes(ctx->dev) : 0);
+        ctx->nworkers + LANES_BEFORE + (ctx->dev != NULL ? heddle_dev_log_lanes(ctx->dev) : 0);
     char why[4 * HEDDLE_METER_WHY];
     struct heddle_text t;
 
@@ -310,8 +296,7 @@ void heddle_sampler_begin(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
         return;
     }
     ctx->sampler->lane = heddle_trace_get_lane(ctx->trace, lane);
-    heddle_trace_define_lane(ctx->trace, lane, HEDDLE_LOG_OTHER, "energy", -1,
-                             0);
+    heddle_trace_define_lane(ctx->trace, lane, HEDDLE_LOG_OTHER, "energy", -1, 0);
     define_domains(ctx->sampler);
     heddle_sampler_take(ctx);
 }
@@ -350,12 +335,10 @@ static void *sampler_main(void *arg)
     next = sampler_round(s);
     /* Acquire: pairs with the release of heddle_sampler_end(). */
     while (heddle_load_acq(&s->stops) == 0) {
-        const struct timespec until = {
-            .tv_sec = (time_t)(next / HEDDLE_NS_PER_S),
-            .tv_nsec = (long)(next % HEDDLE_NS_PER_S)};
+        const struct timespec until = {.tv_sec = (time_t)(next / HEDDLE_NS_PER_S),
+                                       .tv_nsec = (long)(next % HEDDLE_NS_PER_S)};
 
-        (void)syscall(SYS_futex, &s->stops,
-                      FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, 0, &until, NULL,
+        (void)syscall(SYS_futex, &s->stops, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, 0, &until, NULL,
                       FUTEX_BITSET_MATCH_ANY);
         if (heddle_load_acq(&s->stops) == 0)
             next = sampler_round(s);
@@ -366,14 +349,12 @@ static void *sampler_main(void *arg)
 bool heddle_sampler_is_self(const heddle_ctx *ctx)
 {
     /* Relaxed: equal only if this thread has written it. */
-    return ctx->sampler != NULL &&
-           heddle_load_rlx(&ctx->sampler->id) == heddle_thread_id();
+    return ctx->sampler != NULL && heddle_load_rlx(&ctx->sampler->id) == heddle_thread_id();
 }
 
 void heddle_sampler_start(heddle_ctx *ctx)
 {
-    const struct heddle_thread_opts o = {.name = "heddle-energy",
-                                         .stack_bytes = STACK_BYTES};
+    const struct heddle_thread_opts o = {.name = "heddle-energy", .stack_bytes = STACK_BYTES};
     struct heddle_sampler *s = ctx->sampler;
     const uint64_t now = heddle_clock_ns();
 
@@ -381,12 +362,10 @@ void heddle_sampler_start(heddle_ctx *ctx)
         return;
     for (size_t i = 0; i < s->nsources; i++)
         s->source[i].due_ns = now + s->source[i].period_ns;
-    s->has_thread =
-        heddle_thread_create(&s->thread, &o, sampler_main, s) == HEDDLE_OK;
+    s->has_thread = heddle_thread_create(&s->thread, &o, sampler_main, s) == HEDDLE_OK;
     if (!s->has_thread)
-        heddle_trace_define_info(
-            ctx->trace, "energy.problem",
-            "there are two samples only: their thread could not be started");
+        heddle_trace_define_info(ctx->trace, "energy.problem",
+                                 "there are two samples only: their thread could not be started");
 }
 
 /* --- the end ---------------------------------------------------------------------- */
@@ -412,13 +391,11 @@ void heddle_sampler_end(heddle_ctx *ctx)
     sampler_join(s);
     heddle_sampler_take(ctx);
     for (size_t i = 0; i < s->ndomains; i++) {
-        if (heddle_meter_get_domain(s->meter, i, &d) != HEDDLE_OK ||
-            d.dropped == 0)
+        if (heddle_meter_get_domain(s->meter, i, &d) != HEDDLE_OK || d.dropped == 0)
             continue;
         snprintf(key, sizeof(key), "energy.problem.%zu", i);
         snprintf(value, sizeof(value), "%llu of %llu samples are left out: %s",
-                 (unsigned long long)d.dropped,
-                 (unsigned long long)(d.dropped + d.read), d.why);
+                 (unsigned long long)d.dropped, (unsigned long long)(d.dropped + d.read), d.why);
         heddle_trace_define_info(ctx->trace, key, value);
     }
 }

@@ -30,8 +30,7 @@ struct rig {
     bool destroys; /* tries to end the context */
 };
 
-static void on_message(void *user, enum heddle_severity severity,
-                       const char *text)
+static void on_message(void *user, enum heddle_severity severity, const char *text)
 {
     struct rig *r = user;
 
@@ -53,8 +52,8 @@ static void rig_init(struct rig *r, const char *period)
     tree_zone(&r->tree, "intel-rapl:0:1", "dram\n", 7, TREE_RANGE);
     tree_zone(&r->tree, "intel-rapl:1", "package-1\n", 5, TREE_RANGE);
     (void)tree_path(&r->tree, "run.log", r->log);
-    CHECK(snprintf(r->option, sizeof(r->option), "%s,sys=%s", period,
-                   r->tree.root) < (int)sizeof(r->option));
+    CHECK(snprintf(r->option, sizeof(r->option), "%s,sys=%s", period, r->tree.root) <
+          (int)sizeof(r->option));
     r->o = (struct heddle_ctx_opts){.size = sizeof(r->o),
                                     .nworkers = 2,
                                     .bind = HEDDLE_OFF,
@@ -299,9 +298,8 @@ TEST(no_counter)
     run_tasks(r.ctx, 10);
     rig_stop(&r);
     log = log_open(&r);
-    CHECK(strstr(info(log, "energy"),
-                 "no counter: rapl: /no/such/folder/class/powercap is not "
-                 "there; perf: ") != NULL);
+    CHECK(strstr(info(log, "energy"), "no counter: rapl: /no/such/folder/class/powercap is not "
+                                      "there; perf: ") != NULL);
     CHECK_STR(info(log, "energy.domain.0"), NULL);
     CHECK_EQ(count_power(log), 0);
     heddle_log_close(log);
@@ -386,8 +384,7 @@ TEST(jumps)
         tree_number(&r.tree, UJ, TREE_RANGE / 2); /* ahead */
         heddle_thread_sleep_ns(10 * MS);
     }
-    heddle_sampler_take(
-        r.ctx); /* on a busy machine: dropped, and one after it */
+    heddle_sampler_take(r.ctx); /* on a busy machine: dropped, and one after it */
     heddle_sampler_take(r.ctx);
     rig_stop(&r);
     CHECK_EQ(r.nsaid, 1);
@@ -612,8 +609,7 @@ TEST(environment)
     CHECK_STR(d.name, "package-0");
     heddle_meter_close(m);
     CHECK_OK(heddle_meter_open(&o, &m)); /* the caller's word comes first */
-    CHECK(heddle_meter_get_domain(m, 0, &d) == HEDDLE_ENOENT ||
-          strncmp(d.name, "gpu", 3) == 0);
+    CHECK(heddle_meter_get_domain(m, 0, &d) == HEDDLE_ENOENT || strncmp(d.name, "gpu", 3) == 0);
     heddle_meter_close(m);
     CHECK_EQ(setenv("HEDDLE_ENERGY", "often", 1), 0);
     CHECK_STATUS(heddle_ctx_create(&r.o, &r.ctx), HEDDLE_EINVAL);
@@ -646,7 +642,6 @@ TEST(no_memory)
     rig_fini(&r);
 }
 
-TEST_MAIN(option, first_and_last, in_between, no_counter, not_wanted,
-          virtual_time, jumps, told_without_a_lock, told_and_destroyed, dump,
-          start_and_stop, two_contexts, from_many_threads, fork_and_go_on,
-          wrong_option, environment, no_memory)
+TEST_MAIN(option, first_and_last, in_between, no_counter, not_wanted, virtual_time, jumps,
+          told_without_a_lock, told_and_destroyed, dump, start_and_stop, two_contexts,
+          from_many_threads, fork_and_go_on, wrong_option, environment, no_memory)

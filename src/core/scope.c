@@ -33,16 +33,12 @@ struct scope_unit {
 
 static struct heddle_scope *scope_of(struct heddle_domain *d)
 {
-    return (
-        struct heddle_scope *)(void *)((char *)d -
-                                       offsetof(struct heddle_scope, domain));
+    return (struct heddle_scope *)(void *)((char *)d - offsetof(struct heddle_scope, domain));
 }
 
-static struct heddle_dep *scope_find(struct heddle_domain *d,
-                                     heddle_handle *unit)
+static struct heddle_dep *scope_find(struct heddle_domain *d, heddle_handle *unit)
 {
-    struct scope_unit *u =
-        heddle_map_get_ptr(&scope_of(d)->units, (uint64_t)(uintptr_t)unit);
+    struct scope_unit *u = heddle_map_get_ptr(&scope_of(d)->units, (uint64_t)(uintptr_t)unit);
 
     return u == NULL ? NULL : &u->dep;
 }
@@ -59,8 +55,7 @@ static heddle_status scope_close(struct heddle_domain *d, heddle_handle *unit,
     return HEDDLE_OK;
 }
 
-bool heddle_scope_has(const struct heddle_scope *s,
-                      const struct heddle_scope *in)
+bool heddle_scope_has(const struct heddle_scope *s, const struct heddle_scope *in)
 {
     while (in != NULL && in != s)
         in = in->cell != NULL ? in->cell->scope : heddle_node_scope(in->node);
@@ -80,9 +75,8 @@ void heddle_scope_begin(struct heddle_exec *x, struct heddle_scope *s)
     s->mode = x->mode;
     s->nops = x->nops;
     s->group = heddle_exec_group(x);
-    s->in_gang =
-        x->worker->gang_depth > 0 ||
-        (x->cell != NULL && x->cell->scope != NULL && x->cell->scope->in_gang);
+    s->in_gang = x->worker->gang_depth > 0 ||
+                 (x->cell != NULL && x->cell->scope != NULL && x->cell->scope->in_gang);
     s->domain.slab = &x->worker->sub.slab;
     s->domain.find = scope_find;
     s->domain.close_crowd = scope_close;
@@ -101,8 +95,7 @@ static heddle_status scope_open(struct heddle_exec *x)
     struct heddle_scope *s = heddle_alloc(&x->ctx->alloc, sizeof(*s));
 
     if (s == NULL)
-        return heddle_refuse(x->ctx, HEDDLE_ENOMEM,
-                             "no memory for a child task");
+        return heddle_refuse(x->ctx, HEDDLE_ENOMEM, "no memory for a child task");
     heddle_scope_begin(x, s);
     s->is_lent = false;
     if (x->ctx->dev != NULL)
@@ -128,8 +121,7 @@ static void scope_destroy(struct heddle_scope *s)
 }
 
 /* Invariant (1). */
-static bool scope_holds(const struct heddle_scope *s, const heddle_handle *h,
-                        enum heddle_mode mode)
+static bool scope_holds(const struct heddle_scope *s, const heddle_handle *h, enum heddle_mode mode)
 {
     if (mode == HEDDLE_SCRATCH || h->root->creator == s->parent_id)
         return true;
@@ -139,8 +131,7 @@ static bool scope_holds(const struct heddle_scope *s, const heddle_handle *h,
         if (s->mode[i] == HEDDLE_REDUCE || s->mode[i] == HEDDLE_SCRATCH ||
             (s->mode[i] == HEDDLE_R && mode != HEDDLE_R))
             continue;
-        if (p->root == h->root &&
-            heddle_box_contains(&p->box, &h->box, p->root->layout.ndim))
+        if (p->root == h->root && heddle_box_contains(&p->box, &h->box, p->root->layout.ndim))
             return true;
     }
     return false;
@@ -149,16 +140,13 @@ static bool scope_holds(const struct heddle_scope *s, const heddle_handle *h,
 static heddle_status scope_enter(struct heddle_scope *s, heddle_handle *h,
                                  struct heddle_dep **dep_out)
 {
-    struct scope_unit *u =
-        heddle_map_get_ptr(&s->units, (uint64_t)(uintptr_t)h);
+    struct scope_unit *u = heddle_map_get_ptr(&s->units, (uint64_t)(uintptr_t)h);
 
     if (u == NULL) {
         u = heddle_zalloc(&s->ctx->alloc, 1, sizeof(*u));
-        if (u == NULL || heddle_map_put_ptr(&s->units, (uint64_t)(uintptr_t)h,
-                                            u) != HEDDLE_OK) {
+        if (u == NULL || heddle_map_put_ptr(&s->units, (uint64_t)(uintptr_t)h, u) != HEDDLE_OK) {
             heddle_free(&s->ctx->alloc, u, sizeof(*u));
-            return heddle_refuse(s->ctx, HEDDLE_ENOMEM,
-                                 "no memory for a child task");
+            return heddle_refuse(s->ctx, HEDDLE_ENOMEM, "no memory for a child task");
         }
         u->unit = h;
         heddle_dep_init(&u->dep);
@@ -170,8 +158,7 @@ static heddle_status scope_enter(struct heddle_scope *s, heddle_handle *h,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_scope_admit(struct submission *s,
-                                 struct heddle_access *acc, unsigned nops)
+heddle_status heddle_scope_admit(struct submission *s, struct heddle_access *acc, unsigned nops)
 {
     heddle_ctx *ctx = s->scope->ctx;
 
@@ -179,12 +166,11 @@ heddle_status heddle_scope_admit(struct submission *s,
         if (!scope_holds(s->scope, acc[i].unit, acc[i].mode)) {
             char buf[32];
 
-            return heddle_refuse(
-                ctx, HEDDLE_EACCESS,
-                "kernel %s: operand %u (%s) is not held by the parent task in "
-                "such a mode",
-                s->kinfo->kernel->name, i,
-                heddle_unit_name(acc[i].unit, buf, sizeof(buf)));
+            return heddle_refuse(ctx, HEDDLE_EACCESS,
+                                 "kernel %s: operand %u (%s) is not held by the parent task in "
+                                 "such a mode",
+                                 s->kinfo->kernel->name, i,
+                                 heddle_unit_name(acc[i].unit, buf, sizeof(buf)));
         }
     }
     for (unsigned i = 0; i < nops; i++) {
@@ -201,8 +187,7 @@ heddle_status heddle_scope_admit(struct submission *s,
  * any. Views made meanwhile are none of this task's business. */
 static bool scope_needs_lock(const struct heddle_call *call, unsigned nops)
 {
-    heddle_handle *const *op =
-        call->noperands != 0 ? call->operands : call->operand;
+    heddle_handle *const *op = call->noperands != 0 ? call->operands : call->operand;
 
     for (unsigned i = 0; i < nops; i++)
         if (op != NULL && op[i] != NULL && heddle_unit_noverlaps(op[i]) != 0)
@@ -210,8 +195,7 @@ static bool scope_needs_lock(const struct heddle_call *call, unsigned nops)
     return false;
 }
 
-static heddle_status scope_check(struct heddle_exec *x,
-                                 const struct heddle_kinfo *k)
+static heddle_status scope_check(struct heddle_exec *x, const struct heddle_kinfo *k)
 {
     for (unsigned v = 0; v < k->nvariants && x->scope->in_gang; v++)
         if (k->kernel->variants[v].gang > 1)
@@ -237,8 +221,7 @@ static void scope_go(struct heddle_exec *x, struct heddle_sched_task *ready)
 
     if (ready == NULL)
         return;
-    if (x->ctx->dev != NULL ||
-        (!x->ctx->runs_inline && !scope_is_confined(w))) {
+    if (x->ctx->dev != NULL || (!x->ctx->runs_inline && !scope_is_confined(w))) {
         heddle_engine_push(w, ready);
         return;
     }
@@ -247,8 +230,7 @@ static void scope_go(struct heddle_exec *x, struct heddle_sched_task *ready)
     w->last = last;
 }
 
-static heddle_status scope_submit(struct heddle_exec *x,
-                                  const heddle_kernel *kernel,
+static heddle_status scope_submit(struct heddle_exec *x, const heddle_kernel *kernel,
                                   const struct heddle_call *call)
 {
     static const struct heddle_call nothing = {.arg = NULL};
@@ -265,8 +247,7 @@ static heddle_status scope_submit(struct heddle_exec *x,
                              "submit",
                              x->kinfo->kernel->name);
     if (x->slow != NULL && x->slow->dev != NULL)
-        return heddle_refuse(x->ctx, HEDDLE_ESTATE,
-                             "kernel %s: a task on a device cannot submit",
+        return heddle_refuse(x->ctx, HEDDLE_ESTATE, "kernel %s: a task on a device cannot submit",
                              x->kinfo->kernel->name);
     if (x->scope == NULL)
         HEDDLE_TRY(scope_open(x));
@@ -296,8 +277,7 @@ static heddle_status scope_submit(struct heddle_exec *x,
     return st;
 }
 
-heddle_status heddle_exec_submit(struct heddle_exec *x,
-                                 const heddle_kernel *kernel,
+heddle_status heddle_exec_submit(struct heddle_exec *x, const heddle_kernel *kernel,
                                  const struct heddle_call *call)
 {
     heddle_status st;
@@ -378,8 +358,7 @@ bool heddle_scope_leave(struct heddle_exec *x, heddle_status *st)
     return false;
 }
 
-struct heddle_sched_task *heddle_scope_child_end(struct worker *w,
-                                                 struct heddle_scope *s,
+struct heddle_sched_task *heddle_scope_child_end(struct worker *w, struct heddle_scope *s,
                                                  struct heddle_sched_task *next)
 {
     /* Read before the count: then the scope may go. */
@@ -394,13 +373,11 @@ struct heddle_sched_task *heddle_scope_child_end(struct worker *w,
         heddle_ctx_signal(ctx); /* the body may wait for this */
     if (left != 0)
         return next;
-    st = s->body != HEDDLE_OK ? s->body
-                              : (heddle_status)heddle_load_rlx(&s->status);
+    st = s->body != HEDDLE_OK ? s->body : (heddle_status)heddle_load_rlx(&s->status);
     c = s->cell;
     n = s->node;
     scope_destroy(s);
-    more =
-        c != NULL ? heddle_engine_finish(w, c, st) : heddle_node_end(w, n, st);
+    more = c != NULL ? heddle_engine_finish(w, c, st) : heddle_node_end(w, n, st);
     if (next == NULL)
         return more;
     if (more != NULL)

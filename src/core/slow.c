@@ -16,8 +16,8 @@
 
 #define EXPAND_SURE 0.4 /* confidence: about three measurements */
 
-void heddle_slow_exec(struct worker *w, struct heddle_cell *c,
-                      const struct task_ext *ext, struct heddle_exec *x)
+void heddle_slow_exec(struct worker *w, struct heddle_cell *c, const struct task_ext *ext,
+                      struct heddle_exec *x)
 {
     heddle_cell_exec(w, c, x);
     if (ext == NULL)
@@ -34,8 +34,7 @@ void heddle_slow_exec(struct worker *w, struct heddle_cell *c,
 
 /* --- before the function -------------------------------------------------- */
 
-heddle_status heddle_slow_may_start(struct heddle_exec *x,
-                                    const struct task_ext *ext)
+heddle_status heddle_slow_may_start(struct heddle_exec *x, const struct task_ext *ext)
 {
     heddle_ctx *ctx = x->ctx;
     heddle_group *group;
@@ -50,8 +49,7 @@ heddle_status heddle_slow_may_start(struct heddle_exec *x,
             if (heddle_load_acq(&ext->after[i]->status) < 0)
                 return HEDDLE_ECANCELED;
         if (ext->deadline_ns != 0 && heddle_clock_ns() > ext->deadline_ns) {
-            snprintf(x->slow->message, sizeof(x->slow->message),
-                     "not started before its deadline");
+            snprintf(x->slow->message, sizeof(x->slow->message), "not started before its deadline");
             return HEDDLE_ETIMEDOUT;
         }
     }
@@ -65,8 +63,7 @@ heddle_status heddle_slow_may_start(struct heddle_exec *x,
 }
 
 /* Private memory for one body: the variant's scratch, then SCRATCH operands. */
-static heddle_status slow_scratch_bytes(const struct heddle_exec *x,
-                                        size_t *bytes_out)
+static heddle_status slow_scratch_bytes(const struct heddle_exec *x, size_t *bytes_out)
 {
     size_t bytes = 0;
 
@@ -136,8 +133,7 @@ static void slow_give_back(struct heddle_exec *x, size_t scratch_bytes)
 static heddle_status slow_touch(struct heddle_exec *x)
 {
     for (unsigned i = 0; i < x->nops; i++) {
-        if (x->mode[i] == HEDDLE_SCRATCH ||
-            (x->mode[i] == HEDDLE_REDUCE && x->ctx->dev != NULL))
+        if (x->mode[i] == HEDDLE_SCRATCH || (x->mode[i] == HEDDLE_REDUCE && x->ctx->dev != NULL))
             continue; /* private; the data may be elsewhere */
         if (heddle_unit_base(x->op[i]) == NULL)
             return HEDDLE_ENOMEM;
@@ -182,8 +178,7 @@ static struct heddle_perf_entry *slow_model(struct heddle_exec *x, unsigned v)
     }
     if (k->cost != NULL)
         cost = k->cost(x);
-    if (heddle_perf_entry_get(series, shape, cost.flops, cost.bytes, &entry) !=
-        HEDDLE_OK)
+    if (heddle_perf_entry_get(series, shape, cost.flops, cost.bytes, &entry) != HEDDLE_OK)
         return NULL;
     return entry;
 }
@@ -197,12 +192,10 @@ float heddle_slow_predict(heddle_ctx *ctx, struct heddle_cell *c)
 
     if (ctx->dev != NULL)
         return heddle_dev_predict(ctx, c);
-    if (ctx->perf == NULL ||
-        (c->kinfo->kernel->cost == NULL && !ctx->has_models))
+    if (ctx->perf == NULL || (c->kinfo->kernel->cost == NULL && !ctx->has_models))
         return 0;
     heddle_slow_exec(ctx->foreign, c, ext, &x);
-    model = slow_model(&x, ext != NULL && ext->variant != 0 ? ext->variant - 1u
-                                                            : 0);
+    model = slow_model(&x, ext != NULL && ext->variant != 0 ? ext->variant - 1u : 0);
     if (model == NULL)
         return 0;
     heddle_perf_predict(model, &est);
@@ -249,13 +242,11 @@ static bool slow_wants_expand(struct heddle_exec *x)
 }
 
 /* Its submission has what the fastest device would take: this is a core's. */
-static void slow_predicted(const struct heddle_exec *x,
-                           struct heddle_perf_entry *model)
+static void slow_predicted(const struct heddle_exec *x, struct heddle_perf_entry *model)
 {
     struct heddle_estimate est;
 
-    if (!heddle_trace_is_on(x->worker->lane, HEDDLE_TRACE_ATTR) ||
-        heddle_dev_is_virtual(x->ctx))
+    if (!heddle_trace_is_on(x->worker->lane, HEDDLE_TRACE_ATTR) || heddle_dev_is_virtual(x->ctx))
         return;
     heddle_perf_predict(model, &est);
     if (est.ns >= 0.5)
@@ -290,8 +281,7 @@ static heddle_status slow_run_variant(struct heddle_exec *x, unsigned v)
     if (model != NULL && st == HEDDLE_OK && x->ctx->dev != NULL)
         slow_predicted(x, model);
     if (model != NULL && st == HEDDLE_OK)
-        heddle_perf_record(
-            model, heddle_clock_delta_ns(&x->ctx->clock, heddle_ticks() - t0));
+        heddle_perf_record(model, heddle_clock_delta_ns(&x->ctx->clock, heddle_ticks() - t0));
     return st;
 }
 
@@ -322,14 +312,13 @@ static void slow_restore(struct heddle_exec *x)
         else if (x->mode[i] == HEDDLE_REDUCE)
             memcpy(x->slow->ptr[i], x->slow->backup[i], x->op[i]->bytes);
         else
-            heddle_unit_unpack(x->op[i], x->slow->backup[i],
-                               heddle_exec_ptr(x, i));
+            heddle_unit_unpack(x->op[i], x->slow->backup[i], heddle_exec_ptr(x, i));
 }
 
 /* The next variant that a core can run and the task allows, after v, in a
  * circle; v itself when there is no other; n: there is none at all. */
-static unsigned slow_next_variant(const struct heddle_exec *x,
-                                  const struct task_ext *ext, unsigned v)
+static unsigned slow_next_variant(const struct heddle_exec *x, const struct task_ext *ext,
+                                  unsigned v)
 {
     const unsigned n = x->kinfo->nvariants;
 
@@ -338,8 +327,7 @@ static unsigned slow_next_variant(const struct heddle_exec *x,
         const struct heddle_variant *var = &x->kinfo->kernel->variants[k];
 
         if (var->device == HEDDLE_DEV_CPU && var->run != NULL &&
-            (ext == NULL || ext->digits == 0 || var->digits == 0 ||
-             var->digits >= ext->digits))
+            (ext == NULL || ext->digits == 0 || var->digits == 0 || var->digits >= ext->digits))
             return k;
     }
     return n;
@@ -347,9 +335,8 @@ static unsigned slow_next_variant(const struct heddle_exec *x,
 
 /* v, or the next variant that has not declined when v is a gang for which too few
  * threads are there now. */
-static unsigned slow_possible_variant(const struct heddle_exec *x,
-                                      const struct task_ext *ext, unsigned v,
-                                      uint32_t declined)
+static unsigned slow_possible_variant(const struct heddle_exec *x, const struct task_ext *ext,
+                                      unsigned v, uint32_t declined)
 {
     const struct heddle_variant *var = x->kinfo->kernel->variants;
 
@@ -366,8 +353,8 @@ static unsigned slow_possible_variant(const struct heddle_exec *x,
     return v;
 }
 
-static bool slow_all_declined(const struct heddle_exec *x,
-                              const struct task_ext *ext, uint32_t declined)
+static bool slow_all_declined(const struct heddle_exec *x, const struct task_ext *ext,
+                              uint32_t declined)
 {
     const unsigned n = x->kinfo->nvariants;
     unsigned k = n - 1;
@@ -382,21 +369,18 @@ static bool slow_all_declined(const struct heddle_exec *x,
 
 /* Variants in turn: one that declines passes to the next for free, one that
  * fails uses up a retry. */
-static heddle_status slow_try_variants(struct heddle_exec *x,
-                                       const struct task_ext *ext)
+static heddle_status slow_try_variants(struct heddle_exec *x, const struct task_ext *ext)
 {
     const unsigned n = x->kinfo->nvariants;
     unsigned retries = ext == NULL ? 0 : ext->retries;
-    const unsigned spent =
-        retries != 0 && x->ctx->dev != NULL ? heddle_dev_tries(x) : 0;
+    const unsigned spent = retries != 0 && x->ctx->dev != NULL ? heddle_dev_tries(x) : 0;
     const unsigned only = ext == NULL ? 0 : ext->variant;
     unsigned v = only != 0 ? only - 1u : slow_next_variant(x, ext, n - 1);
     uint32_t declined = 0;
     heddle_status st;
 
     if (v >= n || x->kinfo->kernel->variants[v].device != HEDDLE_DEV_CPU) {
-        snprintf(x->slow->message, sizeof(x->slow->message),
-                 "no variant of it runs on a core");
+        snprintf(x->slow->message, sizeof(x->slow->message), "no variant of it runs on a core");
         return HEDDLE_ENOVARIANT;
     }
     retries -= spent < retries ? spent : retries; /* elsewhere */
@@ -411,8 +395,7 @@ static heddle_status slow_try_variants(struct heddle_exec *x,
         if (st == HEDDLE_EDECLINED) {
             declined |= UINT32_C(1) << v;
             if (only != 0 || slow_all_declined(x, ext, declined)) {
-                snprintf(x->slow->message, sizeof(x->slow->message),
-                         "every variant declined");
+                snprintf(x->slow->message, sizeof(x->slow->message), "every variant declined");
                 return HEDDLE_ENOVARIANT;
             }
         } else {
@@ -427,8 +410,7 @@ static heddle_status slow_try_variants(struct heddle_exec *x,
     }
 }
 
-static heddle_status slow_call(struct heddle_exec *x,
-                               const struct task_ext *ext)
+static heddle_status slow_call(struct heddle_exec *x, const struct task_ext *ext)
 {
     void *check = NULL;
     heddle_status st;
@@ -468,8 +450,7 @@ heddle_status heddle_slow_body(struct heddle_exec *x, struct exec_slow *s,
     if (st == HEDDLE_OK)
         st = slow_touch(x);
     if (st == HEDDLE_ENOMEM)
-        snprintf(s->message, sizeof(s->message),
-                 "no memory for its operands or scratch space");
+        snprintf(s->message, sizeof(s->message), "no memory for its operands or scratch space");
     if (st == HEDDLE_OK)
         st = slow_call(x, ext);
     slow_give_back(x, scratch);
@@ -485,14 +466,12 @@ void heddle_slow_settle(struct heddle_exec *x, heddle_status st)
             continue;
         if (st != HEDDLE_OK)
             heddle_unit_mark(x->op[i], st); /* the invariant */
-        else if (x->mode[i] == HEDDLE_W &&
-                 heddle_load_acq(&x->ctx->reg.nmarks) != 0)
+        else if (x->mode[i] == HEDDLE_W && heddle_load_acq(&x->ctx->reg.nmarks) != 0)
             heddle_unit_unmark(x->op[i]);
     }
 }
 
-void heddle_slow_trace(struct heddle_exec *x, heddle_status st, uint64_t start,
-                       unsigned flags)
+void heddle_slow_trace(struct heddle_exec *x, heddle_status st, uint64_t start, unsigned flags)
 {
     struct worker *w = x->worker;
     const uint64_t now = heddle_ctx_ticks(x->ctx);
@@ -508,8 +487,7 @@ void heddle_slow_trace(struct heddle_exec *x, heddle_status st, uint64_t start,
         flags |= HEDDLE_LOG_INLINE;
     heddle_trace_task(w->lane, x->id, x->kinfo->id,
                       (uint8_t)(x->slow != NULL ? x->slow->variant : 0),
-                      (uint8_t)((unsigned)log | flags),
-                      start != 0 ? start : now, now, 0);
+                      (uint8_t)((unsigned)log | flags), start != 0 ? start : now, now, 0);
     w->last = now;
 }
 
@@ -519,8 +497,7 @@ static void further_free(heddle_ctx *ctx, void *p, size_t bytes)
         heddle_free(&ctx->alloc, p, bytes);
 }
 
-static void ext_finish(struct heddle_exec *x, struct task_ext *e,
-                       heddle_status st)
+static void ext_finish(struct heddle_exec *x, struct task_ext *e, heddle_status st)
 {
     struct heddle_cell *c = x->cell;
     heddle_ctx *ctx = x->ctx;
@@ -542,8 +519,8 @@ static void ext_finish(struct heddle_exec *x, struct task_ext *e,
     further_free(ctx, e->op, (c->flags & TASK_NOPS) * sizeof(*e->op));
 }
 
-struct heddle_sched_task *
-heddle_engine_finish(struct worker *w, struct heddle_cell *c, heddle_status st)
+struct heddle_sched_task *heddle_engine_finish(struct worker *w, struct heddle_cell *c,
+                                               heddle_status st)
 {
     heddle_ctx *ctx = w->ctx;
     struct task_ext *ext = heddle_cell_ext(ctx, c);
@@ -579,15 +556,13 @@ heddle_engine_finish(struct worker *w, struct heddle_cell *c, heddle_status st)
     return next;
 }
 
-struct heddle_sched_task *heddle_slow_after(struct heddle_exec *x,
-                                            heddle_status st, uint64_t start)
+struct heddle_sched_task *heddle_slow_after(struct heddle_exec *x, heddle_status st, uint64_t start)
 {
     heddle_slow_trace(x, st, start, 0);
     return heddle_slow_leave(x, st);
 }
 
-struct heddle_sched_task *heddle_slow_leave(struct heddle_exec *x,
-                                            heddle_status st)
+struct heddle_sched_task *heddle_slow_leave(struct heddle_exec *x, heddle_status st)
 {
     struct worker *w = x->worker;
     struct heddle_cell *c = x->cell;
@@ -650,19 +625,16 @@ static bool slow_run_hidden(struct worker *w, struct heddle_cell *c,
         heddle_dev_advise(ctx, unit, arg);
     }
     if (c->kinfo == &ctx->notice)
-        st = (heddle_status)heddle_load_acq(
-            &(*(heddle_event **)(void *)c->arg)->first);
+        st = (heddle_status)heddle_load_acq(&(*(heddle_event **)(void *)c->arg)->first);
     *next_out = heddle_engine_finish(w, c, st);
     return true;
 }
 
-struct heddle_sched_task *heddle_slow_run(struct worker *w,
-                                          struct heddle_cell *c)
+struct heddle_sched_task *heddle_slow_run(struct worker *w, struct heddle_cell *c)
 {
     struct task_ext *ext = heddle_cell_ext(w->ctx, c);
-    const uint64_t start = heddle_trace_is_on(w->lane, HEDDLE_TRACE_TASK)
-                               ? heddle_ctx_ticks(w->ctx)
-                               : 0;
+    const uint64_t start =
+        heddle_trace_is_on(w->lane, HEDDLE_TRACE_TASK) ? heddle_ctx_ticks(w->ctx) : 0;
     struct heddle_sched_task *next;
     struct exec_slow s;
     struct heddle_exec x;

@@ -18,9 +18,7 @@ enum { WINDOW_PATIENCE = 50000 }; /* ns without a free cell before it grows */
 static bool submit_has_idle(heddle_ctx *ctx)
 {
     /* Relaxed: a guess. */
-    return heddle_load_rlx(&ctx->park.nparked) +
-               heddle_load_rlx(&ctx->park.nspinning) >
-           0;
+    return heddle_load_rlx(&ctx->park.nparked) + heddle_load_rlx(&ctx->park.nspinning) > 0;
 }
 
 /* The window is full: run tasks until cells come back. No lock held. When
@@ -29,7 +27,7 @@ static HEDDLE_NOINLINE void submit_help(heddle_ctx *ctx)
 {
     struct heddle_slab *slab = &ctx->root.slab;
     struct worker *self = heddle_ctx_self(ctx); /* inside of a task */
-    struct worker *w = NULL; /* slot 0, kept while we are here: a gang may count
+    struct worker *w = NULL;                    /* slot 0, kept while we are here: a gang may count
                                 on it */
     uint64_t since = heddle_clock_ns();
 
@@ -58,8 +56,7 @@ static HEDDLE_NOINLINE void submit_help(heddle_ctx *ctx)
             since = heddle_clock_ns();
         } else if (heddle_clock_ns() - since > WINDOW_PATIENCE) {
             /* Grow when more tasks may help: somebody is idle. */
-            if (heddle_ctx_is_stuck(ctx) ||
-                (!ctx->is_window_hard && submit_has_idle(ctx)))
+            if (heddle_ctx_is_stuck(ctx) || (!ctx->is_window_hard && submit_has_idle(ctx)))
                 break;
             heddle_thread_yield();
         } else {
@@ -96,9 +93,9 @@ static HEDDLE_NOINLINE heddle_status submit_make_room(heddle_ctx *ctx)
 
 /* One task of the context; the lock is held, also afterwards, unless the status
  * is HEDDLE_ESTATE. */
-static HEDDLE_NOINLINE heddle_status
-submit_locked(heddle_ctx *ctx, struct submission *s,
-              const heddle_kernel *kernel, const struct heddle_call *call)
+static HEDDLE_NOINLINE heddle_status submit_locked(heddle_ctx *ctx, struct submission *s,
+                                                   const heddle_kernel *kernel,
+                                                   const struct heddle_call *call)
 {
     s->sub = &ctx->root;
     s->domain = &ctx->root.domain;
@@ -156,11 +153,9 @@ void heddle_submit_finish(heddle_ctx *ctx, struct submission *s)
         submit_go(ctx, s->ready);
 }
 
-static inline bool plain_is_live(struct heddle_slab *slab, heddle_ref ref,
-                                 bool looks)
+static inline bool plain_is_live(struct heddle_slab *slab, heddle_ref ref, bool looks)
 {
-    return looks ? heddle_ref_live(slab, ref) != NULL
-                 : heddle_ref_may_live(slab, ref);
+    return looks ? heddle_ref_live(slab, ref) != NULL : heddle_ref_may_live(slab, ref);
 }
 
 /* What the task waits for, into slab->cand. False: not a plain case. */
@@ -180,13 +175,11 @@ static inline bool plain_collect(heddle_ctx *ctx, const struct heddle_kinfo *k,
         if (HEDDLE_UNLIKELY(h == NULL || h->reg != &ctx->reg))
             return false;
         dep = &h->dep;
-        if (HEDDLE_UNLIKELY(!heddle_unit_is_plain(h) ||
-                            dep->crowd != HEDDLE_CROWD_READ ||
+        if (HEDDLE_UNLIKELY(!heddle_unit_is_plain(h) || dep->crowd != HEDDLE_CROWD_READ ||
                             m + 1 + dep->nmembers > slab->cand_cap))
             return false;
         if (k->mode[i] == HEDDLE_R) {
-            if (HEDDLE_UNLIKELY(dep->nmembers == dep->cap) &&
-                !heddle_dep_compact(slab, dep))
+            if (HEDDLE_UNLIKELY(dep->nmembers == dep->cap) && !heddle_dep_compact(slab, dep))
                 return false;
         }
         if (k->mode[i] == HEDDLE_R || dep->nmembers == 0) {
@@ -209,8 +202,7 @@ static HEDDLE_NOINLINE void plain_trace(heddle_ctx *ctx, struct submission *s,
     const unsigned n = s->kinfo->noperands;
 
     for (unsigned i = 0; i < n; i++)
-        acc[i] =
-            (struct heddle_access){.unit = c->op[i], .mode = s->kinfo->mode[i]};
+        acc[i] = (struct heddle_access){.unit = c->op[i], .mode = s->kinfo->mode[i]};
     heddle_submit_trace(ctx, s, c, acc, n, m);
 }
 
@@ -221,8 +213,7 @@ static HEDDLE_NOINLINE void plain_trace(heddle_ctx *ctx, struct submission *s,
  * something is wrong). Lock held.
  */
 static inline bool submit_plain(heddle_ctx *ctx, const heddle_kernel *kernel,
-                                const struct heddle_call *call,
-                                struct heddle_sched_task **ready)
+                                const struct heddle_call *call, struct heddle_sched_task **ready)
 {
     struct submitter *sub = &ctx->root;
     const size_t slot = ((uintptr_t)kernel >> 4) % 16;
@@ -232,8 +223,8 @@ static inline bool submit_plain(heddle_ctx *ctx, const heddle_kernel *kernel,
     heddle_ref ref;
     uint32_t m = 0;
 
-    if (HEDDLE_UNLIKELY(sub->cache[slot].kernel != kernel || k == NULL ||
-                        k->is_slow || k->noperands > HEDDLE_CELL_OPERANDS ||
+    if (HEDDLE_UNLIKELY(sub->cache[slot].kernel != kernel || k == NULL || k->is_slow ||
+                        k->noperands > HEDDLE_CELL_OPERANDS ||
                         sub->slab.in_use >= ctx->window_now ||
                         !plain_collect(ctx, k, call->operand, &m)))
         return false;
@@ -301,8 +292,7 @@ heddle_status heddle_submit(heddle_ctx *ctx, const heddle_kernel *kernel,
 }
 
 heddle_status heddle_submit_n(heddle_ctx *ctx, const heddle_kernel *kernel,
-                              const struct heddle_call *calls, size_t n,
-                              size_t *n_out)
+                              const struct heddle_call *calls, size_t n, size_t *n_out)
 {
     struct submission s;
     heddle_status st = HEDDLE_OK;

@@ -14,8 +14,7 @@
 
 /* The unit with the smallest address above `last` that x commutes on. (Accesses
  * to other units that overlap are ordered, they do not commute.) */
-static heddle_handle *turn_next(const struct heddle_exec *x,
-                                const heddle_handle *last)
+static heddle_handle *turn_next(const struct heddle_exec *x, const heddle_handle *last)
 {
     heddle_handle *best = NULL;
 
@@ -72,8 +71,7 @@ void heddle_turns_release(struct heddle_exec *x)
     struct heddle_cell *c = x->cell;
     heddle_handle *r = NULL;
 
-    for (unsigned held = (c->flags & TASK_TURNS) / TASK_TURN; held > 0;
-         held--) {
+    for (unsigned held = (c->flags & TASK_TURNS) / TASK_TURN; held > 0; held--) {
         struct heddle_sched_task *next;
         struct heddle_turn *t;
 

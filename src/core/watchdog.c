@@ -64,13 +64,12 @@ struct survey {
     struct entry entry[SHOWN]; /* ascending ids */
 };
 
-static bool survey_is_hidden(const struct survey *s,
-                             const struct heddle_kinfo *k)
+static bool survey_is_hidden(const struct survey *s, const struct heddle_kinfo *k)
 {
     const heddle_ctx *ctx = s->ctx;
 
-    return k == &ctx->join || k == &ctx->combine || k == &ctx->release ||
-           k == &ctx->grant || k == &ctx->notice;
+    return k == &ctx->join || k == &ctx->combine || k == &ctx->release || k == &ctx->grant ||
+           k == &ctx->notice;
 }
 
 /* Generation 0: a cell that was never used. */
@@ -90,15 +89,12 @@ static HEDDLE_NOINLINE bool survey_is_live(struct heddle_cell *c, uint64_t was)
 
 static struct heddle_cell *survey_cell(struct survey *s, uint32_t index)
 {
-    return index / HEDDLE_CHUNK < s->nchunks
-               ? heddle_pool_cell(&s->ctx->pool, index)
-               : NULL;
+    return index / HEDDLE_CHUNK < s->nchunks ? heddle_pool_cell(&s->ctx->pool, index) : NULL;
 }
 
 /* heddle_edge_owner() for an edge that may be gone: NULL if it is no edge. */
 OPTIMISTIC
-static struct heddle_cell *survey_edge(struct survey *s, uint32_t node,
-                                       uint32_t *next_out)
+static struct heddle_cell *survey_edge(struct survey *s, uint32_t node, uint32_t *next_out)
 {
     const uint32_t slot = (node - 1) & 31;
     struct heddle_cell *c = survey_cell(s, (node - 1) >> 5);
@@ -115,8 +111,7 @@ static struct heddle_cell *survey_edge(struct survey *s, uint32_t node,
 }
 
 OPTIMISTIC
-static void cell_peek(const struct heddle_cell *c, struct fact *f,
-                      uint32_t *ext_out)
+static void cell_peek(const struct heddle_cell *c, struct fact *f, uint32_t *ext_out)
 {
     f->id = c->id;
     f->kinfo = c->kinfo;
@@ -131,8 +126,8 @@ static const char *ext_peek(const struct heddle_cell *further)
 }
 
 /* Reads cell c, which stays what it is while `guard` is live. */
-static bool fact_read(struct survey *s, const struct heddle_cell *c,
-                      struct heddle_cell *guard, uint64_t was, struct fact *f)
+static bool fact_read(struct survey *s, const struct heddle_cell *c, struct heddle_cell *guard,
+                      uint64_t was, struct fact *f)
 {
     const struct heddle_cell *further;
     const char *name;
@@ -163,8 +158,7 @@ static void survey_keep(struct survey *s, const struct fact *f)
         return;
     if (s->n < SHOWN)
         s->n++;
-    memmove(&s->entry[i + 1], &s->entry[i],
-            (s->n - 1 - i) * sizeof(s->entry[0]));
+    memmove(&s->entry[i + 1], &s->entry[i], (s->n - 1 - i) * sizeof(s->entry[0]));
     s->entry[i] = (struct entry){.task = *f};
 }
 
@@ -176,8 +170,7 @@ static struct entry *survey_find(struct survey *s, uint64_t id)
     return NULL;
 }
 
-static void survey_edge_seen(struct survey *s, const struct fact *waiting,
-                             const struct fact *pred)
+static void survey_edge_seen(struct survey *s, const struct fact *waiting, const struct fact *pred)
 {
     struct entry *e;
 
@@ -243,8 +236,7 @@ static void survey_walk(struct survey *s)
 
 /* --- words ---------------------------------------------------------------- */
 
-static void text_fact(struct heddle_text *t, struct survey *s,
-                      const struct fact *f, bool is_pred)
+static void text_fact(struct heddle_text *t, struct survey *s, const struct fact *f, bool is_pred)
 {
     const heddle_ctx *ctx = s->ctx;
     const struct entry *e = survey_find(s, f->id);
@@ -253,9 +245,7 @@ static void text_fact(struct heddle_text *t, struct survey *s,
     if (f->kinfo == &ctx->notice)
         heddle_text_str(t, "an event that nobody has completed");
     else if (f->kinfo == &ctx->grant)
-        heddle_text_str(t, is_pred && !waits
-                               ? "an acquire that was not released"
-                               : "an acquire");
+        heddle_text_str(t, is_pred && !waits ? "an acquire that was not released" : "an acquire");
     else if (f->kinfo == &ctx->join)
         heddle_text_str(t, "the end of a group of accesses");
     else if (f->kinfo == &ctx->combine)
@@ -264,8 +254,8 @@ static void text_fact(struct heddle_text *t, struct survey *s,
         heddle_text_str(t, "the end of a handle");
     else
         heddle_text_add(t, "task %llu%s%s%s (%s)", (unsigned long long)f->id,
-                        f->name[0] != '\0' ? " \"" : "", f->name,
-                        f->name[0] != '\0' ? "\"" : "", f->kinfo->kernel->name);
+                        f->name[0] != '\0' ? " \"" : "", f->name, f->name[0] != '\0' ? "\"" : "",
+                        f->kinfo->kernel->name);
 }
 
 static void report_entry(struct survey *s, const struct entry *e)
@@ -298,8 +288,7 @@ static void report_head(heddle_ctx *ctx, uint64_t quiet_ns)
         done += heddle_load_rlx(&ctx->worker[i].done);
     heddle_text_init(&t, quiet, sizeof(quiet));
     heddle_text_ns(&t, quiet_ns);
-    heddle_report(ctx, HEDDLE_WARNING,
-                  "no task has ended for %s: %llu of %llu tasks are done",
+    heddle_report(ctx, HEDDLE_WARNING, "no task has ended for %s: %llu of %llu tasks are done",
                   quiet, (unsigned long long)done,
                   (unsigned long long)heddle_load_rlx(&ctx->submitted));
 }

@@ -18,8 +18,7 @@ static struct {
     unsigned n;
 } heard;
 
-static void on_message(void *user, enum heddle_severity severity,
-                       const char *text)
+static void on_message(void *user, enum heddle_severity severity, const char *text)
 {
     (void)user;
     CHECK_EQ(severity, HEDDLE_WARNING);
@@ -85,8 +84,7 @@ static const heddle_kernel trsm = {
 static void wait_for_report(heddle_ctx *ctx)
 {
     for (int i = 0; i < 200 && heard.n == 0; i++)
-        CHECK_STATUS(heddle_wait_for(ctx, UINT64_C(100000000)),
-                     HEDDLE_ETIMEDOUT);
+        CHECK_STATUS(heddle_wait_for(ctx, UINT64_C(100000000)), HEDDLE_ETIMEDOUT);
     CHECK(has_heard("no task has ended for "));
 }
 
@@ -104,11 +102,9 @@ TEST(names_an_event)
         const struct heddle_task_opts opts = {
             .size = sizeof(opts), .name = "panel 1", .after = &e, .nafter = 1};
 
-        CHECK_OK(heddle_submit(
-            ctx, &potrf, &(struct heddle_call){.operand = {a}, .opts = &opts}));
+        CHECK_OK(heddle_submit(ctx, &potrf, &(struct heddle_call){.operand = {a}, .opts = &opts}));
     }
-    CHECK_OK(
-        heddle_submit(ctx, &trsm, &(struct heddle_call){.operand = {a, b}}));
+    CHECK_OK(heddle_submit(ctx, &trsm, &(struct heddle_call){.operand = {a, b}}));
     wait_for_report(ctx);
     CHECK(has_heard(": 0 of 2 tasks are done"));
     CHECK(has_heard("\"panel 1\" (potrf) waits for an event that nobody has "
@@ -167,8 +163,7 @@ TEST(names_a_long_task)
     double v[N] = {0};
     heddle_handle *h[N], *all[N];
     enum heddle_mode mode[N];
-    const struct heddle_call wide = {
-        .noperands = N, .operands = all, .modes = mode};
+    const struct heddle_call wide = {.noperands = N, .operands = all, .modes = mode};
 
     atomic_store(&gate, 0);
     for (int i = 0; i < N; i++) {
@@ -176,11 +171,9 @@ TEST(names_a_long_task)
         all[i] = h[i];
         mode[i] = HEDDLE_RW;
     }
-    CHECK_OK(
-        heddle_submit(ctx, &gated, &(struct heddle_call){.operand = {h[0]}}));
+    CHECK_OK(heddle_submit(ctx, &gated, &(struct heddle_call){.operand = {h[0]}}));
     for (int i = 1; i < N; i++)
-        CHECK_OK(heddle_submit(ctx, &trsm,
-                               &(struct heddle_call){.operand = {h[0], h[i]}}));
+        CHECK_OK(heddle_submit(ctx, &trsm, &(struct heddle_call){.operand = {h[0], h[i]}}));
     CHECK_OK(heddle_submit(ctx, &trsm, &wide)); /* waits for all of them */
     wait_for_report(ctx);
     CHECK(has_heard("(gated) is ready or running"));
@@ -236,8 +229,7 @@ TEST(names_children)
 static heddle_status expand_run(struct heddle_exec *x)
 {
     const struct heddle_task_opts opts = {.size = sizeof(opts), .name = "part"};
-    const struct heddle_call call = {.operand = {heddle_exec_operand(x, 0)},
-                                     .opts = &opts};
+    const struct heddle_call call = {.operand = {heddle_exec_operand(x, 0)}, .opts = &opts};
     heddle_status st = HEDDLE_OK;
 
     for (int i = 0; i < 4 && st == HEDDLE_OK; i++)
@@ -267,8 +259,7 @@ TEST(report_amid_work)
         for (int k = 0; k < 5; k++)
             CHECK_OK(heddle_submit(
                 ctx, k == 0 ? &expanding : &trsm,
-                &(struct heddle_call){
-                    .operand = {h[(i + 3 * (size_t)k) % H], h[(i + 1) % H]}}));
+                &(struct heddle_call){.operand = {h[(i + 3 * (size_t)k) % H], h[(i + 1) % H]}}));
         heddle_watchdog_report(ctx, 1);
     }
     CHECK_OK(heddle_wait(ctx));
@@ -279,10 +270,8 @@ TEST(report_amid_work)
 
 TEST(silent_without_a_callback)
 {
-    const struct heddle_ctx_opts o = {.size = sizeof(o),
-                                      .bind = HEDDLE_OFF,
-                                      .model_dir = "",
-                                      .ignore_env = true};
+    const struct heddle_ctx_opts o = {
+        .size = sizeof(o), .bind = HEDDLE_OFF, .model_dir = "", .ignore_env = true};
     heddle_ctx *ctx = NULL;
 
     CHECK_OK(heddle_ctx_create(&o, &ctx));
@@ -290,5 +279,5 @@ TEST(silent_without_a_callback)
     CHECK_OK(heddle_ctx_destroy(ctx));
 }
 
-TEST_MAIN(names_an_event, names_an_acquire, names_a_long_task, names_children,
-          report_amid_work, silent_without_a_callback)
+TEST_MAIN(names_an_event, names_an_acquire, names_a_long_task, names_children, report_amid_work,
+          silent_without_a_callback)

@@ -42,8 +42,7 @@ static size_t box_inverse(size_t a, size_t m)
     return (size_t)(s0 < 0 ? s0 + (int64_t)m : s0);
 }
 
-static bool box_meet(size_t a, size_t na, size_t p, size_t b, size_t nb,
-                     size_t q)
+static bool box_meet(size_t a, size_t na, size_t p, size_t b, size_t nb, size_t q)
 {
     const size_t enda = a + (na - 1) * p, endb = b + (nb - 1) * q;
     const size_t lo = a > b ? a : b, hi = enda < endb ? enda : endb;
@@ -75,18 +74,15 @@ static bool box_meet(size_t a, size_t na, size_t p, size_t b, size_t nb,
     return x <= hi;
 }
 
-bool heddle_box_overlap(const struct heddle_box *a, const struct heddle_box *b,
-                        unsigned ndim)
+bool heddle_box_overlap(const struct heddle_box *a, const struct heddle_box *b, unsigned ndim)
 {
     for (unsigned d = 0; d < ndim; d++)
-        if (!box_meet(a->first[d], a->count[d], a->step[d], b->first[d],
-                      b->count[d], b->step[d]))
+        if (!box_meet(a->first[d], a->count[d], a->step[d], b->first[d], b->count[d], b->step[d]))
             return false;
     return true;
 }
 
-static bool box_inside(size_t a, size_t na, size_t p, size_t b, size_t nb,
-                       size_t q)
+static bool box_inside(size_t a, size_t na, size_t p, size_t b, size_t nb, size_t q)
 {
     /* Is every b + j q of the form a + i p with i < na? */
     if (b < a || b + (nb - 1) * q > a + (na - 1) * p)
@@ -96,12 +92,11 @@ static bool box_inside(size_t a, size_t na, size_t p, size_t b, size_t nb,
     return nb == 1 || q % p == 0;
 }
 
-bool heddle_box_contains(const struct heddle_box *out,
-                         const struct heddle_box *in, unsigned ndim)
+bool heddle_box_contains(const struct heddle_box *out, const struct heddle_box *in, unsigned ndim)
 {
     for (unsigned d = 0; d < ndim; d++)
-        if (!box_inside(out->first[d], out->count[d], out->step[d],
-                        in->first[d], in->count[d], in->step[d]))
+        if (!box_inside(out->first[d], out->count[d], out->step[d], in->first[d], in->count[d],
+                        in->step[d]))
             return false;
     return true;
 }

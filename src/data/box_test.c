@@ -23,8 +23,7 @@ static bool box_has(const struct heddle_box *b, const size_t *x, unsigned ndim)
 }
 
 /* How many elements of `a` are in `b`; *n_out: how many `a` has. */
-static size_t count_shared(const struct heddle_box *a,
-                           const struct heddle_box *b, unsigned ndim,
+static size_t count_shared(const struct heddle_box *a, const struct heddle_box *b, unsigned ndim,
                            size_t *n_out)
 {
     size_t idx[HEDDLE_MAX_DIMS] = {0}, x[HEDDLE_MAX_DIMS], shared = 0;
@@ -42,17 +41,15 @@ static size_t count_shared(const struct heddle_box *a,
     return shared;
 }
 
-static void print_box(const char *name, const struct heddle_box *b,
-                      unsigned ndim)
+static void print_box(const char *name, const struct heddle_box *b, unsigned ndim)
 {
     for (unsigned d = 0; d < ndim; d++)
-        printf("  %s[%u]: first %zu count %zu step %zu\n", name, d, b->first[d],
-               b->count[d], b->step[d]);
+        printf("  %s[%u]: first %zu count %zu step %zu\n", name, d, b->first[d], b->count[d],
+               b->step[d]);
 }
 
 /* `a` is small enough to be enumerated. */
-static void check_pair(const struct heddle_box *a, const struct heddle_box *b,
-                       unsigned ndim)
+static void check_pair(const struct heddle_box *a, const struct heddle_box *b, unsigned ndim)
 {
     size_t n;
     const size_t shared = count_shared(a, b, ndim, &n);
@@ -85,8 +82,7 @@ TEST(every_pair_of_small_progressions)
         }
 }
 
-static void random_box(struct heddle_rng *rng, struct heddle_box *b,
-                       unsigned ndim, uint32_t width)
+static void random_box(struct heddle_rng *rng, struct heddle_box *b, unsigned ndim, uint32_t width)
 {
     for (unsigned d = 0; d < ndim; d++) {
         b->first[d] = heddle_rng_below32(rng, width);
@@ -113,8 +109,7 @@ TEST(random_boxes_in_three_dimensions)
 }
 
 /* A progression with at most `count` elements below 2^62. */
-static void huge_progression(struct heddle_rng *rng, struct heddle_box *b,
-                             uint32_t count)
+static void huge_progression(struct heddle_rng *rng, struct heddle_box *b, uint32_t count)
 {
     const size_t end = (size_t)1 << (10 + heddle_rng_below32(rng, 53));
 
@@ -122,8 +117,7 @@ static void huge_progression(struct heddle_rng *rng, struct heddle_box *b,
     b->step[0] = 1 + heddle_rng_below(rng, end / b->count[0]);
     if (heddle_rng_below32(rng, 2) == 0) /* common factors */
         b->step[0] = 1 + b->step[0] / 4 * 2;
-    b->first[0] =
-        heddle_rng_below(rng, end - (b->count[0] - 1) * b->step[0] + 1);
+    b->first[0] = heddle_rng_below(rng, end - (b->count[0] - 1) * b->step[0] + 1);
 }
 
 TEST(random_huge_steps)
@@ -138,9 +132,9 @@ TEST(random_huge_steps)
         huge_progression(&rng, &a, 12);
         huge_progression(&rng, &b, UINT32_MAX);
         if (i % 2 == 0) /* make them meet: b goes through an element of a */
-            b.first[0] = a.first[0] + a.step[0] * (a.count[0] / 2) -
-                         (a.first[0] + a.step[0] * (a.count[0] / 2)) /
-                             b.step[0] % b.count[0] * b.step[0];
+            b.first[0] =
+                a.first[0] + a.step[0] * (a.count[0] / 2) -
+                (a.first[0] + a.step[0] * (a.count[0] / 2)) / b.step[0] % b.count[0] * b.step[0];
         check_pair(&a, &b, 1);
         nmeet += heddle_box_overlap(&a, &b, 1);
     }
@@ -171,5 +165,5 @@ TEST(corners)
     CHECK(!heddle_box_overlap(&a, &b, 2));
 }
 
-TEST_MAIN(every_pair_of_small_progressions, random_boxes_in_three_dimensions,
-          random_huge_steps, corners)
+TEST_MAIN(every_pair_of_small_progressions, random_boxes_in_three_dimensions, random_huge_steps,
+          corners)

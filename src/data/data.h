@@ -64,11 +64,9 @@ struct heddle_box {
     size_t step[HEDDLE_MAX_DIMS];
 };
 
-bool heddle_box_overlap(const struct heddle_box *a, const struct heddle_box *b,
-                        unsigned ndim);
+bool heddle_box_overlap(const struct heddle_box *a, const struct heddle_box *b, unsigned ndim);
 /* Every element of `in` is in `out`. */
-bool heddle_box_contains(const struct heddle_box *out,
-                         const struct heddle_box *in, unsigned ndim);
+bool heddle_box_contains(const struct heddle_box *out, const struct heddle_box *in, unsigned ndim);
 
 /* A private copy that tasks reduce into. */
 struct heddle_partial {
@@ -119,19 +117,19 @@ struct heddle_handle {
 
     /* seldom used */
     _Alignas(HEDDLE_CACHE_LINE) size_t offset_bytes; /* of base in the root */
-    size_t bytes;                /* payload: count * element */
-    uint64_t shape;              /* hash of type and extents: key of models */
-    struct heddle_layout layout; /* strides always filled in */
-    struct heddle_layout dense;  /* of a private copy */
-    struct heddle_box box;       /* in the root's index space */
+    size_t bytes;                                    /* payload: count * element */
+    uint64_t shape;                                  /* hash of type and extents: key of models */
+    struct heddle_layout layout;                     /* strides always filled in */
+    struct heddle_layout dense;                      /* of a private copy */
+    struct heddle_box box;                           /* in the root's index space */
     struct heddle_turn turn;
     struct heddle_extra extra;
     char *name; /* NULL: none */
     uint32_t overlap_cap;
-    bool owns_memory;           /* root allocated by the runtime */
-    size_t span_bytes;          /* from the first to the last element */
-    _Atomic uint64_t pinned;    /* root: nodes whose drivers have pinned it */
-    heddle_handle *prev, *next; /* all units of the registry */
+    bool owns_memory;              /* root allocated by the runtime */
+    size_t span_bytes;             /* from the first to the last element */
+    _Atomic uint64_t pinned;       /* root: nodes whose drivers have pinned it */
+    heddle_handle *prev, *next;    /* all units of the registry */
     struct heddle_allocator alloc; /* outlives the registry */
     uint64_t creator;              /* task that made it, 0: none */
     bool is_zombie;                /* without references; ends with reg */
@@ -165,13 +163,11 @@ void heddle_registry_init(struct heddle_registry *reg, void *owner,
 void heddle_registry_fini(struct heddle_registry *reg);
 
 /* See heddle_handle_create(); no message, the status says it all. */
-heddle_status heddle_unit_create(struct heddle_registry *reg,
-                                 const struct heddle_layout *layout, void *ptr,
-                                 heddle_handle **h_out);
+heddle_status heddle_unit_create(struct heddle_registry *reg, const struct heddle_layout *layout,
+                                 void *ptr, heddle_handle **h_out);
 /* The caller holds the submission lock (or is the only user). */
-heddle_status heddle_unit_view(heddle_handle *h, const size_t *offset,
-                               const size_t *extent, const size_t *step,
-                               heddle_handle **view_out);
+heddle_status heddle_unit_view(heddle_handle *h, const size_t *offset, const size_t *extent,
+                               const size_t *step, heddle_handle **view_out);
 /* Frees a unit without references or history. Submission lock as above.
  * Returns the handle whose reference it held (unref it), or NULL. A view that
  * carries a mark of failure stays as a ghost, for the data outlive it: it goes
@@ -220,8 +216,7 @@ static inline void heddle_unit_settle(heddle_handle *h)
 heddle_status heddle_grid_add(heddle_handle *v);
 void heddle_grid_remove(heddle_handle *v);
 heddle_status heddle_grid_visit(heddle_handle *v,
-                                heddle_status (*fn)(heddle_handle *v,
-                                                    heddle_handle *near));
+                                heddle_status (*fn)(heddle_handle *v, heddle_handle *near));
 void heddle_grid_destroy(heddle_handle *root);
 
 /* Marks or clears the failure of a unit, and of the units inside of it. */

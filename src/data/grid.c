@@ -51,8 +51,7 @@ static struct heddle_grid *grid_create(const heddle_handle *root)
     return g;
 }
 
-static struct grid_span grid_span(const struct heddle_grid *g,
-                                  const struct heddle_box *b)
+static struct grid_span grid_span(const struct heddle_grid *g, const struct heddle_box *b)
 {
     struct grid_span s;
 
@@ -126,8 +125,7 @@ heddle_status heddle_grid_add(heddle_handle *v)
 }
 
 heddle_status heddle_grid_visit(heddle_handle *v,
-                                heddle_status (*fn)(heddle_handle *v,
-                                                    heddle_handle *near))
+                                heddle_status (*fn)(heddle_handle *v, heddle_handle *near))
 {
     struct heddle_grid *g = v->root->grid;
     heddle_status st = HEDDLE_OK;

@@ -18,8 +18,7 @@
 static bool unit_is_dense(const heddle_handle *h)
 {
     for (unsigned d = 0; d < h->layout.ndim; d++)
-        if (h->layout.extent[d] != 1 &&
-            h->layout.stride[d] != h->dense.stride[d])
+        if (h->layout.extent[d] != 1 && h->layout.stride[d] != h->dense.stride[d])
             return false;
     return true;
 }
@@ -138,8 +137,7 @@ static void unit_walk_rows(struct unit_walk *w)
     }
 }
 
-static void row_copy(struct unit_walk *w, size_t offset, size_t stride,
-                     size_t n, bool to_dense)
+static void row_copy(struct unit_walk *w, size_t offset, size_t stride, size_t n, bool to_dense)
 {
     const size_t elem = heddle_dtype_bytes(w->h->layout.dtype);
     char *s = w->strided + offset;
@@ -148,26 +146,22 @@ static void row_copy(struct unit_walk *w, size_t offset, size_t stride,
         memcpy(to_dense ? w->dense : s, to_dense ? s : w->dense, elem);
 }
 
-static void row_pack(struct unit_walk *w, size_t offset, size_t stride,
-                     size_t n)
+static void row_pack(struct unit_walk *w, size_t offset, size_t stride, size_t n)
 {
     row_copy(w, offset, stride, n, true);
 }
 
-static void row_unpack(struct unit_walk *w, size_t offset, size_t stride,
-                       size_t n)
+static void row_unpack(struct unit_walk *w, size_t offset, size_t stride, size_t n)
 {
     row_copy(w, offset, stride, n, false);
 }
 
-static void row_hash(struct unit_walk *w, size_t offset, size_t stride,
-                     size_t n)
+static void row_hash(struct unit_walk *w, size_t offset, size_t stride, size_t n)
 {
     const size_t elem = heddle_dtype_bytes(w->h->layout.dtype);
 
     for (size_t i = 0; i < n; i++) {
-        const unsigned char *p =
-            (const unsigned char *)w->strided + offset + i * stride;
+        const unsigned char *p = (const unsigned char *)w->strided + offset + i * stride;
 
         for (size_t b = 0; b < elem; b++)
             w->hash = (w->hash ^ p[b]) * UINT64_C(1099511628211);
@@ -183,20 +177,15 @@ static char *unit_writable(const void *p)
 
 void heddle_unit_pack(const heddle_handle *h, const void *base, void *dense)
 {
-    struct unit_walk w = {.h = h,
-                          .strided = unit_writable(base),
-                          .dense = dense,
-                          .row = row_pack};
+    struct unit_walk w = {.h = h, .strided = unit_writable(base), .dense = dense, .row = row_pack};
 
     unit_walk_rows(&w);
 }
 
 void heddle_unit_unpack(const heddle_handle *h, const void *dense, void *base)
 {
-    struct unit_walk w = {.h = h,
-                          .strided = base,
-                          .dense = unit_writable(dense),
-                          .row = row_unpack};
+    struct unit_walk w = {
+        .h = h, .strided = base, .dense = unit_writable(dense), .row = row_unpack};
 
     unit_walk_rows(&w);
 }

@@ -23,16 +23,15 @@ static void sum_init(void *dst, const struct heddle_layout *l, void *user)
     memset(dst, 0, sum_count(l) * heddle_dtype_bytes(l->dtype));
 }
 
-#define SUM_LOOP(type)                                                         \
-    do {                                                                       \
-        type *d = dst;                                                         \
-        const type *s = src;                                                   \
-        for (size_t i = 0; i < n; i++)                                         \
-            d[i] = (type)(d[i] + s[i]);                                        \
+#define SUM_LOOP(type)                                                                             \
+    do {                                                                                           \
+        type *d = dst;                                                                             \
+        const type *s = src;                                                                       \
+        for (size_t i = 0; i < n; i++)                                                             \
+            d[i] = (type)(d[i] + s[i]);                                                            \
     } while (0)
 
-static void sum_combine(void *dst, const void *src,
-                        const struct heddle_layout *l, void *user)
+static void sum_combine(void *dst, const void *src, const struct heddle_layout *l, void *user)
 {
     size_t n = sum_count(l);
 
@@ -56,19 +55,16 @@ static void sum_combine(void *dst, const void *src,
     }
 }
 
-heddle_status heddle_handle_set_reduction(heddle_handle *h,
-                                          const struct heddle_reduction *r)
+heddle_status heddle_handle_set_reduction(heddle_handle *h, const struct heddle_reduction *r)
 {
-    HEDDLE_CHECK(h != NULL && r != NULL && r->init != NULL &&
-                 r->combine != NULL);
+    HEDDLE_CHECK(h != NULL && r != NULL && r->init != NULL && r->combine != NULL);
     h->extra.reduction = *r;
     return HEDDLE_OK;
 }
 
 heddle_status heddle_handle_set_sum(heddle_handle *h)
 {
-    static const struct heddle_reduction sum = {.init = sum_init,
-                                                .combine = sum_combine};
+    static const struct heddle_reduction sum = {.init = sum_init, .combine = sum_combine};
 
     HEDDLE_CHECK(h != NULL);
     if (h->layout.dtype == HEDDLE_F16 || h->layout.dtype == HEDDLE_BF16)

@@ -24,11 +24,9 @@ struct dtype_fact {
 };
 
 static const struct dtype_fact dtype_facts[] = {
-    [HEDDLE_U8] = {"u8", 1},      [HEDDLE_I32] = {"i32", 4},
-    [HEDDLE_I64] = {"i64", 8},    [HEDDLE_F16] = {"f16", 2},
-    [HEDDLE_BF16] = {"bf16", 2},  [HEDDLE_F32] = {"f32", 4},
-    [HEDDLE_F64] = {"f64", 8},    [HEDDLE_C64] = {"c64", 8},
-    [HEDDLE_C128] = {"c128", 16},
+    [HEDDLE_U8] = {"u8", 1},   [HEDDLE_I32] = {"i32", 4},   [HEDDLE_I64] = {"i64", 8},
+    [HEDDLE_F16] = {"f16", 2}, [HEDDLE_BF16] = {"bf16", 2}, [HEDDLE_F32] = {"f32", 4},
+    [HEDDLE_F64] = {"f64", 8}, [HEDDLE_C64] = {"c64", 8},   [HEDDLE_C128] = {"c128", 16},
 };
 
 #define NDTYPES (sizeof(dtype_facts) / sizeof(dtype_facts[0]))
@@ -42,9 +40,7 @@ size_t heddle_dtype_bytes(enum heddle_dtype t)
 
 const char *heddle_dtype_name(enum heddle_dtype t)
 {
-    return (size_t)t < NDTYPES && dtype_facts[t].name != NULL
-               ? dtype_facts[t].name
-               : "unknown";
+    return (size_t)t < NDTYPES && dtype_facts[t].name != NULL ? dtype_facts[t].name : "unknown";
 }
 
 void heddle_registry_init(struct heddle_registry *reg, void *owner,
@@ -90,8 +86,7 @@ static heddle_handle *unit_alloc(const struct heddle_allocator *a)
 }
 
 /* Fills in dense strides; checks extents and that no two elements overlap. */
-static heddle_status unit_check_layout(struct heddle_layout *l, size_t *count,
-                                       size_t *span)
+static heddle_status unit_check_layout(struct heddle_layout *l, size_t *count, size_t *span)
 {
     bool is_dense = true;
     size_t n = 1, last = 0, sorted[HEDDLE_MAX_DIMS];
@@ -114,8 +109,7 @@ static heddle_status unit_check_layout(struct heddle_layout *l, size_t *count,
         size_t reach, i = d;
 
         HEDDLE_CHECK(l->stride[d] != 0 || l->extent[d] == 1);
-        if (!heddle_mul(&reach, l->extent[d] - 1, l->stride[d]) ||
-            !heddle_add(&last, last, reach))
+        if (!heddle_mul(&reach, l->extent[d] - 1, l->stride[d]) || !heddle_add(&last, last, reach))
             return HEDDLE_EOVERFLOW;
         for (; i > 0 && l->stride[sorted[i - 1]] > l->stride[d]; i--)
             sorted[i] = sorted[i - 1];
@@ -147,13 +141,11 @@ static void unit_fill_dense(heddle_handle *h)
         h->dense.stride[d] = s;
     h->shape = heddle_mix64((uint64_t)h->layout.dtype << 8 | h->layout.ndim);
     for (unsigned d = 0; d < h->layout.ndim; d++)
-        h->shape = heddle_mix64((h->shape ^ h->layout.extent[d]) +
-                                UINT64_C(0x9e3779b97f4a7c15));
+        h->shape = heddle_mix64((h->shape ^ h->layout.extent[d]) + UINT64_C(0x9e3779b97f4a7c15));
 }
 
-heddle_status heddle_unit_create(struct heddle_registry *reg,
-                                 const struct heddle_layout *layout, void *ptr,
-                                 heddle_handle **h_out)
+heddle_status heddle_unit_create(struct heddle_registry *reg, const struct heddle_layout *layout,
+                                 void *ptr, heddle_handle **h_out)
 {
     struct heddle_layout l = *layout;
     size_t count, span;
@@ -204,8 +196,7 @@ static heddle_status unit_grow_overlaps(heddle_handle *h)
 /* The length of a list: whoever changes it holds both locks. */
 static void unit_set_noverlaps(heddle_handle *h, uint32_t n)
 {
-    heddle_store_rlx(&h->noverlaps,
-                     n | (heddle_load_rlx(&h->noverlaps) & HEDDLE_UNIT_LAZY));
+    heddle_store_rlx(&h->noverlaps, n | (heddle_load_rlx(&h->noverlaps) & HEDDLE_UNIT_LAZY));
 }
 
 /* Takes entry i out of v's list. */
@@ -277,9 +268,8 @@ static heddle_status unit_link(heddle_handle *v)
     return st;
 }
 
-static heddle_status unit_view_box(const heddle_handle *h, heddle_handle *v,
-                                   const size_t *offset, const size_t *extent,
-                                   const size_t *step)
+static heddle_status unit_view_box(const heddle_handle *h, heddle_handle *v, const size_t *offset,
+                                   const size_t *extent, const size_t *step)
 {
     const size_t elem = heddle_dtype_bytes(h->layout.dtype);
 
@@ -290,8 +280,7 @@ static heddle_status unit_view_box(const heddle_handle *h, heddle_handle *v,
         size_t reach;
 
         HEDDLE_CHECK(s != 0 && extent[d] != 0);
-        HEDDLE_CHECK(heddle_mul(&reach, extent[d] - 1, s) &&
-                     heddle_add(&reach, reach, offset[d]) &&
+        HEDDLE_CHECK(heddle_mul(&reach, extent[d] - 1, s) && heddle_add(&reach, reach, offset[d]) &&
                      reach < h->layout.extent[d]);
         v->layout.extent[d] = extent[d];
         v->layout.stride[d] = h->layout.stride[d] * (extent[d] == 1 ? 1 : s);
@@ -320,9 +309,8 @@ static void unit_sweep_ghosts(heddle_handle *root)
     }
 }
 
-heddle_status heddle_unit_view(heddle_handle *h, const size_t *offset,
-                               const size_t *extent, const size_t *step,
-                               heddle_handle **view_out)
+heddle_status heddle_unit_view(heddle_handle *h, const size_t *offset, const size_t *extent,
+                               const size_t *step, heddle_handle **view_out)
 {
     heddle_handle *v = unit_alloc(&h->alloc);
     heddle_status st;
@@ -387,11 +375,9 @@ heddle_handle *heddle_unit_destroy(heddle_handle *h)
     const struct heddle_allocator a = h->alloc;
     struct heddle_registry *reg = h->reg;
 
-    if (heddle_load_acq(&h->where) != NULL && reg != NULL &&
-        reg->forget != NULL)
+    if (heddle_load_acq(&h->where) != NULL && reg != NULL && reg->forget != NULL)
         reg->forget(reg->owner, h);
-    if (is_view && reg != NULL && !h->is_ghost &&
-        heddle_load_acq(&h->mark) != 0) {
+    if (is_view && reg != NULL && !h->is_ghost && heddle_load_acq(&h->mark) != 0) {
         h->is_ghost = true;
         root->nghosts++;
         return root;
@@ -440,8 +426,8 @@ heddle_handle *heddle_unit_destroy(heddle_handle *h)
 /* Zeroed; on a line of a cache, and what is large in huge pages. */
 static char *unit_zalloc(const struct heddle_allocator *a, size_t bytes)
 {
-    char *p = bytes < UNIT_LARGE ? heddle_alloc_aligned(a, bytes, 64)
-                                 : heddle_alloc_large(a, bytes);
+    char *p =
+        bytes < UNIT_LARGE ? heddle_alloc_aligned(a, bytes, 64) : heddle_alloc_large(a, bytes);
 
     if (p != NULL)
         memset(p, 0, bytes);
@@ -457,8 +443,7 @@ static char *unit_allocate(heddle_handle *root)
     heddle_mutex_lock(&reg->lock); /* two first users: one allocates */
     p = heddle_load_rlx(&root->base);
     if (p == NULL &&
-        (reg->budget == 0 ||
-         heddle_load_rlx(&reg->used) + root->span_bytes <= reg->budget))
+        (reg->budget == 0 || heddle_load_rlx(&reg->used) + root->span_bytes <= reg->budget))
         p = unit_zalloc(&root->alloc, root->span_bytes);
     if (p != NULL && heddle_load_rlx(&root->base) == NULL) {
         heddle_add_rlx(&reg->used, root->span_bytes); /* a counter */
@@ -497,8 +482,7 @@ void heddle_unit_unmark(heddle_handle *h)
         return;
     heddle_mutex_lock(&h->reg->lock);
     for (uint32_t i = 0; i < heddle_unit_noverlaps(h); i++)
-        if (heddle_box_contains(&h->box, &h->overlap[i]->box,
-                                h->root->layout.ndim))
+        if (heddle_box_contains(&h->box, &h->overlap[i]->box, h->root->layout.ndim))
             unit_set_mark(h->overlap[i], 0);
     heddle_mutex_unlock(&h->reg->lock);
 }

@@ -10,8 +10,7 @@
 #include "data/data.h"
 #include "tests/test.h"
 
-static heddle_handle *make(struct heddle_registry *reg,
-                           const struct heddle_layout *l, void *ptr)
+static heddle_handle *make(struct heddle_registry *reg, const struct heddle_layout *l, void *ptr)
 {
     heddle_handle *h = NULL;
 
@@ -19,8 +18,8 @@ static heddle_handle *make(struct heddle_registry *reg,
     return h;
 }
 
-static heddle_handle *make_view(heddle_handle *h, const size_t *offset,
-                                const size_t *extent, const size_t *step)
+static heddle_handle *make_view(heddle_handle *h, const size_t *offset, const size_t *extent,
+                                const size_t *step)
 {
     heddle_handle *v = NULL;
 
@@ -29,8 +28,7 @@ static heddle_handle *make_view(heddle_handle *h, const size_t *offset,
 }
 
 /* Of a vector. */
-static heddle_handle *make_part(heddle_handle *h, size_t first, size_t n,
-                                size_t step)
+static heddle_handle *make_part(heddle_handle *h, size_t first, size_t n, size_t step)
 {
     return make_view(h, &first, &n, &step);
 }
@@ -78,23 +76,16 @@ TEST(bad_layouts_are_refused)
         {HEDDLE_EINVAL, {.dtype = f64, .ndim = 1, .extent = {0}}},
         {HEDDLE_EINVAL, {.dtype = f64, .ndim = 2, .extent = {4, 0}}},
         /* a stride of 0 among others; two dimensions with the same stride */
-        {HEDDLE_EINVAL,
-         {.dtype = f64, .ndim = 2, .extent = {4, 4}, .stride = {0, 1}}},
-        {HEDDLE_EINVAL,
-         {.dtype = f64, .ndim = 2, .extent = {4, 4}, .stride = {1, 1}}},
+        {HEDDLE_EINVAL, {.dtype = f64, .ndim = 2, .extent = {4, 4}, .stride = {0, 1}}},
+        {HEDDLE_EINVAL, {.dtype = f64, .ndim = 2, .extent = {4, 4}, .stride = {1, 1}}},
         /* columns 3 apart that are 4 long */
-        {HEDDLE_EINVAL,
-         {.dtype = f64, .ndim = 2, .extent = {4, 4}, .stride = {1, 3}}},
+        {HEDDLE_EINVAL, {.dtype = f64, .ndim = 2, .extent = {4, 4}, .stride = {1, 3}}},
         {HEDDLE_EOVERFLOW, {.dtype = f64, .ndim = 2, .extent = {big, big}}},
         {HEDDLE_EOVERFLOW, {.dtype = f64, .ndim = 1, .extent = {SIZE_MAX}}},
         {HEDDLE_EOVERFLOW, {.dtype = f64, .ndim = 1, .extent = {SIZE_MAX / 8}}},
+        {HEDDLE_EOVERFLOW, {.dtype = f64, .ndim = 1, .extent = {2}, .stride = {SIZE_MAX / 8}}},
         {HEDDLE_EOVERFLOW,
-         {.dtype = f64, .ndim = 1, .extent = {2}, .stride = {SIZE_MAX / 8}}},
-        {HEDDLE_EOVERFLOW,
-         {.dtype = f64,
-          .ndim = 2,
-          .extent = {2, 2},
-          .stride = {SIZE_MAX - 1, 2}}},
+         {.dtype = f64, .ndim = 2, .extent = {2, 2}, .stride = {SIZE_MAX - 1, 2}}},
     };
     struct heddle_registry reg;
     struct faulty f;
@@ -104,8 +95,7 @@ TEST(bad_layouts_are_refused)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         heddle_handle *h = (void *)&reg; /* stays as it is */
 
-        CHECK_STATUS(heddle_unit_create(&reg, &bad[i].l, NULL, &h),
-                     bad[i].want);
+        CHECK_STATUS(heddle_unit_create(&reg, &bad[i].l, NULL, &h), bad[i].want);
         CHECK(h == (void *)&reg);
     }
     CHECK_EQ(f.nlive, 0);
@@ -115,8 +105,7 @@ TEST(bad_layouts_are_refused)
 
 TEST(good_layouts_are_completed)
 {
-    struct heddle_layout l = {
-        .dtype = HEDDLE_F32, .ndim = 3, .extent = {2, 3, 5}};
+    struct heddle_layout l = {.dtype = HEDDLE_F32, .ndim = 3, .extent = {2, 3, 5}};
     struct heddle_registry reg;
     heddle_handle *h;
     char buf[32];
@@ -133,10 +122,8 @@ TEST(good_layouts_are_completed)
     drop(h);
     /* column-major with a leading dimension; a dimension of one element may
      * have any stride */
-    l = (struct heddle_layout){.dtype = HEDDLE_F64,
-                               .ndim = 3,
-                               .extent = {4, 3, 1},
-                               .stride = {1, 7, 0}};
+    l = (struct heddle_layout){
+        .dtype = HEDDLE_F64, .ndim = 3, .extent = {4, 3, 1}, .stride = {1, 7, 0}};
     h = make(&reg, &l, NULL);
     CHECK_EQ(h->count, 12);
     CHECK_EQ(h->span_bytes, 8 * (3 + 2 * 7 + 1));
@@ -154,8 +141,7 @@ static bool elements_overlap(const struct heddle_layout *l)
     for (size_t i = 0; i < l->extent[0]; i++)
         for (size_t j = 0; j < l->extent[1]; j++)
             for (size_t k = 0; k < l->extent[2]; k++)
-                if (used[i * l->stride[0] + j * l->stride[1] +
-                         k * l->stride[2]]++ != 0)
+                if (used[i * l->stride[0] + j * l->stride[1] + k * l->stride[2]]++ != 0)
                     return true;
     return false;
 }
@@ -230,8 +216,7 @@ static bool next_index(const struct heddle_layout *l, size_t *idx)
 static const struct heddle_layout family_layout = {
     .dtype = HEDDLE_F16, .ndim = 3, .extent = {6, 7, 5}, .stride = {8, 60, 1}};
 
-static void family_init(struct family *f, const struct heddle_allocator *a,
-                        bool has_memory)
+static void family_init(struct family *f, const struct heddle_allocator *a, bool has_memory)
 {
     size_t idx[HEDDLE_MAX_DIMS] = {0}, i = 0;
 
@@ -259,8 +244,7 @@ static void family_add(struct family *f, struct heddle_rng *rng)
         offset[d] = heddle_rng_below32(rng, (uint32_t)full[d]);
         step[d] = 1 + heddle_rng_below32(rng, 3);
         extent[d] =
-            1 + heddle_rng_below32(
-                    rng, (uint32_t)((full[d] - offset[d] - 1) / step[d] + 1));
+            1 + heddle_rng_below32(rng, (uint32_t)((full[d] - offset[d] - 1) / step[d] + 1));
     }
     f->unit[f->n] = make_view(h, offset, extent, step);
     do {
@@ -354,9 +338,7 @@ TEST(bad_views_are_refused)
     heddle_registry_init(&reg, NULL, &f.a);
     h = make(&reg, &l, NULL);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        CHECK_STATUS(
-            heddle_unit_view(h, &bad[i][0], &bad[i][1], &bad[i][2], &v),
-            HEDDLE_EINVAL);
+        CHECK_STATUS(heddle_unit_view(h, &bad[i][0], &bad[i][1], &bad[i][2], &v), HEDDLE_EINVAL);
     CHECK_EQ(heddle_load_rlx(&h->refs), 1);
     /* the step of a single element is of no interest */
     v = make_part(h, 9, 1, SIZE_MAX);
@@ -384,8 +366,7 @@ TEST(views_go_in_any_order)
             if (f.n < MAX_UNITS && heddle_rng_below32(&rng, 3) != 0) {
                 family_add(&f, &rng);
             } else if (f.n > 1) { /* not the root: it has references */
-                const size_t k =
-                    1 + heddle_rng_below32(&rng, (uint32_t)f.n - 1);
+                const size_t k = 1 + heddle_rng_below32(&rng, (uint32_t)f.n - 1);
 
                 drop(f.unit[k]);
                 f.n--;
@@ -638,8 +619,7 @@ TEST(pack_unpack_hash)
             heddle_unit_pack(u, heddle_unit_base(u), dense);
             for (size_t k = 0; k < u->count; k++)
                 CHECK_EQ(dense[k], f.mem[f.map[i][k]]);
-            CHECK(heddle_unit_hash(u, heddle_unit_base(u)) ==
-                  naive_hash(dense, u->count));
+            CHECK(heddle_unit_hash(u, heddle_unit_base(u)) == naive_hash(dense, u->count));
             /* unpack into a copy: the elements of u and nothing else */
             memset(back, 0, sizeof(back));
             heddle_unit_unpack(u, dense, back + u->offset_bytes / 2);
@@ -715,9 +695,8 @@ TEST(partial_results_add_up)
 
 TEST(sums_of_all_types)
 {
-    static const enum heddle_dtype type[] = {HEDDLE_U8,  HEDDLE_I32, HEDDLE_I64,
-                                             HEDDLE_F32, HEDDLE_F64, HEDDLE_C64,
-                                             HEDDLE_C128};
+    static const enum heddle_dtype type[] = {HEDDLE_U8,  HEDDLE_I32, HEDDLE_I64, HEDDLE_F32,
+                                             HEDDLE_F64, HEDDLE_C64, HEDDLE_C128};
     struct heddle_registry reg;
 
     heddle_registry_init(&reg, NULL, &heddle_allocator_default);
@@ -819,9 +798,7 @@ TEST(each_allocation_fails_once)
     CHECK(k > 15);
 }
 
-TEST_MAIN(types, bad_layouts_are_refused, good_layouts_are_completed,
-          overlapping_strides_are_found, views_of_views, bad_views_are_refused,
-          views_go_in_any_order, orphans_can_be_destroyed, memory_on_first_use,
-          four_threads_meet_at_the_first_use, marks, marks_outlive_views,
-          pack_unpack_hash, partial_results_add_up, sums_of_all_types,
-          each_allocation_fails_once)
+TEST_MAIN(types, bad_layouts_are_refused, good_layouts_are_completed, overlapping_strides_are_found,
+          views_of_views, bad_views_are_refused, views_go_in_any_order, orphans_can_be_destroyed,
+          memory_on_first_use, four_threads_meet_at_the_first_use, marks, marks_outlive_views,
+          pack_unpack_hash, partial_results_add_up, sums_of_all_types, each_allocation_fails_once)

@@ -58,9 +58,8 @@ static void cpu_describe(struct heddle_dev_info *info)
     heddle_host_memory(&info->memory_total, &info->memory_free);
 }
 
-static heddle_status cpu_probe(const struct heddle_drive_env *env,
-                               struct heddle_dev_info *info, unsigned cap,
-                               unsigned *n_out)
+static heddle_status cpu_probe(const struct heddle_drive_env *env, struct heddle_dev_info *info,
+                               unsigned cap, unsigned *n_out)
 {
     (void)env;
     if (cap > 0)
@@ -69,8 +68,8 @@ static heddle_status cpu_probe(const struct heddle_drive_env *env,
     return HEDDLE_OK;
 }
 
-static heddle_status cpu_open(const struct heddle_drive_env *env,
-                              unsigned index, struct heddle_dev **dev_out)
+static heddle_status cpu_open(const struct heddle_drive_env *env, unsigned index,
+                              struct heddle_dev **dev_out)
 {
     struct heddle_dev *dev;
 
@@ -118,8 +117,8 @@ static void cpu_close(struct heddle_dev *dev)
     heddle_free(dev->env.alloc, dev, sizeof(*dev));
 }
 
-static heddle_status cpu_alloc(struct heddle_dev *dev, size_t bytes,
-                               unsigned stream, void **ptr_out)
+static heddle_status cpu_alloc(struct heddle_dev *dev, size_t bytes, unsigned stream,
+                               void **ptr_out)
 {
     const uint64_t total = dev->base.info.memory_total;
     struct head *h;
@@ -127,8 +126,7 @@ static heddle_status cpu_alloc(struct heddle_dev *dev, size_t bytes,
     (void)stream;
     /* Refused here, not by the system: it would hand out addresses that it has
      * no memory for. */
-    if (bytes > SIZE_MAX - ALIGN ||
-        (total != 0 && (bytes > total || dev->used > total - bytes)))
+    if (bytes > SIZE_MAX - ALIGN || (total != 0 && (bytes > total || dev->used > total - bytes)))
         return HEDDLE_ENOMEM;
     h = heddle_alloc_aligned(dev->env.alloc, ALIGN + bytes, ALIGN);
     if (h == NULL)
@@ -139,8 +137,7 @@ static heddle_status cpu_alloc(struct heddle_dev *dev, size_t bytes,
     return HEDDLE_OK;
 }
 
-static void cpu_free(struct heddle_dev *dev, void *ptr, size_t bytes,
-                     unsigned stream)
+static void cpu_free(struct heddle_dev *dev, void *ptr, size_t bytes, unsigned stream)
 {
     struct head *h = (void *)((char *)ptr - ALIGN);
 
@@ -154,8 +151,7 @@ static void cpu_free(struct heddle_dev *dev, void *ptr, size_t bytes,
         cpu_put(dev, &h->item);
 }
 
-static struct work *cpu_work(struct heddle_dev *dev, enum item_kind kind,
-                             struct heddle_op *op)
+static struct work *cpu_work(struct heddle_dev *dev, enum item_kind kind, struct heddle_op *op)
 {
     struct work *w = heddle_zalloc(dev->env.alloc, 1, sizeof(*w));
 
@@ -168,8 +164,7 @@ static struct work *cpu_work(struct heddle_dev *dev, enum item_kind kind,
     return w;
 }
 
-static heddle_status cpu_copy(struct heddle_dev *dev,
-                              const struct heddle_copy *c, unsigned stream,
+static heddle_status cpu_copy(struct heddle_dev *dev, const struct heddle_copy *c, unsigned stream,
                               struct heddle_op *op)
 {
     struct work *w;
@@ -184,8 +179,7 @@ static heddle_status cpu_copy(struct heddle_dev *dev,
     return HEDDLE_OK;
 }
 
-static heddle_status cpu_launch(struct heddle_dev *dev,
-                                const struct heddle_dev_launch *l,
+static heddle_status cpu_launch(struct heddle_dev *dev, const struct heddle_dev_launch *l,
                                 unsigned stream, struct heddle_op *op)
 {
     struct work *w = cpu_work(dev, ITEM_LAUNCH, op);
@@ -198,8 +192,7 @@ static heddle_status cpu_launch(struct heddle_dev *dev,
 }
 
 /* Everything runs in the order in which it was given anyway. */
-static heddle_status cpu_order(struct heddle_dev *dev, unsigned stream,
-                               struct heddle_op *op)
+static heddle_status cpu_order(struct heddle_dev *dev, unsigned stream, struct heddle_op *op)
 {
     (void)dev;
     (void)stream;

@@ -26,8 +26,8 @@
 
 /* --- finding ------------------------------------------------------------- */
 
-static int cuda_attribute(const struct heddle_cuda_api *api,
-                          heddle_cu_device id, heddle_cu_enum what)
+static int cuda_attribute(const struct heddle_cuda_api *api, heddle_cu_device id,
+                          heddle_cu_enum what)
 {
     int v = 0;
 
@@ -36,20 +36,17 @@ static int cuda_attribute(const struct heddle_cuda_api *api,
 
 /* Free memory is known to a context only, and probe() makes none. */
 static bool cuda_describe(const struct heddle_cuda_api *api, unsigned index,
-                          heddle_cu_device *id_out,
-                          struct heddle_dev_info *info)
+                          heddle_cu_device *id_out, struct heddle_dev_info *info)
 {
     struct heddle_text t;
     size_t bytes = 0;
 
-    if (api->cuDeviceGet(id_out, (int)index) != 0 ||
-        api->cuDeviceTotalMem_v2(&bytes, *id_out) != 0)
+    if (api->cuDeviceGet(id_out, (int)index) != 0 || api->cuDeviceTotalMem_v2(&bytes, *id_out) != 0)
         return false;
     memset(info, 0, sizeof(*info));
     heddle_text_init(&t, info->name, sizeof(info->name));
     heddle_text_add(&t, "cuda%u", index);
-    if (api->cuDeviceGetName(info->model, (int)sizeof(info->model), *id_out) !=
-            0 ||
+    if (api->cuDeviceGetName(info->model, (int)sizeof(info->model), *id_out) != 0 ||
         info->model[0] == '\0')
         memcpy(info->model, "GPU", sizeof("GPU"));
     info->model[sizeof(info->model) - 1] = '\0';
@@ -58,9 +55,7 @@ static bool cuda_describe(const struct heddle_cuda_api *api, unsigned index,
     info->memory_total = info->memory_free = bytes;
     /* twice: on both edges of the clock */
     info->peak_bytes_per_s =
-        2e3 / 8 *
-        (double)cuda_attribute(api, *id_out,
-                               HEDDLE_CU_DEVICE_MEMORY_CLOCK_KHZ) *
+        2e3 / 8 * (double)cuda_attribute(api, *id_out, HEDDLE_CU_DEVICE_MEMORY_CLOCK_KHZ) *
         (double)cuda_attribute(api, *id_out, HEDDLE_CU_DEVICE_MEMORY_BUS_BITS);
     return true;
 }
@@ -74,9 +69,8 @@ static unsigned cuda_count(const struct heddle_cuda_api *api)
     return n < MAX_DEVICES ? (unsigned)n : MAX_DEVICES;
 }
 
-static heddle_status cuda_probe(const struct heddle_drive_env *env,
-                                struct heddle_dev_info *info, unsigned cap,
-                                unsigned *n_out)
+static heddle_status cuda_probe(const struct heddle_drive_env *env, struct heddle_dev_info *info,
+                                unsigned cap, unsigned *n_out)
 {
     struct heddle_cuda_api api;
     heddle_cu_device id;
@@ -84,8 +78,7 @@ static heddle_status cuda_probe(const struct heddle_drive_env *env,
     char why[256];
 
     *n_out = 0;
-    if (heddle_cuda_load(&api, env->cuda_library, why, sizeof(why)) !=
-        HEDDLE_OK)
+    if (heddle_cuda_load(&api, env->cuda_library, why, sizeof(why)) != HEDDLE_OK)
         return HEDDLE_OK; /* none here */
     n = cuda_count(&api);
     for (unsigned i = 0; i < n; i++) {
@@ -101,8 +94,7 @@ static heddle_status cuda_probe(const struct heddle_drive_env *env,
     return HEDDLE_OK;
 }
 
-const char *heddle_cuda_explain(const struct heddle_drive_env *env, char *out,
-                                size_t cap)
+const char *heddle_cuda_explain(const struct heddle_drive_env *env, char *out, size_t cap)
 {
     struct heddle_cuda_api api;
     struct heddle_text t;
@@ -155,10 +147,8 @@ static heddle_status cuda_streams(struct heddle_dev *dev)
             i == HEDDLE_CUDA_STREAMS - 1 ? HEDDLE_CU_URGENT : 0);
     if (err != 0)
         return heddle_cuda_fail(dev, err, "make a stream");
-    dev->queue[HEDDLE_CUDA_STAGED_IN].stream =
-        dev->queue[HEDDLE_CUDA_IN].stream;
-    dev->queue[HEDDLE_CUDA_STAGED_OUT].stream =
-        dev->queue[HEDDLE_CUDA_OUT].stream;
+    dev->queue[HEDDLE_CUDA_STAGED_IN].stream = dev->queue[HEDDLE_CUDA_IN].stream;
+    dev->queue[HEDDLE_CUDA_STAGED_OUT].stream = dev->queue[HEDDLE_CUDA_OUT].stream;
     return HEDDLE_OK;
 }
 
@@ -168,9 +158,8 @@ static heddle_status cuda_setup(struct heddle_dev *dev)
 
     HEDDLE_TRY(heddle_cuda_enter(dev));
     if (dev->api.cuMemGetInfo_v2(&nfree, &ntotal) == 0)
-        dev->base.info.memory_free = nfree < dev->base.info.memory_total
-                                         ? nfree
-                                         : dev->base.info.memory_total;
+        dev->base.info.memory_free =
+            nfree < dev->base.info.memory_total ? nfree : dev->base.info.memory_total;
     HEDDLE_TRY(cuda_streams(dev));
     HEDDLE_TRY(heddle_cuda_memory_init(dev));
     HEDDLE_TRY(heddle_cuda_clock_init(dev));
@@ -185,8 +174,7 @@ static heddle_status cuda_start(struct heddle_dev *dev, unsigned index)
     heddle_cu_result err;
     heddle_status st;
 
-    HEDDLE_TRY(heddle_cuda_load(&dev->api, dev->env.cuda_library, dev->why,
-                                sizeof(dev->why)));
+    HEDDLE_TRY(heddle_cuda_load(&dev->api, dev->env.cuda_library, dev->why, sizeof(dev->why)));
     if (index >= cuda_count(&dev->api) ||
         !cuda_describe(&dev->api, index, &dev->id, &dev->base.info))
         return HEDDLE_ENOENT;
@@ -201,8 +189,8 @@ static heddle_status cuda_start(struct heddle_dev *dev, unsigned index)
     return st;
 }
 
-static heddle_status cuda_open(const struct heddle_drive_env *env,
-                               unsigned index, struct heddle_dev **dev_out)
+static heddle_status cuda_open(const struct heddle_drive_env *env, unsigned index,
+                               struct heddle_dev **dev_out)
 {
     struct heddle_dev *dev = heddle_zalloc(env->alloc, 1, sizeof(*dev));
     heddle_status st;
@@ -229,12 +217,10 @@ static heddle_status cuda_open(const struct heddle_drive_env *env,
  * operation fails when that has ended, and not before. Where there is no note, the
  * status is kept in the operation itself: nothing can fail any more.
  */
-static heddle_status cuda_launch(struct heddle_dev *dev,
-                                 const struct heddle_dev_launch *l,
+static heddle_status cuda_launch(struct heddle_dev *dev, const struct heddle_dev_launch *l,
                                  unsigned stream, struct heddle_op *op)
 {
-    struct heddle_cuda_queue *q =
-        heddle_cuda_queue_of(dev, stream, HEDDLE_CUDA_IN);
+    struct heddle_cuda_queue *q = heddle_cuda_queue_of(dev, stream, HEDDLE_CUDA_IN);
     struct heddle_cuda_note *n = NULL;
     uint64_t start = 0;
     heddle_status st;
@@ -267,8 +253,7 @@ static bool is_cuda(struct heddle_dev *dev)
     return dev != NULL && heddle_dev_base(dev)->driver == &heddle_driver_cuda;
 }
 
-static void *cuda_native(struct heddle_dev *dev, unsigned stream,
-                         const char *what)
+static void *cuda_native(struct heddle_dev *dev, unsigned stream, const char *what)
 {
     if (strcmp(what, "stream") == 0 && stream <= HEDDLE_CUDA_STREAMS)
         return heddle_cuda_queue_of(dev, stream, HEDDLE_CUDA_IN)->stream;
@@ -277,8 +262,7 @@ static void *cuda_native(struct heddle_dev *dev, unsigned stream,
     return NULL;
 }
 
-void *heddle_cuda_dev_native(struct heddle_dev *dev, unsigned stream,
-                             const char *what)
+void *heddle_cuda_dev_native(struct heddle_dev *dev, unsigned stream, const char *what)
 {
     return is_cuda(dev) ? cuda_native(dev, stream, what) : NULL;
 }
@@ -288,27 +272,23 @@ int heddle_cuda_dev_ordinal(struct heddle_dev *dev)
     return is_cuda(dev) ? dev->id : -1;
 }
 
-void heddle_cuda_dev_limits(struct heddle_dev *dev, unsigned *nblocks_out,
-                            size_t *shared_bytes_out)
+void heddle_cuda_dev_limits(struct heddle_dev *dev, unsigned *nblocks_out, size_t *shared_bytes_out)
 {
     *nblocks_out = 0;
     *shared_bytes_out = 0;
     if (!is_cuda(dev))
         return;
-    *nblocks_out = (unsigned)cuda_attribute(&dev->api, dev->id,
-                                            HEDDLE_CU_DEVICE_MULTIPROCESSORS);
-    *shared_bytes_out = (size_t)cuda_attribute(
-        &dev->api, dev->id, HEDDLE_CU_DEVICE_SHARED_BYTES_OPTIN);
+    *nblocks_out = (unsigned)cuda_attribute(&dev->api, dev->id, HEDDLE_CU_DEVICE_MULTIPROCESSORS);
+    *shared_bytes_out =
+        (size_t)cuda_attribute(&dev->api, dev->id, HEDDLE_CU_DEVICE_SHARED_BYTES_OPTIN);
 }
 
 unsigned heddle_cuda_dev_capability(struct heddle_dev *dev)
 {
     if (!is_cuda(dev))
         return 0;
-    return (unsigned)(10 * cuda_attribute(&dev->api, dev->id,
-                                          HEDDLE_CU_DEVICE_CAPABILITY_MAJOR) +
-                      cuda_attribute(&dev->api, dev->id,
-                                     HEDDLE_CU_DEVICE_CAPABILITY_MINOR));
+    return (unsigned)(10 * cuda_attribute(&dev->api, dev->id, HEDDLE_CU_DEVICE_CAPABILITY_MAJOR) +
+                      cuda_attribute(&dev->api, dev->id, HEDDLE_CU_DEVICE_CAPABILITY_MINOR));
 }
 
 static const char *cuda_error(struct heddle_dev *dev)

@@ -18,12 +18,10 @@
 
 /* Why probe() finds no device, in one sentence; "" when there is one. Looks again,
  * so it costs what probe() costs. Returns `out`. */
-const char *heddle_cuda_explain(const struct heddle_drive_env *env, char *out,
-                                size_t cap);
+const char *heddle_cuda_explain(const struct heddle_drive_env *env, char *out, size_t cap);
 
 /* The CUstream, CUcontext: "stream", "context". */
-void *heddle_cuda_dev_native(struct heddle_dev *dev, unsigned stream,
-                             const char *what);
+void *heddle_cuda_dev_native(struct heddle_dev *dev, unsigned stream, const char *what);
 int heddle_cuda_dev_ordinal(struct heddle_dev *dev);
 /* Multiprocessors, and shared memory of a block. 0: not a CUDA device. */
 void heddle_cuda_dev_limits(struct heddle_dev *dev, unsigned *nblocks_out,
@@ -32,32 +30,28 @@ void heddle_cuda_dev_limits(struct heddle_dev *dev, unsigned *nblocks_out,
 /* 90 for 9.0. 0: not a CUDA device. */
 unsigned heddle_cuda_dev_capability(struct heddle_dev *dev);
 
-HEDDLE_MUST_USE heddle_status
-heddle_cuda_dev_handle(struct heddle_dev *dev, unsigned stream,
-                       enum heddle_cuda_library library, void **handle_out);
+HEDDLE_MUST_USE heddle_status heddle_cuda_dev_handle(struct heddle_dev *dev, unsigned stream,
+                                                     enum heddle_cuda_library library,
+                                                     void **handle_out);
 
-void *heddle_cuda_dev_symbol(struct heddle_dev *dev,
-                             enum heddle_cuda_library library,
+void *heddle_cuda_dev_symbol(struct heddle_dev *dev, enum heddle_cuda_library library,
                              const char *name);
 
-HEDDLE_MUST_USE heddle_status heddle_cuda_dev_kernel(struct heddle_dev *dev,
-                                                     const void *image,
-                                                     size_t bytes,
-                                                     const char *entry,
+HEDDLE_MUST_USE heddle_status heddle_cuda_dev_kernel(struct heddle_dev *dev, const void *image,
+                                                     size_t bytes, const char *entry,
                                                      void **function_out);
 
 /* args: one pointer per argument, to its value. */
-HEDDLE_MUST_USE heddle_status
-heddle_cuda_dev_enqueue(struct heddle_dev *dev, unsigned stream, void *function,
-                        const struct heddle_cuda_shape *shape, void **args);
+HEDDLE_MUST_USE heddle_status heddle_cuda_dev_enqueue(struct heddle_dev *dev, unsigned stream,
+                                                      void *function,
+                                                      const struct heddle_cuda_shape *shape,
+                                                      void **args);
 
 /* The status of a code of CUDA, other than 0. */
-heddle_status heddle_cuda_dev_check(struct heddle_dev *dev, int error,
-                                    const char *what);
+heddle_status heddle_cuda_dev_check(struct heddle_dev *dev, int error, const char *what);
 
 /* Its place on the bus, "0000:3b:00.0", under which NVML knows it. */
-HEDDLE_MUST_USE heddle_status heddle_cuda_dev_pci(struct heddle_dev *dev,
-                                                  char *out, size_t cap);
+HEDDLE_MUST_USE heddle_status heddle_cuda_dev_pci(struct heddle_dev *dev, char *out, size_t cap);
 
 /* Watts the device draws now; < 0: it does not tell. */
 double heddle_cuda_dev_watts(struct heddle_dev *dev);

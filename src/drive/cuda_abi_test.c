@@ -9,11 +9,9 @@
 #include "drive/cuda_api.h"
 #include "test.h"
 
-#define SAME(ours, theirs)                                                     \
-    _Static_assert((unsigned)(ours) == (unsigned)(theirs), #theirs)
-#define SAME_PLACE(our_type, ours, their_type, theirs)                         \
-    _Static_assert(offsetof(our_type, ours) == offsetof(their_type, theirs),   \
-                   #theirs)
+#define SAME(ours, theirs) _Static_assert((unsigned)(ours) == (unsigned)(theirs), #theirs)
+#define SAME_PLACE(our_type, ours, their_type, theirs)                                             \
+    _Static_assert(offsetof(our_type, ours) == offsetof(their_type, theirs), #theirs)
 
 SAME(HEDDLE_CU_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE);
 SAME(HEDDLE_CU_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY);
@@ -38,14 +36,11 @@ SAME(HEDDLE_CU_NOT_READY, CUDA_ERROR_NOT_READY);
 SAME(HEDDLE_CU_ILLEGAL_ADDRESS, CUDA_ERROR_ILLEGAL_ADDRESS);
 SAME(HEDDLE_CU_LAUNCH_OUT_OF_RESOURCES, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
 SAME(HEDDLE_CU_LAUNCH_TIMEOUT, CUDA_ERROR_LAUNCH_TIMEOUT);
-SAME(HEDDLE_CU_PEER_ACCESS_ALREADY_ENABLED,
-     CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+SAME(HEDDLE_CU_PEER_ACCESS_ALREADY_ENABLED, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
 SAME(HEDDLE_CU_CONTEXT_IS_DESTROYED, CUDA_ERROR_CONTEXT_IS_DESTROYED);
 SAME(HEDDLE_CU_ASSERT, CUDA_ERROR_ASSERT);
-SAME(HEDDLE_CU_HOST_MEMORY_ALREADY_REGISTERED,
-     CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
-SAME(HEDDLE_CU_HOST_MEMORY_NOT_REGISTERED,
-     CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+SAME(HEDDLE_CU_HOST_MEMORY_ALREADY_REGISTERED, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+SAME(HEDDLE_CU_HOST_MEMORY_NOT_REGISTERED, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 SAME(HEDDLE_CU_HARDWARE_STACK_ERROR, CUDA_ERROR_HARDWARE_STACK_ERROR);
 SAME(HEDDLE_CU_ILLEGAL_INSTRUCTION, CUDA_ERROR_ILLEGAL_INSTRUCTION);
 SAME(HEDDLE_CU_MISALIGNED_ADDRESS, CUDA_ERROR_MISALIGNED_ADDRESS);
@@ -54,23 +49,17 @@ SAME(HEDDLE_CU_INVALID_PC, CUDA_ERROR_INVALID_PC);
 SAME(HEDDLE_CU_LAUNCH_FAILED, CUDA_ERROR_LAUNCH_FAILED);
 SAME(HEDDLE_CU_SYSTEM_DRIVER_MISMATCH, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
 SAME(HEDDLE_CU_COMPAT_NOT_SUPPORTED, CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE);
-SAME(HEDDLE_CU_STREAM_CAPTURE_UNSUPPORTED,
-     CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-SAME(HEDDLE_CU_STREAM_CAPTURE_INVALIDATED,
-     CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+SAME(HEDDLE_CU_STREAM_CAPTURE_UNSUPPORTED, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+SAME(HEDDLE_CU_STREAM_CAPTURE_INVALIDATED, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 SAME(HEDDLE_CU_GRAPH_EXEC_UPDATE_FAILURE, CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
 SAME(HEDDLE_CU_EXTERNAL_DEVICE, CUDA_ERROR_EXTERNAL_DEVICE);
 SAME(HEDDLE_CU_UNKNOWN, CUDA_ERROR_UNKNOWN);
 
 SAME(HEDDLE_CU_DEVICE_MEMORY_CLOCK_KHZ, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
-SAME(HEDDLE_CU_DEVICE_MEMORY_BUS_BITS,
-     CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
-SAME(HEDDLE_CU_DEVICE_CAPABILITY_MAJOR,
-     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
-SAME(HEDDLE_CU_DEVICE_CAPABILITY_MINOR,
-     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-SAME(HEDDLE_CU_DEVICE_SHARED_BYTES_OPTIN,
-     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+SAME(HEDDLE_CU_DEVICE_MEMORY_BUS_BITS, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
+SAME(HEDDLE_CU_DEVICE_CAPABILITY_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+SAME(HEDDLE_CU_DEVICE_CAPABILITY_MINOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+SAME(HEDDLE_CU_DEVICE_SHARED_BYTES_OPTIN, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
 SAME(HEDDLE_CU_DEVICE_MEMORY_POOLS, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
 SAME(HEDDLE_CU_POINTER_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
 SAME(HEDDLE_CU_MEMORY_HOST, CU_MEMORYTYPE_HOST);
@@ -81,10 +70,8 @@ SAME(HEDDLE_CU_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING);
 SAME(HEDDLE_CU_EVENT_DEFAULT, CU_EVENT_DEFAULT);
 SAME(HEDDLE_CU_EVENT_BLOCKING_SYNC, CU_EVENT_BLOCKING_SYNC);
 SAME(HEDDLE_CU_EVENT_DISABLE_TIMING, CU_EVENT_DISABLE_TIMING);
-SAME(HEDDLE_CU_FUNC_MAX_DYNAMIC_SHARED,
-     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
-SAME(HEDDLE_CU_FUNC_LARGE_CLUSTERS,
-     CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED);
+SAME(HEDDLE_CU_FUNC_MAX_DYNAMIC_SHARED, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+SAME(HEDDLE_CU_FUNC_LARGE_CLUSTERS, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED);
 SAME(HEDDLE_CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER);
 SAME(HEDDLE_CU_JIT_ERROR_LOG_BUFFER_BYTES, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
 SAME(HEDDLE_CU_POOL_RELEASE_THRESHOLD, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD);
@@ -103,8 +90,7 @@ SAME(HEDDLE_CU_SET_DEPENDENCIES, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
 SAME(HEDDLE_CU_NODE_KERNEL, CU_GRAPH_NODE_TYPE_KERNEL);
 SAME(HEDDLE_CU_ATTRIBUTE_COOPERATIVE, CU_LAUNCH_ATTRIBUTE_COOPERATIVE);
 SAME(HEDDLE_CU_ATTRIBUTE_CLUSTER, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
-SAME(HEDDLE_CU_ATTRIBUTE_PREFERRED_CLUSTER,
-     CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION);
+SAME(HEDDLE_CU_ATTRIBUTE_PREFERRED_CLUSTER, CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION);
 
 SAME(sizeof(heddle_cu_location), sizeof(CUmemLocation));
 SAME_PLACE(heddle_cu_location, type, CUmemLocation, type);
@@ -116,8 +102,7 @@ SAME(sizeof(heddle_cu_pool_props), sizeof(CUmemPoolProps));
 SAME_PLACE(heddle_cu_pool_props, allocation_type, CUmemPoolProps, allocType);
 SAME_PLACE(heddle_cu_pool_props, handle_types, CUmemPoolProps, handleTypes);
 SAME_PLACE(heddle_cu_pool_props, location, CUmemPoolProps, location);
-SAME_PLACE(heddle_cu_pool_props, security, CUmemPoolProps,
-           win32SecurityAttributes);
+SAME_PLACE(heddle_cu_pool_props, security, CUmemPoolProps, win32SecurityAttributes);
 SAME(sizeof(heddle_cu_copy2d), sizeof(CUDA_MEMCPY2D));
 SAME_PLACE(heddle_cu_copy2d, from.type, CUDA_MEMCPY2D, srcMemoryType);
 SAME_PLACE(heddle_cu_copy2d, from.host, CUDA_MEMCPY2D, srcHost);
@@ -136,16 +121,11 @@ SAME_PLACE(heddle_cu_update, node, CUgraphExecUpdateResultInfo, errorNode);
 SAME(sizeof(heddle_cu_kernel_params), sizeof(CUDA_KERNEL_NODE_PARAMS_v2));
 SAME_PLACE(heddle_cu_kernel_params, function, CUDA_KERNEL_NODE_PARAMS_v2, func);
 SAME_PLACE(heddle_cu_kernel_params, grid, CUDA_KERNEL_NODE_PARAMS_v2, gridDimX);
-SAME_PLACE(heddle_cu_kernel_params, grid[2], CUDA_KERNEL_NODE_PARAMS_v2,
-           gridDimZ);
-SAME_PLACE(heddle_cu_kernel_params, block, CUDA_KERNEL_NODE_PARAMS_v2,
-           blockDimX);
-SAME_PLACE(heddle_cu_kernel_params, block[2], CUDA_KERNEL_NODE_PARAMS_v2,
-           blockDimZ);
-SAME_PLACE(heddle_cu_kernel_params, shared_bytes, CUDA_KERNEL_NODE_PARAMS_v2,
-           sharedMemBytes);
-SAME_PLACE(heddle_cu_kernel_params, args, CUDA_KERNEL_NODE_PARAMS_v2,
-           kernelParams);
+SAME_PLACE(heddle_cu_kernel_params, grid[2], CUDA_KERNEL_NODE_PARAMS_v2, gridDimZ);
+SAME_PLACE(heddle_cu_kernel_params, block, CUDA_KERNEL_NODE_PARAMS_v2, blockDimX);
+SAME_PLACE(heddle_cu_kernel_params, block[2], CUDA_KERNEL_NODE_PARAMS_v2, blockDimZ);
+SAME_PLACE(heddle_cu_kernel_params, shared_bytes, CUDA_KERNEL_NODE_PARAMS_v2, sharedMemBytes);
+SAME_PLACE(heddle_cu_kernel_params, args, CUDA_KERNEL_NODE_PARAMS_v2, kernelParams);
 SAME_PLACE(heddle_cu_kernel_params, extra, CUDA_KERNEL_NODE_PARAMS_v2, extra);
 SAME_PLACE(heddle_cu_kernel_params, kernel, CUDA_KERNEL_NODE_PARAMS_v2, kern);
 SAME_PLACE(heddle_cu_kernel_params, context, CUDA_KERNEL_NODE_PARAMS_v2, ctx);
@@ -160,11 +140,11 @@ SAME(_Alignof(heddle_cu_attribute), _Alignof(CUkernelNodeAttrValue));
 #define heddle_cu_update        CUgraphExecUpdateResultInfo
 #define heddle_cu_attribute     CUkernelNodeAttrValue
 #define heddle_cu_kernel_params CUDA_KERNEL_NODE_PARAMS_v2
-#define HEDDLE_CUDA_FN(name, args)                                             \
-    {                                                                          \
-        heddle_cu_result(*f) args = (__typeof__(&name))0;                      \
-                                                                               \
-        n += f == NULL;                                                        \
+#define HEDDLE_CUDA_FN(name, args)                                                                 \
+    {                                                                                              \
+        heddle_cu_result(*f) args = (__typeof__(&name))0;                                          \
+                                                                                                   \
+        n += f == NULL;                                                                            \
     }
 #define HEDDLE_CUDA_OPT(name, args) HEDDLE_CUDA_FN(name, args)
 

@@ -20,13 +20,13 @@ static const char *load_symbols(struct heddle_cuda_api *api)
     void *fn;
 
 /* memcpy: ISO C does not convert between void * and pointers to functions. */
-#define HEDDLE_CUDA_FN(name, args)                                             \
-    fn = dlsym(api->lib, #name);                                               \
-    if (fn == NULL)                                                            \
-        return #name;                                                          \
+#define HEDDLE_CUDA_FN(name, args)                                                                 \
+    fn = dlsym(api->lib, #name);                                                                   \
+    if (fn == NULL)                                                                                \
+        return #name;                                                                              \
     memcpy(&api->name, &fn, sizeof(fn));
-#define HEDDLE_CUDA_OPT(name, args)                                            \
-    fn = dlsym(api->lib, #name);                                               \
+#define HEDDLE_CUDA_OPT(name, args)                                                                \
+    fn = dlsym(api->lib, #name);                                                                   \
     memcpy(&api->name, &fn, sizeof(fn));
 #include "drive/cuda_api.def"
 #undef HEDDLE_CUDA_OPT
@@ -34,17 +34,15 @@ static const char *load_symbols(struct heddle_cuda_api *api)
     return NULL;
 }
 
-static void explain_init(struct heddle_text *t,
-                         const struct heddle_cuda_api *api,
+static void explain_init(struct heddle_text *t, const struct heddle_cuda_api *api,
                          heddle_cu_result err)
 {
     const char *name = NULL;
 
     switch (err) {
     case HEDDLE_CU_NO_DEVICE:
-        heddle_text_str(t,
-                        "the driver shows no GPU: CUDA_VISIBLE_DEVICES hides "
-                        "all of them, or none may be used by this user");
+        heddle_text_str(t, "the driver shows no GPU: CUDA_VISIBLE_DEVICES hides "
+                           "all of them, or none may be used by this user");
         return;
     case HEDDLE_CU_STUB_LIBRARY:
         heddle_text_str(t, "the library found is the toolkit's stub, not the "
@@ -62,8 +60,7 @@ static void explain_init(struct heddle_text *t,
     heddle_text_add(t, "the driver does not start: %s (%u)", name, err);
 }
 
-static heddle_status load(struct heddle_cuda_api *api, const char *path,
-                          struct heddle_text *t)
+static heddle_status load(struct heddle_cuda_api *api, const char *path, struct heddle_text *t)
 {
     const char *missing;
     heddle_cu_result err;
@@ -73,18 +70,15 @@ static heddle_status load(struct heddle_cuda_api *api, const char *path,
         heddle_text_str(t, "there is no NVIDIA device node");
         return HEDDLE_ENOSYS;
     }
-    api->lib = dlopen(path != NULL ? path : LIBRARY,
-                      RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    api->lib = dlopen(path != NULL ? path : LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (api->lib == NULL) {
         const char *words = dlerror();
 
         if (words == NULL || strstr(words, "No such file") != NULL)
-            heddle_text_add(t,
-                            "%s is not there: is the NVIDIA driver installed?",
+            heddle_text_add(t, "%s is not there: is the NVIDIA driver installed?",
                             path != NULL ? path : LIBRARY);
         else
-            heddle_text_add(t, "the driver's library cannot be loaded: %s",
-                            words);
+            heddle_text_add(t, "the driver's library cannot be loaded: %s", words);
         return HEDDLE_ENOSYS;
     }
     missing = load_symbols(api);
@@ -102,14 +96,12 @@ static heddle_status load(struct heddle_cuda_api *api, const char *path,
     if (missing != NULL)
         heddle_text_add(t, "has no %s", missing);
     else
-        heddle_text_add(t, "speaks CUDA %d.%d", version / 1000,
-                        version % 1000 / 10);
+        heddle_text_add(t, "speaks CUDA %d.%d", version / 1000, version % 1000 / 10);
     heddle_text_str(t, ", 11.4 is needed");
     return HEDDLE_ENOSYS;
 }
 
-heddle_status heddle_cuda_load(struct heddle_cuda_api *api, const char *path,
-                               char *why, size_t cap)
+heddle_status heddle_cuda_load(struct heddle_cuda_api *api, const char *path, char *why, size_t cap)
 {
     struct heddle_text t;
     heddle_status st;
@@ -155,8 +147,8 @@ static heddle_status status_of(heddle_cu_result err)
 }
 
 /* "<before>: CUDA_ERROR_...: text (719)" */
-static void describe(struct heddle_dev *dev, heddle_cu_result err,
-                     const char *before, const char *what)
+static void describe(struct heddle_dev *dev, heddle_cu_result err, const char *before,
+                     const char *what)
 {
     const char *name = NULL, *text = NULL;
     struct heddle_text t;
@@ -172,8 +164,7 @@ static void describe(struct heddle_dev *dev, heddle_cu_result err,
     heddle_text_add(&t, " (%u)", err);
 }
 
-heddle_status heddle_cuda_fail(struct heddle_dev *dev, heddle_cu_result err,
-                               const char *verb)
+heddle_status heddle_cuda_fail(struct heddle_dev *dev, heddle_cu_result err, const char *verb)
 {
     const heddle_status st = status_of(err);
     char before[64];
@@ -187,8 +178,7 @@ heddle_status heddle_cuda_fail(struct heddle_dev *dev, heddle_cu_result err,
     return st;
 }
 
-heddle_status heddle_cuda_dev_check(struct heddle_dev *dev, int error,
-                                    const char *what)
+heddle_status heddle_cuda_dev_check(struct heddle_dev *dev, int error, const char *what)
 {
     heddle_status st;
 

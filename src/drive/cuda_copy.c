@@ -59,8 +59,7 @@ void heddle_cuda_copy_land(struct heddle_cuda_note *n)
     n->has_landed = true;
 }
 
-heddle_status heddle_cuda_copy_settle(struct heddle_dev *dev,
-                                      struct heddle_cuda_note *n)
+heddle_status heddle_cuda_copy_settle(struct heddle_dev *dev, struct heddle_cuda_note *n)
 {
     struct heddle_cuda_batch *b = n->op->priv[0];
     heddle_cu_result err;
@@ -82,8 +81,7 @@ heddle_status heddle_cuda_copy_settle(struct heddle_dev *dev,
     return HEDDLE_OK;
 }
 
-static heddle_status copy_settle_overlaps(struct heddle_dev *dev,
-                                          const struct heddle_cuda_note *c)
+static heddle_status copy_settle_overlaps(struct heddle_dev *dev, const struct heddle_cuda_note *c)
 {
     const bool is_kernels = c->number < HEDDLE_CUDA_STREAMS;
     struct heddle_cuda_note *n;
@@ -99,8 +97,8 @@ static heddle_status copy_settle_overlaps(struct heddle_dev *dev,
 
 /* --- the three ways ------------------------------------------------------ */
 
-static heddle_cu_result give_line(struct heddle_cuda_queue *q,
-                                  const struct heddle_cuda_note *n, void *host)
+static heddle_cu_result give_line(struct heddle_cuda_queue *q, const struct heddle_cuda_note *n,
+                                  void *host)
 {
     const struct heddle_cuda_api *api = &q->dev->api;
 
@@ -109,15 +107,13 @@ static heddle_cu_result give_line(struct heddle_cuda_queue *q,
     return api->cuMemcpyDtoHAsync_v2(host, n->ptr, n->bytes, q->stream);
 }
 
-static heddle_cu_result give_rows(struct heddle_cuda_queue *q,
-                                  const struct heddle_cuda_note *n)
+static heddle_cu_result give_rows(struct heddle_cuda_queue *q, const struct heddle_cuda_note *n)
 {
     const struct heddle_runs *r = &n->runs;
     const heddle_cu_side host = {
         .type = HEDDLE_CU_MEMORY_HOST, .host = n->host, .pitch = r->step[0]};
-    const heddle_cu_side device = {.type = HEDDLE_CU_MEMORY_DEVICE,
-                                   .device = n->ptr,
-                                   .pitch = r->run_bytes};
+    const heddle_cu_side device = {
+        .type = HEDDLE_CU_MEMORY_DEVICE, .device = n->ptr, .pitch = r->run_bytes};
     const bool is_in = n->kind == HEDDLE_COPY_IN;
     const heddle_cu_copy2d c = {.from = is_in ? host : device,
                                 .to = is_in ? device : host,
@@ -129,13 +125,12 @@ static heddle_cu_result give_rows(struct heddle_cuda_queue *q,
 
 static bool is_rows(const struct heddle_runs *r)
 {
-    return r->ndim == 1 && r->run_bytes >= MIN_ROW &&
-           r->step[0] >= r->run_bytes && r->step[0] <= MAX_PITCH;
+    return r->ndim == 1 && r->run_bytes >= MIN_ROW && r->step[0] >= r->run_bytes &&
+           r->step[0] <= MAX_PITCH;
 }
 
 /* HEDDLE_AGAIN: CUDA does not take that memory; try another way. */
-static heddle_status copy_direct(struct heddle_cuda_queue *q,
-                                 struct heddle_cuda_note *n,
+static heddle_status copy_direct(struct heddle_cuda_queue *q, struct heddle_cuda_note *n,
                                  struct heddle_op *op)
 {
     struct heddle_dev *dev = q->dev;
@@ -160,8 +155,7 @@ static heddle_status copy_direct(struct heddle_cuda_queue *q,
     return HEDDLE_OK;
 }
 
-static heddle_status copy_small(struct heddle_cuda_queue *q,
-                                struct heddle_cuda_note *n,
+static heddle_status copy_small(struct heddle_cuda_queue *q, struct heddle_cuda_note *n,
                                 struct heddle_op *op)
 {
     if (n->kind == HEDDLE_COPY_IN)
@@ -169,14 +163,11 @@ static heddle_status copy_small(struct heddle_cuda_queue *q,
     return copy_direct(q, n, op);
 }
 
-static heddle_status copy_staged(struct heddle_dev *dev,
-                                 struct heddle_cuda_note *n,
+static heddle_status copy_staged(struct heddle_dev *dev, struct heddle_cuda_note *n,
                                  struct heddle_op *op)
 {
     struct heddle_cuda_queue *q = heddle_cuda_queue_of(
-        dev, n->number,
-        n->kind == HEDDLE_COPY_IN ? HEDDLE_CUDA_STAGED_IN
-                                  : HEDDLE_CUDA_STAGED_OUT);
+        dev, n->number, n->kind == HEDDLE_COPY_IN ? HEDDLE_CUDA_STAGED_IN : HEDDLE_CUDA_STAGED_OUT);
 
     HEDDLE_TRY(heddle_cuda_stage_start(dev));
     HEDDLE_TRY(heddle_cuda_prepare(q));
@@ -188,12 +179,11 @@ static heddle_status copy_staged(struct heddle_dev *dev,
     return HEDDLE_OK;
 }
 
-static heddle_status copy_give(struct heddle_dev *dev,
-                               struct heddle_cuda_note *n, struct heddle_op *op)
+static heddle_status copy_give(struct heddle_dev *dev, struct heddle_cuda_note *n,
+                               struct heddle_op *op)
 {
     struct heddle_cuda_queue *q = heddle_cuda_queue_of(
-        dev, n->number,
-        n->kind == HEDDLE_COPY_IN ? HEDDLE_CUDA_IN : HEDDLE_CUDA_OUT);
+        dev, n->number, n->kind == HEDDLE_COPY_IN ? HEDDLE_CUDA_IN : HEDDLE_CUDA_OUT);
     heddle_status st;
 
     HEDDLE_TRY(copy_settle_overlaps(dev, n));
@@ -229,19 +219,16 @@ static bool peer_open(struct heddle_dev *dev, struct heddle_dev *to)
     err = api->cuCtxEnablePeerAccess(to->context, 0);
     if (err != 0 && err != HEDDLE_CU_PEER_ACCESS_ALREADY_ENABLED)
         return false;
-    if (to->memory.has_pool &&
-        api->cuMemPoolSetAccess(to->memory.pool, &access, 1) != 0)
+    if (to->memory.has_pool && api->cuMemPoolSetAccess(to->memory.pool, &access, 1) != 0)
         return false;
-    return q->stream != NULL ||
-           api->cuStreamCreate(&q->stream, HEDDLE_CU_STREAM_NON_BLOCKING) == 0;
+    return q->stream != NULL || api->cuStreamCreate(&q->stream, HEDDLE_CU_STREAM_NON_BLOCKING) == 0;
 }
 
 bool heddle_cuda_can_peer(struct heddle_dev *dev, struct heddle_dev *to)
 {
     uint64_t bit;
 
-    if (heddle_dev_base(to)->driver != &heddle_driver_cuda || dev->is_lost ||
-        to->is_lost)
+    if (heddle_dev_base(to)->driver != &heddle_driver_cuda || dev->is_lost || to->is_lost)
         return false;
     bit = UINT64_C(1) << (to->id & 63);
     if ((dev->peers_asked & bit) == 0) {
@@ -252,8 +239,7 @@ bool heddle_cuda_can_peer(struct heddle_dev *dev, struct heddle_dev *to)
     return (dev->peers_open & bit) != 0;
 }
 
-static heddle_status copy_peer(struct heddle_dev *dev,
-                               const struct heddle_copy *c,
+static heddle_status copy_peer(struct heddle_dev *dev, const struct heddle_copy *c,
                                struct heddle_cuda_note *n, struct heddle_op *op)
 {
     struct heddle_cuda_queue *q = &dev->queue[HEDDLE_CUDA_PEER];
@@ -262,9 +248,8 @@ static heddle_status copy_peer(struct heddle_dev *dev,
     HEDDLE_TRY(heddle_cuda_prepare(q));
     HEDDLE_TRY(heddle_cuda_memory_fence(c->peer, q));
     heddle_cuda_note_begin(q, n);
-    err = dev->api.cuMemcpyPeerAsync((heddle_cu_ptr)(uintptr_t)c->peer_ptr,
-                                     c->peer->context, n->ptr, dev->context,
-                                     n->bytes, q->stream);
+    err = dev->api.cuMemcpyPeerAsync((heddle_cu_ptr)(uintptr_t)c->peer_ptr, c->peer->context,
+                                     n->ptr, dev->context, n->bytes, q->stream);
     if (err != 0)
         return heddle_cuda_fail(dev, err, "copy to another device");
     heddle_cuda_note_end(q, n);
@@ -274,8 +259,7 @@ static heddle_status copy_peer(struct heddle_dev *dev,
 
 /* --- the call ------------------------------------------------------------ */
 
-heddle_status heddle_cuda_copy(struct heddle_dev *dev,
-                               const struct heddle_copy *c, unsigned stream,
+heddle_status heddle_cuda_copy(struct heddle_dev *dev, const struct heddle_copy *c, unsigned stream,
                                struct heddle_op *op)
 {
     struct heddle_cuda_note *n;

@@ -42,11 +42,11 @@ enum {
     HEDDLE_CUDA_QUEUES
 };
 
-#define HEDDLE_CUDA_BATCH      64 /* operations that share an event, at most */
+#define HEDDLE_CUDA_BATCH      64                 /* operations that share an event, at most */
 #define HEDDLE_CUDA_SMALL      ((size_t)64 << 10) /* staged by the caller */
 #define HEDDLE_CUDA_SLOTS      64                 /* of that size */
 #define HEDDLE_CUDA_SLOT_BLOCK 16                 /* so many at a time */
-#define HEDDLE_CUDA_CHUNK      ((size_t)4 << 20) /* of a staged copy, at most */
+#define HEDDLE_CUDA_CHUNK      ((size_t)4 << 20)  /* of a staged copy, at most */
 #define HEDDLE_CUDA_COPIERS    6
 #define HEDDLE_CUDA_BUFFERS    3 /* of HEDDLE_CUDA_CHUNK, per copier */
 #define HEDDLE_CUDA_LIBRARIES  (HEDDLE_CUDA_CUDNN + 1)
@@ -71,8 +71,7 @@ struct heddle_cuda_batch {
 
 /* What is known about an operation beyond its batch: times, copies. */
 struct heddle_cuda_note {
-    struct heddle_cuda_note
-        *next; /* in the spare list, or in a queue of jobs */
+    struct heddle_cuda_note *next; /* in the spare list, or in a queue of jobs */
     struct heddle_op *op;
     heddle_status st; /* known before the end: the launch's own */
     /* Times. The events are made once and kept. */
@@ -85,7 +84,7 @@ struct heddle_cuda_note {
     struct heddle_runs runs; /* simplified */
     char *host;
     size_t span;
-    void *slot; /* pinned memory of HEDDLE_CUDA_SMALL bytes, or NULL */
+    void *slot;                    /* pinned memory of HEDDLE_CUDA_SMALL bytes, or NULL */
     struct heddle_cuda_range *pin; /* held until the note is put back */
     /* Copies out are in a list: who gathers from there has to wait. */
     struct heddle_cuda_note *next_out, *prev_out;
@@ -111,11 +110,10 @@ struct heddle_cuda_queue {
     struct heddle_cuda_batch *open;         /* not recorded yet; NULL: none */
     struct heddle_cuda_batch *first, *last; /* recorded, or staged */
     unsigned nbatches;
-    uint64_t given, ended; /* operations */
-    uint64_t ended_ns;     /* when the last batch was seen to have ended */
-    uint64_t memory_seen;  /* waits for allocations up to this one */
-    struct heddle_cuda_batch
-        *gate; /* staged copy that is being enqueued here */
+    uint64_t given, ended;          /* operations */
+    uint64_t ended_ns;              /* when the last batch was seen to have ended */
+    uint64_t memory_seen;           /* waits for allocations up to this one */
+    struct heddle_cuda_batch *gate; /* staged copy that is being enqueued here */
 };
 
 /* A block of device memory that is free. */
@@ -132,8 +130,8 @@ struct heddle_cuda_memory {
     heddle_cu_pool pool;
     heddle_cu_stream stream; /* of allocations */
     heddle_cu_event event;
-    uint64_t seq, recorded; /* fresh allocations; up to which `event` is */
-    struct heddle_map free; /* bytes -> struct heddle_cuda_block * */
+    uint64_t seq, recorded;          /* fresh allocations; up to which `event` is */
+    struct heddle_map free;          /* bytes -> struct heddle_cuda_block * */
     struct heddle_cuda_block *spare; /* records */
     size_t nfree;
     uint64_t free_bytes, used_bytes;
@@ -188,8 +186,8 @@ struct heddle_cuda_pins {
     struct heddle_cuda_range **range; /* by address; they do not overlap */
     size_t nranges, cap;
     struct heddle_cuda_range *first, **tail; /* to be registered */
-    struct heddle_map wanted; /* address -> bytes seen once; 0: hopeless */
-    uint64_t bytes, limit;    /* registered by us */
+    struct heddle_map wanted;                /* address -> bytes seen once; 0: hopeless */
+    uint64_t bytes, limit;                   /* registered by us */
 };
 
 struct heddle_cuda_module;  /* cuda_module.c */
@@ -228,7 +226,7 @@ struct heddle_dev {
     struct heddle_map modules; /* image -> struct heddle_cuda_module * */
     struct heddle_cuda_libraries libraries;
     uint64_t peers_asked, peers_open; /* bits: ordinals */
-    int shared_bytes; /* a block may ask for; 0: not asked yet */
+    int shared_bytes;                 /* a block may ask for; 0: not asked yet */
     char why[768];
 };
 
@@ -238,15 +236,13 @@ extern const struct heddle_driver heddle_driver_cuda;
 
 /* `path`: NULL for the system's. HEDDLE_ENOSYS: it cannot be used, and `why`
  * says why. */
-HEDDLE_MUST_USE heddle_status heddle_cuda_load(struct heddle_cuda_api *api,
-                                               const char *path, char *why,
-                                               size_t cap);
+HEDDLE_MUST_USE heddle_status heddle_cuda_load(struct heddle_cuda_api *api, const char *path,
+                                               char *why, size_t cap);
 void heddle_cuda_unload(struct heddle_cuda_api *api);
 
 /* Leaves the sentence "cuda0: cannot <verb>: CUDA_ERROR_...: text" and returns the
  * status that goes with it; after HEDDLE_EDEV the device is lost. */
-heddle_status heddle_cuda_fail(struct heddle_dev *dev, heddle_cu_result err,
-                               const char *verb);
+heddle_status heddle_cuda_fail(struct heddle_dev *dev, heddle_cu_result err, const char *verb);
 
 /* Makes the device's context the calling thread's. */
 heddle_cu_result heddle_cuda_set_current(const struct heddle_dev *dev);
@@ -259,8 +255,8 @@ uint64_t heddle_cuda_now(const struct heddle_dev *dev);
 /* --- cuda_queue.c -------------------------------------------------------- */
 
 /* The queue of a stream for kernels; of a direction for `nstreams`. */
-struct heddle_cuda_queue *heddle_cuda_queue_of(struct heddle_dev *dev,
-                                               unsigned number, unsigned way);
+struct heddle_cuda_queue *heddle_cuda_queue_of(struct heddle_dev *dev, unsigned number,
+                                               unsigned way);
 
 /* Before anything is put on the queue: what was staged there is on the stream,
  * fresh memory can be used, and there is a batch to join. */
@@ -272,9 +268,9 @@ void heddle_cuda_join(struct heddle_cuda_queue *q, struct heddle_op *op,
 HEDDLE_MUST_USE heddle_status heddle_cuda_close(struct heddle_cuda_queue *q);
 
 /* A batch for a staged copy at the end of the queue. */
-HEDDLE_MUST_USE heddle_status
-heddle_cuda_join_stage(struct heddle_cuda_queue *q, struct heddle_op *op,
-                       struct heddle_cuda_note *note);
+HEDDLE_MUST_USE heddle_status heddle_cuda_join_stage(struct heddle_cuda_queue *q,
+                                                     struct heddle_op *op,
+                                                     struct heddle_cuda_note *note);
 
 /* Zeroed but for its events. NULL: no memory. */
 struct heddle_cuda_note *heddle_cuda_note_get(struct heddle_dev *dev);
@@ -283,14 +279,13 @@ void heddle_cuda_note_put(struct heddle_dev *dev, struct heddle_cuda_note *n);
 /* Until what the queue was given is on its stream: blocks shortly. */
 void heddle_cuda_gate_wait(struct heddle_cuda_queue *q);
 /* The event behind everything the queue was given; NULL: nothing is there. */
-HEDDLE_MUST_USE heddle_status heddle_cuda_queue_event(
-    struct heddle_cuda_queue *q, heddle_cu_event *event_out);
+HEDDLE_MUST_USE heddle_status heddle_cuda_queue_event(struct heddle_cuda_queue *q,
+                                                      heddle_cu_event *event_out);
 /* `number` waits for everything that `from` was given. */
-HEDDLE_MUST_USE heddle_status heddle_cuda_wait_queue(
-    struct heddle_dev *dev, unsigned number, struct heddle_cuda_queue *from);
+HEDDLE_MUST_USE heddle_status heddle_cuda_wait_queue(struct heddle_dev *dev, unsigned number,
+                                                     struct heddle_cuda_queue *from);
 
-heddle_status heddle_cuda_order(struct heddle_dev *dev, unsigned stream,
-                                struct heddle_op *op);
+heddle_status heddle_cuda_order(struct heddle_dev *dev, unsigned stream, struct heddle_op *op);
 unsigned heddle_cuda_progress(struct heddle_dev *dev);
 void heddle_cuda_queues_fini(struct heddle_dev *dev);
 
@@ -301,34 +296,30 @@ void heddle_cuda_clock_fini(struct heddle_dev *dev);
 /* Now and then: the two clocks do not run alike. */
 void heddle_cuda_clock_poll(struct heddle_dev *dev);
 /* Marks on the stream around an operation; failures cost the times only. */
-void heddle_cuda_note_begin(struct heddle_cuda_queue *q,
-                            struct heddle_cuda_note *n);
-void heddle_cuda_note_end(struct heddle_cuda_queue *q,
-                          struct heddle_cuda_note *n);
+void heddle_cuda_note_begin(struct heddle_cuda_queue *q, struct heddle_cuda_note *n);
+void heddle_cuda_note_end(struct heddle_cuda_queue *q, struct heddle_cuda_note *n);
 /* Both have come: begin_ns and end_ns of its operation. */
 void heddle_cuda_note_times(struct heddle_dev *dev, struct heddle_cuda_note *n);
 
 /* --- cuda_copy.c, cuda_stage.c ------------------------------------------- */
 
-heddle_status heddle_cuda_copy(struct heddle_dev *dev,
-                               const struct heddle_copy *c, unsigned stream,
+heddle_status heddle_cuda_copy(struct heddle_dev *dev, const struct heddle_copy *c, unsigned stream,
                                struct heddle_op *op);
 bool heddle_cuda_can_peer(struct heddle_dev *dev, struct heddle_dev *to);
 /* A copy out has come: its bytes go where they belong. */
 void heddle_cuda_copy_land(struct heddle_cuda_note *n);
 /* Waits until the bytes of a copy out are in place; it ends in progress(), like
  * every other. */
-HEDDLE_MUST_USE heddle_status
-heddle_cuda_copy_settle(struct heddle_dev *dev, struct heddle_cuda_note *n);
+HEDDLE_MUST_USE heddle_status heddle_cuda_copy_settle(struct heddle_dev *dev,
+                                                      struct heddle_cuda_note *n);
 /* The copy is over. */
-void heddle_cuda_copy_forget(struct heddle_dev *dev,
-                             struct heddle_cuda_note *n);
+void heddle_cuda_copy_forget(struct heddle_dev *dev, struct heddle_cuda_note *n);
 
 /* Bytes [offset, offset + bytes) of the dense order. */
-void heddle_cuda_gather(const struct heddle_runs *r, const char *host,
-                        char *dense, size_t offset, size_t bytes);
-void heddle_cuda_scatter(const struct heddle_runs *r, char *host,
-                         const char *dense, size_t offset, size_t bytes);
+void heddle_cuda_gather(const struct heddle_runs *r, const char *host, char *dense, size_t offset,
+                        size_t bytes);
+void heddle_cuda_scatter(const struct heddle_runs *r, char *host, const char *dense, size_t offset,
+                         size_t bytes);
 
 HEDDLE_MUST_USE heddle_status heddle_cuda_stage_init(struct heddle_dev *dev);
 void heddle_cuda_stage_fini(struct heddle_dev *dev);
@@ -347,8 +338,8 @@ void heddle_cuda_pins_fini(struct heddle_dev *dev);
 void heddle_cuda_pin(struct heddle_dev *dev, void *host, size_t bytes);
 void heddle_cuda_unpin(struct heddle_dev *dev, void *host, size_t bytes);
 /* Pinned, and stays so until this is dropped. NULL: it is not. */
-struct heddle_cuda_range *heddle_cuda_pin_hold(struct heddle_dev *dev,
-                                               const void *host, size_t bytes);
+struct heddle_cuda_range *heddle_cuda_pin_hold(struct heddle_dev *dev, const void *host,
+                                               size_t bytes);
 void heddle_cuda_pin_drop(struct heddle_dev *dev, struct heddle_cuda_range *r);
 /* CUDA does not take it as pinned after all. */
 void heddle_cuda_pin_doubt(struct heddle_dev *dev, const void *host);
@@ -357,14 +348,13 @@ void heddle_cuda_pin_doubt(struct heddle_dev *dev, const void *host);
 
 HEDDLE_MUST_USE heddle_status heddle_cuda_memory_init(struct heddle_dev *dev);
 void heddle_cuda_memory_fini(struct heddle_dev *dev);
-heddle_status heddle_cuda_alloc(struct heddle_dev *dev, size_t bytes,
-                                unsigned stream, void **ptr_out);
-void heddle_cuda_free(struct heddle_dev *dev, void *ptr, size_t bytes,
-                      unsigned stream);
+heddle_status heddle_cuda_alloc(struct heddle_dev *dev, size_t bytes, unsigned stream,
+                                void **ptr_out);
+void heddle_cuda_free(struct heddle_dev *dev, void *ptr, size_t bytes, unsigned stream);
 uint64_t heddle_cuda_memory_free(struct heddle_dev *dev);
 /* The stream waits for the fresh allocations of `of`. */
-HEDDLE_MUST_USE heddle_status
-heddle_cuda_memory_fence(struct heddle_dev *of, struct heddle_cuda_queue *q);
+HEDDLE_MUST_USE heddle_status heddle_cuda_memory_fence(struct heddle_dev *of,
+                                                       struct heddle_cuda_queue *q);
 
 /* --- cuda_module.c, cuda_library.c, cuda_region.c ------------------------ */
 
@@ -376,11 +366,10 @@ void heddle_cuda_libraries_fini(struct heddle_dev *dev);
 heddle_cu_enum heddle_cuda_capture_pause(struct heddle_dev *dev);
 void heddle_cuda_capture_go_on(struct heddle_dev *dev, heddle_cu_enum mode);
 
-heddle_status heddle_cuda_region(struct heddle_dev *dev,
-                                 const struct heddle_region *r, unsigned stream,
-                                 void **graph_inout);
-heddle_status heddle_cuda_replay(struct heddle_dev *dev, void *graph,
-                                 unsigned stream, struct heddle_op *op);
+heddle_status heddle_cuda_region(struct heddle_dev *dev, const struct heddle_region *r,
+                                 unsigned stream, void **graph_inout);
+heddle_status heddle_cuda_replay(struct heddle_dev *dev, void *graph, unsigned stream,
+                                 struct heddle_op *op);
 void heddle_cuda_region_free(struct heddle_dev *dev, void *graph);
 
 #endif /* HEDDLE_DRIVE_CUDA_DEV_H */

@@ -70,9 +70,7 @@ static const struct library {
                               "cusparseDestroy",
                               "cusparseSetStream"},
     [HEDDLE_CUDA_CUDNN] = {"cuDNN",
-                           {{"libcudnn.so.9", 11},
-                            {"libcudnn.so.8", 11},
-                            {"libcudnn.so", 0}},
+                           {{"libcudnn.so.9", 11}, {"libcudnn.so.8", 11}, {"libcudnn.so", 0}},
                            "cudnnCreate",
                            "cudnnDestroy",
                            "cudnnSetStream"},
@@ -119,8 +117,7 @@ static void *open_library(struct heddle_dev *dev, const struct library *l)
 }
 
 /* NULL: not on this machine; looked for once. */
-static void *library_get(struct heddle_dev *dev,
-                         enum heddle_cuda_library library)
+static void *library_get(struct heddle_dev *dev, enum heddle_cuda_library library)
 {
     struct heddle_cuda_libraries *ls = &dev->libraries;
 
@@ -131,8 +128,8 @@ static void *library_get(struct heddle_dev *dev,
     return ls->lib[library];
 }
 
-void *heddle_cuda_dev_symbol(struct heddle_dev *dev,
-                             enum heddle_cuda_library library, const char *name)
+void *heddle_cuda_dev_symbol(struct heddle_dev *dev, enum heddle_cuda_library library,
+                             const char *name)
 {
     struct heddle_cuda_symbols *s;
     void *lib, *fn;
@@ -168,36 +165,34 @@ typedef int (*bind_fn)(void *handle, void *stream);
 typedef int (*workspace_fn)(void *handle, void *mem, size_t bytes);
 
 /* NULL when there is none. memcpy: see cuda_api.c. */
-#define FUNCTION(type, name, lib, symbol)                                      \
-    type name = NULL;                                                          \
-    do {                                                                       \
-        void *found_ = dlsym(lib, symbol);                                     \
-                                                                               \
-        memcpy(&name, &found_, sizeof(found_));                                \
+#define FUNCTION(type, name, lib, symbol)                                                          \
+    type name = NULL;                                                                              \
+    do {                                                                                           \
+        void *found_ = dlsym(lib, symbol);                                                         \
+                                                                                                   \
+        memcpy(&name, &found_, sizeof(found_));                                                    \
     } while (0)
 
-static heddle_status refused(struct heddle_dev *dev, const struct library *l,
-                             const char *verb, int code)
+static heddle_status refused(struct heddle_dev *dev, const struct library *l, const char *verb,
+                             int code)
 {
     struct heddle_text t;
 
     heddle_text_init(&t, dev->why, sizeof(dev->why));
-    heddle_text_add(&t, "%s: %s does not %s: its status is %d",
-                    dev->base.info.name, l->name, verb, code);
+    heddle_text_add(&t, "%s: %s does not %s: its status is %d", dev->base.info.name, l->name, verb,
+                    code);
     return HEDDLE_ETASK;
 }
 
 /* What it has of its own cannot be captured; but it works without ours. */
-static void give_workspace(struct heddle_dev *dev, unsigned stream, void *lib,
-                           void *handle)
+static void give_workspace(struct heddle_dev *dev, unsigned stream, void *lib, void *handle)
 {
     void **mem = &dev->libraries.workspace[stream];
 
     FUNCTION(workspace_fn, set, lib, "cublasSetWorkspace_v2");
     if (set == NULL)
         return;
-    if (*mem == NULL &&
-        heddle_cuda_alloc(dev, WORKSPACE_BYTES, stream, mem) != HEDDLE_OK) {
+    if (*mem == NULL && heddle_cuda_alloc(dev, WORKSPACE_BYTES, stream, mem) != HEDDLE_OK) {
         *mem = NULL;
         return;
     }
@@ -206,8 +201,7 @@ static void give_workspace(struct heddle_dev *dev, unsigned stream, void *lib,
 }
 
 static heddle_status handle_make(struct heddle_dev *dev, unsigned stream,
-                                 enum heddle_cuda_library library, void *lib,
-                                 void **out)
+                                 enum heddle_cuda_library library, void *lib, void **out)
 {
     const struct library *l = &libraries[library];
     void *handle = NULL;
@@ -235,8 +229,7 @@ static heddle_status handle_make(struct heddle_dev *dev, unsigned stream,
 }
 
 heddle_status heddle_cuda_dev_handle(struct heddle_dev *dev, unsigned stream,
-                                     enum heddle_cuda_library library,
-                                     void **handle_out)
+                                     enum heddle_cuda_library library, void **handle_out)
 {
     heddle_cu_enum mode;
     struct heddle_text t;
@@ -245,8 +238,7 @@ heddle_status heddle_cuda_dev_handle(struct heddle_dev *dev, unsigned stream,
 
     if (!is_cuda(dev))
         return HEDDLE_ENOSYS;
-    if ((unsigned)library >= HEDDLE_CUDA_LIBRARIES ||
-        stream >= HEDDLE_CUDA_STREAMS) {
+    if ((unsigned)library >= HEDDLE_CUDA_LIBRARIES || stream >= HEDDLE_CUDA_STREAMS) {
         heddle_text_init(&t, dev->why, sizeof(dev->why));
         heddle_text_str(&t, "there is no such library, or no such stream");
         return HEDDLE_EINVAL;
@@ -258,8 +250,7 @@ heddle_status heddle_cuda_dev_handle(struct heddle_dev *dev, unsigned stream,
         if (lib == NULL) {
             heddle_text_init(&t, dev->why, sizeof(dev->why));
             heddle_text_add(&t, "%s is not on this machine: there is no %s",
-                            libraries[library].name,
-                            libraries[library].file[0].file);
+                            libraries[library].name, libraries[library].file[0].file);
             return HEDDLE_ENOENT;
         }
         mode = heddle_cuda_capture_pause(dev);
@@ -279,8 +270,7 @@ heddle_status heddle_cuda_dev_pci(struct heddle_dev *dev, char *out, size_t cap)
     char id[32] = "";
     struct heddle_text t;
 
-    if (!is_cuda(dev) ||
-        dev->api.cuDeviceGetPCIBusId(id, (int)sizeof(id), dev->id) != 0)
+    if (!is_cuda(dev) || dev->api.cuDeviceGetPCIBusId(id, (int)sizeof(id), dev->id) != 0)
         return HEDDLE_ENOSYS;
     heddle_text_init(&t, out, cap);
     heddle_text_str(&t, id);
@@ -294,8 +284,7 @@ static void nvml_find(struct heddle_dev *dev)
 
     /* There is a GPU: we have it open. */
     if (heddle_nvml_open(&ls->nvml, "libnvidia-ml.so.1", why) != HEDDLE_OK ||
-        ls->nvml.by_pci == NULL ||
-        heddle_cuda_dev_pci(dev, id, sizeof(id)) != HEDDLE_OK ||
+        ls->nvml.by_pci == NULL || heddle_cuda_dev_pci(dev, id, sizeof(id)) != HEDDLE_OK ||
         ls->nvml.by_pci(id, &ls->nvml_device) != 0)
         ls->nvml_device = NULL;
 }

@@ -24,17 +24,16 @@
 #include "drive/cuda_dev.h"
 
 #define GRAIN      ((size_t)512)
-#define MAX_BLOCKS ((size_t)8192) /* in the lists */
-#define MAX_SHARE  8              /* 1/8 of the memory lies there, at most */
+#define MAX_BLOCKS ((size_t)8192)       /* in the lists */
+#define MAX_SHARE  8                    /* 1/8 of the memory lies there, at most */
 #define MIN_KEEP   ((uint64_t)64 << 20) /* but so much always may */
 
 heddle_status heddle_cuda_memory_init(struct heddle_dev *dev)
 {
     const struct heddle_cuda_api *api = &dev->api;
     struct heddle_cuda_memory *m = &dev->memory;
-    const heddle_cu_pool_props props = {
-        .allocation_type = HEDDLE_CU_ALLOCATION_PINNED,
-        .location = {HEDDLE_CU_LOCATION_DEVICE, dev->id}};
+    const heddle_cu_pool_props props = {.allocation_type = HEDDLE_CU_ALLOCATION_PINNED,
+                                        .location = {HEDDLE_CU_LOCATION_DEVICE, dev->id}};
     heddle_cu_u64 keep = UINT64_MAX;
     heddle_cu_result err;
     int has = 0;
@@ -45,16 +44,13 @@ heddle_status heddle_cuda_memory_init(struct heddle_dev *dev)
     err = api->cuEventCreate(&m->event, HEDDLE_CU_EVENT_DISABLE_TIMING);
     if (err != 0)
         return heddle_cuda_fail(dev, err, "make an event");
-    if (api->cuDeviceGetAttribute(&has, HEDDLE_CU_DEVICE_MEMORY_POOLS,
-                                  dev->id) != 0 ||
-        has == 0)
+    if (api->cuDeviceGetAttribute(&has, HEDDLE_CU_DEVICE_MEMORY_POOLS, dev->id) != 0 || has == 0)
         return HEDDLE_OK;
     err = api->cuMemPoolCreate(&m->pool, &props);
     if (err != 0)
         return heddle_cuda_fail(dev, err, "make a memory pool");
     m->has_pool = true;
-    err = api->cuMemPoolSetAttribute(m->pool, HEDDLE_CU_POOL_RELEASE_THRESHOLD,
-                                     &keep);
+    err = api->cuMemPoolSetAttribute(m->pool, HEDDLE_CU_POOL_RELEASE_THRESHOLD, &keep);
     if (err != 0)
         return heddle_cuda_fail(dev, err, "set up a memory pool");
     return HEDDLE_OK;
@@ -86,8 +82,8 @@ static void block_release(struct heddle_dev *dev, struct heddle_cuda_block *b)
     struct heddle_cuda_queue *q = block_user(dev, b);
     heddle_cu_event event;
 
-    if (q != NULL && !dev->is_lost &&
-        heddle_cuda_queue_event(q, &event) == HEDDLE_OK && event != NULL) {
+    if (q != NULL && !dev->is_lost && heddle_cuda_queue_event(q, &event) == HEDDLE_OK &&
+        event != NULL) {
         if (dev->memory.has_pool)
             dev->api.cuStreamWaitEvent(dev->memory.stream, event, 0);
         else
@@ -143,8 +139,7 @@ void heddle_cuda_memory_fini(struct heddle_dev *dev)
 
 /* --- the lists ----------------------------------------------------------- */
 
-static heddle_cu_ptr block_take(struct heddle_dev *dev, size_t bytes,
-                                unsigned stream)
+static heddle_cu_ptr block_take(struct heddle_dev *dev, size_t bytes, unsigned stream)
 {
     struct heddle_cuda_memory *m = &dev->memory;
     uint64_t *head = heddle_map_find(&m->free, bytes);
@@ -156,8 +151,7 @@ static heddle_cu_ptr block_take(struct heddle_dev *dev, size_t bytes,
         return 0;
     b = (void *)(uintptr_t)*head;
     q = block_user(dev, b);
-    if (q != NULL && b->number != stream &&
-        heddle_cuda_wait_queue(dev, stream, q) != HEDDLE_OK)
+    if (q != NULL && b->number != stream && heddle_cuda_wait_queue(dev, stream, q) != HEDDLE_OK)
         return 0;
     *head = (uint64_t)(uintptr_t)b->next;
     m->nfree--;
@@ -169,8 +163,7 @@ static heddle_cu_ptr block_take(struct heddle_dev *dev, size_t bytes,
 }
 
 /* False: there is no memory for the record, or enough lies there. */
-static bool block_keep(struct heddle_dev *dev,
-                       const struct heddle_cuda_block *what)
+static bool block_keep(struct heddle_dev *dev, const struct heddle_cuda_block *what)
 {
     struct heddle_cuda_memory *m = &dev->memory;
     const uint64_t share = dev->base.info.memory_total / MAX_SHARE;
@@ -198,8 +191,7 @@ static bool block_keep(struct heddle_dev *dev,
 
 /* --- alloc and free ------------------------------------------------------ */
 
-static heddle_cu_result memory_fresh(struct heddle_dev *dev, size_t bytes,
-                                     heddle_cu_ptr *ptr)
+static heddle_cu_result memory_fresh(struct heddle_dev *dev, size_t bytes, heddle_cu_ptr *ptr)
 {
     struct heddle_cuda_memory *m = &dev->memory;
     heddle_cu_result err;
@@ -242,8 +234,8 @@ static heddle_status no_room(struct heddle_dev *dev, size_t bytes)
     return HEDDLE_ENOMEM;
 }
 
-heddle_status heddle_cuda_alloc(struct heddle_dev *dev, size_t bytes,
-                                unsigned stream, void **ptr_out)
+heddle_status heddle_cuda_alloc(struct heddle_dev *dev, size_t bytes, unsigned stream,
+                                void **ptr_out)
 {
     struct heddle_cuda_memory *m = &dev->memory;
     const size_t rounded = (bytes + GRAIN - 1) / GRAIN * GRAIN;
@@ -270,14 +262,13 @@ heddle_status heddle_cuda_alloc(struct heddle_dev *dev, size_t bytes,
     return HEDDLE_OK;
 }
 
-void heddle_cuda_free(struct heddle_dev *dev, void *ptr, size_t bytes,
-                      unsigned stream)
+void heddle_cuda_free(struct heddle_dev *dev, void *ptr, size_t bytes, unsigned stream)
 {
-    struct heddle_cuda_block b = {
-        .ptr = (heddle_cu_ptr)(uintptr_t)ptr,
-        .bytes = (bytes + GRAIN - 1) / GRAIN * GRAIN,
-        .number = stream,
-        .after = stream < HEDDLE_CUDA_STREAMS ? dev->queue[stream].given : 0};
+    struct heddle_cuda_block b = {.ptr = (heddle_cu_ptr)(uintptr_t)ptr,
+                                  .bytes = (bytes + GRAIN - 1) / GRAIN * GRAIN,
+                                  .number = stream,
+                                  .after =
+                                      stream < HEDDLE_CUDA_STREAMS ? dev->queue[stream].given : 0};
 
     dev->memory.used_bytes -= b.bytes;
     if (heddle_cuda_set_current(dev) != 0)
@@ -286,8 +277,7 @@ void heddle_cuda_free(struct heddle_dev *dev, void *ptr, size_t bytes,
         block_release(dev, &b);
 }
 
-heddle_status heddle_cuda_memory_fence(struct heddle_dev *of,
-                                       struct heddle_cuda_queue *q)
+heddle_status heddle_cuda_memory_fence(struct heddle_dev *of, struct heddle_cuda_queue *q)
 {
     struct heddle_cuda_memory *m = &of->memory;
     heddle_cu_result err = 0;
@@ -317,15 +307,12 @@ uint64_t heddle_cuda_memory_free(struct heddle_dev *dev)
     size_t nfree = 0, ntotal = 0;
     uint64_t n;
 
-    if (heddle_cuda_enter(dev) != HEDDLE_OK ||
-        dev->api.cuMemGetInfo_v2(&nfree, &ntotal) != 0)
+    if (heddle_cuda_enter(dev) != HEDDLE_OK || dev->api.cuMemGetInfo_v2(&nfree, &ntotal) != 0)
         return 0;
     n = nfree + m->free_bytes;
     if (m->has_pool &&
-        dev->api.cuMemPoolGetAttribute(m->pool, HEDDLE_CU_POOL_RESERVED_CURRENT,
-                                       &reserved) == 0 &&
-        dev->api.cuMemPoolGetAttribute(m->pool, HEDDLE_CU_POOL_USED_CURRENT,
-                                       &used) == 0 &&
+        dev->api.cuMemPoolGetAttribute(m->pool, HEDDLE_CU_POOL_RESERVED_CURRENT, &reserved) == 0 &&
+        dev->api.cuMemPoolGetAttribute(m->pool, HEDDLE_CU_POOL_USED_CURRENT, &used) == 0 &&
         reserved > used)
         n += reserved - used;
     return n < dev->base.info.memory_total ? n : dev->base.info.memory_total;

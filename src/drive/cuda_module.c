@@ -13,9 +13,8 @@
 #include "base/text.h"
 #include "drive/cuda_dev.h"
 
-#define LOG_BYTES 4096
-#define STATIC_BYTES                                                           \
-    ((size_t)48 << 10) /* shared memory without asking for it */
+#define LOG_BYTES    4096
+#define STATIC_BYTES ((size_t)48 << 10) /* shared memory without asking for it */
 
 struct module_function {
     struct module_function *next;
@@ -91,8 +90,7 @@ static heddle_status image_status(heddle_status st, heddle_cu_result err)
 }
 
 /* CUDA's sentence, and the first line of the compiler's. */
-static heddle_status image_refused(struct heddle_dev *dev, heddle_cu_result err,
-                                   char *log)
+static heddle_status image_refused(struct heddle_dev *dev, heddle_cu_result err, char *log)
 {
     const heddle_status st = heddle_cuda_fail(dev, err, "load a module");
     const size_t used = strlen(dev->why);
@@ -108,16 +106,14 @@ static heddle_status image_refused(struct heddle_dev *dev, heddle_cu_result err,
     return image_status(st, err);
 }
 
-static heddle_status module_load(struct heddle_dev *dev, const void *image,
-                                 heddle_cu_module *out)
+static heddle_status module_load(struct heddle_dev *dev, const void *image, heddle_cu_module *out)
 {
     char log[LOG_BYTES] = "";
     heddle_cu_enum options[] = {HEDDLE_CU_JIT_ERROR_LOG_BUFFER,
                                 HEDDLE_CU_JIT_ERROR_LOG_BUFFER_BYTES};
     void *values[] = {log, (void *)(uintptr_t)(LOG_BYTES - 1)};
     const heddle_cu_enum mode = heddle_cuda_capture_pause(dev);
-    const heddle_cu_result err =
-        dev->api.cuModuleLoadDataEx(out, image, 2, options, values);
+    const heddle_cu_result err = dev->api.cuModuleLoadDataEx(out, image, 2, options, values);
 
     heddle_cuda_capture_go_on(dev, mode);
     if (err == 0)
@@ -152,8 +148,7 @@ static heddle_status module_get(struct heddle_dev *dev, const void *image,
     return HEDDLE_OK;
 }
 
-static heddle_status function_make(struct heddle_dev *dev,
-                                   struct heddle_cuda_module *m,
+static heddle_status function_make(struct heddle_dev *dev, struct heddle_cuda_module *m,
                                    const char *entry, struct module_function *f)
 {
     heddle_cu_enum mode;
@@ -179,9 +174,8 @@ static heddle_status function_make(struct heddle_dev *dev,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_cuda_dev_kernel(struct heddle_dev *dev, const void *image,
-                                     size_t bytes, const char *entry,
-                                     void **function_out)
+heddle_status heddle_cuda_dev_kernel(struct heddle_dev *dev, const void *image, size_t bytes,
+                                     const char *entry, void **function_out)
 {
     struct heddle_cuda_module *m;
     struct module_function *f;
@@ -220,29 +214,22 @@ static heddle_status ask_cluster(struct heddle_dev *dev, void *function)
 
     if (err == 0)
         return HEDDLE_OK;
-    return image_status(heddle_cuda_fail(dev, err, "have so large a cluster"),
-                        err);
+    return image_status(heddle_cuda_fail(dev, err, "have so large a cluster"), err);
 }
 
-static heddle_status ask_shared(struct heddle_dev *dev, void *function,
-                                size_t bytes)
+static heddle_status ask_shared(struct heddle_dev *dev, void *function, size_t bytes)
 {
     heddle_cu_result err = HEDDLE_CU_INVALID_VALUE;
 
     if (bytes <= INT32_MAX)
-        err = dev->api.cuFuncSetAttribute(
-            function, HEDDLE_CU_FUNC_MAX_DYNAMIC_SHARED, (int)bytes);
+        err = dev->api.cuFuncSetAttribute(function, HEDDLE_CU_FUNC_MAX_DYNAMIC_SHARED, (int)bytes);
     if (err == 0)
         return HEDDLE_OK;
-    return image_status(
-        heddle_cuda_fail(dev, err, "give a kernel that much shared memory"),
-        err);
+    return image_status(heddle_cuda_fail(dev, err, "give a kernel that much shared memory"), err);
 }
 
-heddle_status heddle_cuda_dev_enqueue(struct heddle_dev *dev, unsigned stream,
-                                      void *function,
-                                      const struct heddle_cuda_shape *shape,
-                                      void **args)
+heddle_status heddle_cuda_dev_enqueue(struct heddle_dev *dev, unsigned stream, void *function,
+                                      const struct heddle_cuda_shape *shape, void **args)
 {
     heddle_cu_stream on;
     unsigned g[3], b[3];
@@ -261,12 +248,10 @@ heddle_status heddle_cuda_dev_enqueue(struct heddle_dev *dev, unsigned stream,
     if (shape->cluster > PORTABLE_CLUSTER)
         HEDDLE_TRY(ask_cluster(dev, function));
     err = shape->is_cooperative != 0
-              ? dev->api.cuLaunchCooperativeKernel(
-                    function, g[0], g[1], g[2], b[0], b[1], b[2],
-                    (unsigned)shape->shared_bytes, on, args)
-              : dev->api.cuLaunchKernel(function, g[0], g[1], g[2], b[0], b[1],
-                                        b[2], (unsigned)shape->shared_bytes, on,
-                                        args, NULL);
+              ? dev->api.cuLaunchCooperativeKernel(function, g[0], g[1], g[2], b[0], b[1], b[2],
+                                                   (unsigned)shape->shared_bytes, on, args)
+              : dev->api.cuLaunchKernel(function, g[0], g[1], g[2], b[0], b[1], b[2],
+                                        (unsigned)shape->shared_bytes, on, args, NULL);
     if (err != 0)
         return image_status(heddle_cuda_fail(dev, err, "launch a kernel"), err);
     return HEDDLE_OK;

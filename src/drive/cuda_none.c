@@ -3,8 +3,7 @@
 #include "base/text.h"
 #include "drive/cuda.h"
 
-const char *heddle_cuda_explain(const struct heddle_drive_env *env, char *out,
-                                size_t cap)
+const char *heddle_cuda_explain(const struct heddle_drive_env *env, char *out, size_t cap)
 {
     struct heddle_text t;
 
@@ -14,8 +13,7 @@ const char *heddle_cuda_explain(const struct heddle_drive_env *env, char *out,
     return out;
 }
 
-void *heddle_cuda_dev_native(struct heddle_dev *dev, unsigned stream,
-                             const char *what)
+void *heddle_cuda_dev_native(struct heddle_dev *dev, unsigned stream, const char *what)
 {
     (void)dev;
     (void)stream;
@@ -29,8 +27,7 @@ int heddle_cuda_dev_ordinal(struct heddle_dev *dev)
     return -1;
 }
 
-void heddle_cuda_dev_limits(struct heddle_dev *dev, unsigned *nblocks_out,
-                            size_t *shared_bytes_out)
+void heddle_cuda_dev_limits(struct heddle_dev *dev, unsigned *nblocks_out, size_t *shared_bytes_out)
 {
     (void)dev;
     *nblocks_out = 0;
@@ -44,8 +41,7 @@ unsigned heddle_cuda_dev_capability(struct heddle_dev *dev)
 }
 
 heddle_status heddle_cuda_dev_handle(struct heddle_dev *dev, unsigned stream,
-                                     enum heddle_cuda_library library,
-                                     void **handle_out)
+                                     enum heddle_cuda_library library, void **handle_out)
 {
     (void)dev;
     (void)stream;
@@ -54,8 +50,8 @@ heddle_status heddle_cuda_dev_handle(struct heddle_dev *dev, unsigned stream,
     return HEDDLE_ENOSYS;
 }
 
-void *heddle_cuda_dev_symbol(struct heddle_dev *dev,
-                             enum heddle_cuda_library library, const char *name)
+void *heddle_cuda_dev_symbol(struct heddle_dev *dev, enum heddle_cuda_library library,
+                             const char *name)
 {
     (void)dev;
     (void)library;
@@ -63,9 +59,8 @@ void *heddle_cuda_dev_symbol(struct heddle_dev *dev,
     return NULL;
 }
 
-heddle_status heddle_cuda_dev_kernel(struct heddle_dev *dev, const void *image,
-                                     size_t bytes, const char *entry,
-                                     void **function_out)
+heddle_status heddle_cuda_dev_kernel(struct heddle_dev *dev, const void *image, size_t bytes,
+                                     const char *entry, void **function_out)
 {
     (void)dev;
     (void)image;
@@ -75,10 +70,8 @@ heddle_status heddle_cuda_dev_kernel(struct heddle_dev *dev, const void *image,
     return HEDDLE_ENOSYS;
 }
 
-heddle_status heddle_cuda_dev_enqueue(struct heddle_dev *dev, unsigned stream,
-                                      void *function,
-                                      const struct heddle_cuda_shape *shape,
-                                      void **args)
+heddle_status heddle_cuda_dev_enqueue(struct heddle_dev *dev, unsigned stream, void *function,
+                                      const struct heddle_cuda_shape *shape, void **args)
 {
     (void)dev;
     (void)stream;
@@ -88,8 +81,7 @@ heddle_status heddle_cuda_dev_enqueue(struct heddle_dev *dev, unsigned stream,
     return HEDDLE_ENOSYS;
 }
 
-heddle_status heddle_cuda_dev_check(struct heddle_dev *dev, int error,
-                                    const char *what)
+heddle_status heddle_cuda_dev_check(struct heddle_dev *dev, int error, const char *what)
 {
     (void)dev;
     (void)error;

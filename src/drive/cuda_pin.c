@@ -60,8 +60,8 @@ static size_t range_find(const struct heddle_cuda_pins *p, const char *at)
     return lo;
 }
 
-static bool range_insert(struct heddle_dev *dev, size_t i, char *start,
-                         size_t bytes, enum range_state state)
+static bool range_insert(struct heddle_dev *dev, size_t i, char *start, size_t bytes,
+                         enum range_state state)
 {
     struct heddle_cuda_pins *p = &dev->pins;
     const struct heddle_allocator *a = dev->env.alloc;
@@ -82,10 +82,8 @@ static bool range_insert(struct heddle_dev *dev, size_t i, char *start,
     r = heddle_alloc(a, sizeof(*r));
     if (r == NULL)
         return false;
-    *r = (struct heddle_cuda_range){
-        .start = start, .bytes = bytes, .state = state};
-    memmove(&p->range[i + 1], &p->range[i],
-            (p->nranges - i) * sizeof(p->range[0]));
+    *r = (struct heddle_cuda_range){.start = start, .bytes = bytes, .state = state};
+    memmove(&p->range[i + 1], &p->range[i], (p->nranges - i) * sizeof(p->range[0]));
     p->range[i] = r;
     p->nranges++;
     if (state == RANGE_QUEUED) {
@@ -96,8 +94,7 @@ static bool range_insert(struct heddle_dev *dev, size_t i, char *start,
     return true;
 }
 
-static void range_unqueue(struct heddle_cuda_pins *p,
-                          struct heddle_cuda_range *r)
+static void range_unqueue(struct heddle_cuda_pins *p, struct heddle_cuda_range *r)
 {
     struct heddle_cuda_range **at = &p->first;
 
@@ -118,8 +115,7 @@ static void range_remove(struct heddle_dev *dev, struct heddle_cuda_range *r)
         range_unqueue(p, r);
     if (r->state != RANGE_THEIRS)
         p->bytes -= r->bytes;
-    memmove(&p->range[i], &p->range[i + 1],
-            (p->nranges - i - 1) * sizeof(p->range[0]));
+    memmove(&p->range[i], &p->range[i + 1], (p->nranges - i - 1) * sizeof(p->range[0]));
     p->nranges--;
     heddle_free(dev->env.alloc, r, sizeof(*r));
 }
@@ -136,21 +132,19 @@ static bool is_host_memory(struct heddle_dev *dev, const char *at)
            type == HEDDLE_CU_MEMORY_HOST;
 }
 
-static bool is_pinned_already(struct heddle_dev *dev, const char *start,
-                              size_t bytes)
+static bool is_pinned_already(struct heddle_dev *dev, const char *start, size_t bytes)
 {
     return is_host_memory(dev, start) && is_host_memory(dev, start + bytes - 1);
 }
 
 /* Another device of this process may have been faster: that counts as well. */
-static enum range_state range_register(struct heddle_dev *dev, char *start,
-                                       size_t bytes, bool *ok)
+static enum range_state range_register(struct heddle_dev *dev, char *start, size_t bytes, bool *ok)
 {
     const heddle_cu_result err =
         dev->api.cuMemHostRegister_v2(start, bytes, HEDDLE_CU_HOST_PORTABLE);
 
-    *ok = err == 0 || (err == HEDDLE_CU_HOST_MEMORY_ALREADY_REGISTERED &&
-                       is_pinned_already(dev, start, bytes));
+    *ok = err == 0 ||
+          (err == HEDDLE_CU_HOST_MEMORY_ALREADY_REGISTERED && is_pinned_already(dev, start, bytes));
     return err == 0 ? RANGE_OURS : RANGE_THEIRS;
 }
 
@@ -197,16 +191,14 @@ static bool pin_start(struct heddle_dev *dev)
     struct heddle_cuda_pins *p = &dev->pins;
 
     if (!p->has_thread)
-        p->has_thread =
-            heddle_thread_create(&p->thread, &opts, pin_main, dev) == HEDDLE_OK;
+        p->has_thread = heddle_thread_create(&p->thread, &opts, pin_main, dev) == HEDDLE_OK;
     return p->has_thread;
 }
 
 /* --- the calls ----------------------------------------------------------- */
 
 /* The thread's own context comes back: it may be the user's. */
-static bool asks_already(struct heddle_dev *dev, const char *start,
-                         size_t bytes)
+static bool asks_already(struct heddle_dev *dev, const char *start, size_t bytes)
 {
     heddle_cu_context before = NULL;
     bool is;
@@ -221,8 +213,7 @@ static bool asks_already(struct heddle_dev *dev, const char *start,
 }
 
 /* With the lock. True: this range is to be looked at; *i is its place. */
-static bool pin_is_new(struct heddle_cuda_pins *p, const char *start,
-                       size_t bytes, size_t *i)
+static bool pin_is_new(struct heddle_cuda_pins *p, const char *start, size_t bytes, size_t *i)
 {
     *i = range_find(p, start);
     return *i == p->nranges || start + bytes <= p->range[*i]->start;
@@ -296,13 +287,12 @@ static void range_give_up(struct heddle_dev *dev, struct heddle_cuda_range *r)
     pthread_cond_broadcast(&p->done);
 }
 
-static struct heddle_cuda_range *range_at(struct heddle_cuda_pins *p,
-                                          const void *start, size_t bytes)
+static struct heddle_cuda_range *range_at(struct heddle_cuda_pins *p, const void *start,
+                                          size_t bytes)
 {
     const size_t i = range_find(p, start);
 
-    if (i == p->nranges || p->range[i]->start != (const char *)start ||
-        p->range[i]->bytes != bytes)
+    if (i == p->nranges || p->range[i]->start != (const char *)start || p->range[i]->bytes != bytes)
         return NULL;
     return p->range[i];
 }
@@ -322,21 +312,20 @@ void heddle_cuda_unpin(struct heddle_dev *dev, void *host, size_t bytes)
 }
 
 /* With the lock. The range that all of it is in; NULL: it is not pinned. */
-static struct heddle_cuda_range *range_around(struct heddle_cuda_pins *p,
-                                              const char *at, size_t bytes)
+static struct heddle_cuda_range *range_around(struct heddle_cuda_pins *p, const char *at,
+                                              size_t bytes)
 {
     const size_t i = range_find(p, at);
     struct heddle_cuda_range *r = i < p->nranges ? p->range[i] : NULL;
 
-    return r != NULL && !r->is_gone &&
-                   (r->state == RANGE_OURS || r->state == RANGE_THEIRS) &&
+    return r != NULL && !r->is_gone && (r->state == RANGE_OURS || r->state == RANGE_THEIRS) &&
                    r->start <= at && at + bytes <= r->start + r->bytes
                ? r
                : NULL;
 }
 
-struct heddle_cuda_range *heddle_cuda_pin_hold(struct heddle_dev *dev,
-                                               const void *host, size_t bytes)
+struct heddle_cuda_range *heddle_cuda_pin_hold(struct heddle_dev *dev, const void *host,
+                                               size_t bytes)
 {
     struct heddle_cuda_pins *p = &dev->pins;
     struct heddle_cuda_range *r;

@@ -32,8 +32,8 @@
 
 #define BUSY 2
 
-struct heddle_cuda_queue *heddle_cuda_queue_of(struct heddle_dev *dev,
-                                               unsigned number, unsigned way)
+struct heddle_cuda_queue *heddle_cuda_queue_of(struct heddle_dev *dev, unsigned number,
+                                               unsigned way)
 {
     return &dev->queue[number < HEDDLE_CUDA_STREAMS ? number : way];
 }
@@ -68,8 +68,7 @@ void heddle_cuda_note_put(struct heddle_dev *dev, struct heddle_cuda_note *n)
     dev->spare_notes = n;
 }
 
-static heddle_status batch_get(struct heddle_cuda_queue *q,
-                               struct heddle_cuda_batch **out)
+static heddle_status batch_get(struct heddle_cuda_queue *q, struct heddle_cuda_batch **out)
 {
     struct heddle_dev *dev = q->dev;
     struct heddle_cuda_batch *b = dev->spare_batches;
@@ -146,8 +145,7 @@ static void batch_add(struct heddle_cuda_batch *b, struct heddle_op *op,
     b->queue->dev->nflights++;
 }
 
-static void queue_append(struct heddle_cuda_queue *q,
-                         struct heddle_cuda_batch *b)
+static void queue_append(struct heddle_cuda_queue *q, struct heddle_cuda_batch *b)
 {
     if (q->last != NULL)
         q->last->next = b;
@@ -192,8 +190,7 @@ void heddle_cuda_join(struct heddle_cuda_queue *q, struct heddle_op *op,
         (void)!heddle_cuda_close(q);
 }
 
-heddle_status heddle_cuda_join_stage(struct heddle_cuda_queue *q,
-                                     struct heddle_op *op,
+heddle_status heddle_cuda_join_stage(struct heddle_cuda_queue *q, struct heddle_op *op,
                                      struct heddle_cuda_note *note)
 {
     struct heddle_cuda_batch *b = NULL;
@@ -212,8 +209,7 @@ heddle_status heddle_cuda_join_stage(struct heddle_cuda_queue *q,
 
 /* --- order --------------------------------------------------------------- */
 
-static heddle_status event_wait(struct heddle_dev *dev, heddle_cu_stream to,
-                                heddle_cu_event event)
+static heddle_status event_wait(struct heddle_dev *dev, heddle_cu_stream to, heddle_cu_event event)
 {
     const heddle_cu_result err = dev->api.cuStreamWaitEvent(to, event, 0);
 
@@ -223,8 +219,8 @@ static heddle_status event_wait(struct heddle_dev *dev, heddle_cu_stream to,
 }
 
 /* Every stream behind `number`, unless it is `from` itself. */
-static heddle_status number_wait(struct heddle_dev *dev, unsigned number,
-                                 heddle_cu_stream from, heddle_cu_event event)
+static heddle_status number_wait(struct heddle_dev *dev, unsigned number, heddle_cu_stream from,
+                                 heddle_cu_event event)
 {
     if (number < HEDDLE_CUDA_STREAMS) {
         struct heddle_cuda_queue *q = &dev->queue[number];
@@ -243,8 +239,7 @@ static heddle_status number_wait(struct heddle_dev *dev, unsigned number,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_cuda_queue_event(struct heddle_cuda_queue *q,
-                                      heddle_cu_event *event_out)
+heddle_status heddle_cuda_queue_event(struct heddle_cuda_queue *q, heddle_cu_event *event_out)
 {
     *event_out = NULL;
     HEDDLE_TRY(heddle_cuda_close(q));
@@ -287,8 +282,7 @@ static struct heddle_cuda_note *note_of(const struct heddle_op *op)
     return (p & 1) != 0 ? NULL : op->priv[1];
 }
 
-heddle_status heddle_cuda_order(struct heddle_dev *dev, unsigned stream,
-                                struct heddle_op *op)
+heddle_status heddle_cuda_order(struct heddle_dev *dev, unsigned stream, struct heddle_op *op)
 {
     struct heddle_cuda_batch *b = op->priv[0];
     struct heddle_cuda_queue *q = b->queue;
@@ -298,8 +292,7 @@ heddle_status heddle_cuda_order(struct heddle_dev *dev, unsigned stream,
         return HEDDLE_EDEV;
     if (b->is_complete || q->dev->is_lost)
         return HEDDLE_OK;
-    if (q->dev == dev && stream < HEDDLE_CUDA_STREAMS &&
-        q == &dev->queue[stream])
+    if (q->dev == dev && stream < HEDDLE_CUDA_STREAMS && q == &dev->queue[stream])
         return HEDDLE_OK;
     /* Bytes on the host: another device does not know of them; for this one see
      * heddle_cuda_copy(). */
@@ -325,15 +318,13 @@ static bool note_is_loading(struct heddle_dev *dev, struct heddle_cuda_note *n)
 {
     const uint64_t ns = n->op->end_ns - n->op->begin_ns;
 
-    if (n->host_ns < LOADING_NS || ns > 2 * n->host_ns ||
-        dev->nloads == LOADS_TOLD)
+    if (n->host_ns < LOADING_NS || ns > 2 * n->host_ns || dev->nloads == LOADS_TOLD)
         return false;
     dev->nloads++;
     return true;
 }
 
-static void op_end(struct heddle_dev *dev, struct heddle_op *op,
-                   heddle_status st)
+static void op_end(struct heddle_dev *dev, struct heddle_op *op, heddle_status st)
 {
     const uintptr_t tag = (uintptr_t)op->priv[1];
     struct heddle_cuda_note *n = note_of(op);
@@ -446,8 +437,7 @@ static unsigned end_all(struct heddle_dev *dev)
 }
 
 /* HEDDLE_AGAIN: not yet. What CUDA reports here is the end of the device. */
-static heddle_status batch_poll(struct heddle_dev *dev,
-                                struct heddle_cuda_batch *b)
+static heddle_status batch_poll(struct heddle_dev *dev, struct heddle_cuda_batch *b)
 {
     struct heddle_cuda_note *n = b->stage;
     heddle_cu_result err;

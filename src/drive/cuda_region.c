@@ -86,8 +86,7 @@ static void made_fini(struct heddle_dev *dev, struct made *m)
     *m = (struct made){0};
 }
 
-static heddle_status made_init(struct heddle_dev *dev, struct made *m,
-                               unsigned n)
+static heddle_status made_init(struct heddle_dev *dev, struct made *m, unsigned n)
 {
     *m = (struct made){.n = n};
     m->node = heddle_zalloc(dev->env.alloc, n + (size_t)1, sizeof(*m->node));
@@ -97,8 +96,7 @@ static heddle_status made_init(struct heddle_dev *dev, struct made *m,
 /* --- capture --------------------------------------------------------------------- */
 
 /* `old`, or a larger copy of it; NULL: no memory. */
-static void *grown(struct capture *c, void *old, size_t *cap, size_t want,
-                   size_t bytes)
+static void *grown(struct capture *c, void *old, size_t *cap, size_t want, size_t bytes)
 {
     const struct heddle_allocator *a = c->dev->env.alloc;
     size_t more = *cap != 0 ? *cap : 64;
@@ -158,8 +156,7 @@ static heddle_status set_fill(struct capture *c, unsigned i)
 }
 
 /* Where the node is in the set; nset: nowhere. `guess` is tried first. */
-static size_t set_find(const struct capture *c, heddle_cu_node node,
-                       size_t guess)
+static size_t set_find(const struct capture *c, heddle_cu_node node, size_t guess)
 {
     size_t k = 0;
 
@@ -175,8 +172,8 @@ static heddle_status capture_set(struct capture *c, unsigned i)
     heddle_cu_result err;
 
     HEDDLE_TRY(set_fill(c, i));
-    err = c->dev->api.cuStreamUpdateCaptureDependencies(
-        c->stream, c->set, c->nset, HEDDLE_CU_SET_DEPENDENCIES);
+    err = c->dev->api.cuStreamUpdateCaptureDependencies(c->stream, c->set, c->nset,
+                                                        HEDDLE_CU_SET_DEPENDENCIES);
     if (err != 0)
         return heddle_cuda_fail(c->dev, err, "order what is captured");
     return HEDDLE_OK;
@@ -191,16 +188,15 @@ static heddle_status capture_put(struct capture *c, unsigned i)
 }
 
 /* What the next node would depend on. */
-static heddle_status
-capture_state(struct capture *c, const heddle_cu_node **leaf_out, size_t *n_out)
+static heddle_status capture_state(struct capture *c, const heddle_cu_node **leaf_out,
+                                   size_t *n_out)
 {
     heddle_cu_enum state = HEDDLE_CU_CAPTURE_NONE;
     heddle_cu_result err;
 
     *leaf_out = NULL;
     *n_out = 0;
-    err = c->dev->api.cuStreamGetCaptureInfo_v2(c->stream, &state, NULL, NULL,
-                                                leaf_out, n_out);
+    err = c->dev->api.cuStreamGetCaptureInfo_v2(c->stream, &state, NULL, NULL, leaf_out, n_out);
     if (err == 0 && state != HEDDLE_CU_CAPTURE_ACTIVE)
         err = HEDDLE_CU_STREAM_CAPTURE_INVALIDATED;
     if (err != 0)
@@ -223,8 +219,8 @@ static heddle_status capture_leaves(struct capture *c, unsigned i)
         const size_t at = set_find(c, leaf[k], k);
         const uint32_t here = (uint32_t)c->nleaves;
 
-        c->leaf[c->nleaves++] = (struct leaf){
-            .node = leaf[k], .same = at < c->nset ? c->set_leaf[at] : here};
+        c->leaf[c->nleaves++] =
+            (struct leaf){.node = leaf[k], .same = at < c->nset ? c->set_leaf[at] : here};
         if (n == 1 && at == c->nset) {
             c->node[i] = leaf[k];
             c->nnodes++;
@@ -265,8 +261,7 @@ static heddle_status capture_changed(struct capture *c)
     heddle_cu_node last = NULL;
     unsigned i;
 
-    for (i = next_changed(c->r, 0); i < c->r->n && !c->is_odd;
-         i = next_changed(c->r, i + 1)) {
+    for (i = next_changed(c->r, 0); i < c->r->n && !c->is_odd; i = next_changed(c->r, i + 1)) {
         const heddle_cu_node *leaf;
         size_t n;
 
@@ -282,8 +277,7 @@ static heddle_status capture_changed(struct capture *c)
 }
 
 /* *graph_out: NULL unless HEDDLE_OK. */
-static heddle_status capture_run(struct capture *c,
-                                 heddle_status (*put)(struct capture *),
+static heddle_status capture_run(struct capture *c, heddle_status (*put)(struct capture *),
                                  heddle_cu_graph *graph_out)
 {
     struct heddle_dev *dev = c->dev;
@@ -292,8 +286,7 @@ static heddle_status capture_run(struct capture *c,
     heddle_status st;
 
     *graph_out = NULL;
-    err = dev->api.cuStreamBeginCapture_v2(c->stream,
-                                           HEDDLE_CU_CAPTURE_THREAD_LOCAL);
+    err = dev->api.cuStreamBeginCapture_v2(c->stream, HEDDLE_CU_CAPTURE_THREAD_LOCAL);
     if (err != 0)
         return heddle_cuda_fail(dev, err, "capture a stream");
     dev->is_capturing = true;
@@ -315,14 +308,12 @@ static heddle_status capture_run(struct capture *c,
 static bool has_steps(const struct heddle_cuda_api *api)
 {
     return api->cuGraphGetNodes != NULL && api->cuGraphNodeGetType != NULL &&
-           api->cuGraphNodeGetDependencies != NULL &&
-           api->cuGraphKernelNodeGetParams_v2 != NULL &&
+           api->cuGraphNodeGetDependencies != NULL && api->cuGraphKernelNodeGetParams_v2 != NULL &&
            api->cuGraphKernelNodeGetAttribute != NULL &&
            api->cuGraphExecKernelNodeSetParams_v2 != NULL;
 }
 
-static bool has_nodes(const struct heddle_dev *dev, heddle_cu_graph graph,
-                      size_t n)
+static bool has_nodes(const struct heddle_dev *dev, heddle_cu_graph graph, size_t n)
 {
     size_t have = 0;
 
@@ -336,8 +327,7 @@ static bool is_alone(struct capture *c, unsigned i)
     size_t n = FEW + 1;
 
     if (set_fill(c, i) != HEDDLE_OK || c->nset > FEW ||
-        c->dev->api.cuGraphNodeGetDependencies(c->node[i], dep, &n) != 0 ||
-        n != c->nset)
+        c->dev->api.cuGraphNodeGetDependencies(c->node[i], dep, &n) != 0 || n != c->nset)
         return false;
     for (size_t k = 0; k < n; k++)
         if (set_find(c, dep[k], k) == c->nset)
@@ -367,9 +357,8 @@ static bool made_is_alike(const struct made *a, const struct made *b)
     return true;
 }
 
-static bool is_same_attribute(const struct heddle_cuda_api *api,
-                              heddle_cu_enum what, heddle_cu_node a,
-                              heddle_cu_node b)
+static bool is_same_attribute(const struct heddle_cuda_api *api, heddle_cu_enum what,
+                              heddle_cu_node a, heddle_cu_node b)
 {
     heddle_cu_attribute x, y;
     heddle_cu_result err;
@@ -378,25 +367,22 @@ static bool is_same_attribute(const struct heddle_cuda_api *api,
     memset(&y, 0, sizeof(y));
     /* An older driver knows fewer of them, of both nodes. */
     err = api->cuGraphKernelNodeGetAttribute(a, what, &x);
-    return err == api->cuGraphKernelNodeGetAttribute(b, what, &y) &&
-           memcmp(&x, &y, sizeof(x)) == 0;
+    return err == api->cuGraphKernelNodeGetAttribute(b, what, &y) && memcmp(&x, &y, sizeof(x)) == 0;
 }
 
 /* (2): kernels that differ in nothing but what a step can set. */
-static bool is_same_kernel(const struct heddle_cuda_api *api, heddle_cu_node a,
-                           heddle_cu_node b)
+static bool is_same_kernel(const struct heddle_cuda_api *api, heddle_cu_node a, heddle_cu_node b)
 {
-    static const heddle_cu_enum what[] = {
-        HEDDLE_CU_ATTRIBUTE_COOPERATIVE, HEDDLE_CU_ATTRIBUTE_CLUSTER,
-        HEDDLE_CU_ATTRIBUTE_PREFERRED_CLUSTER};
+    static const heddle_cu_enum what[] = {HEDDLE_CU_ATTRIBUTE_COOPERATIVE,
+                                          HEDDLE_CU_ATTRIBUTE_CLUSTER,
+                                          HEDDLE_CU_ATTRIBUTE_PREFERRED_CLUSTER};
     const heddle_cu_node node[2] = {a, b};
     heddle_cu_kernel_params p[2];
 
     for (unsigned i = 0; i < 2; i++) {
         heddle_cu_enum type = ~0u;
 
-        if (api->cuGraphNodeGetType(node[i], &type) != 0 ||
-            type != HEDDLE_CU_NODE_KERNEL)
+        if (api->cuGraphNodeGetType(node[i], &type) != 0 || type != HEDDLE_CU_NODE_KERNEL)
             return false;
         memset(&p[i], 0, sizeof(p[i]));
         if (api->cuGraphKernelNodeGetParams_v2(node[i], &p[i]) != 0)
@@ -414,8 +400,7 @@ static bool is_same_kernel(const struct heddle_cuda_api *api, heddle_cu_node a,
 /* What the nodes are given, into the executable graph; node[i] are those of the
  * launches that have changed. */
 static heddle_status steps_set(struct heddle_dev *dev, struct cuda_graph *g,
-                               const struct heddle_region *r,
-                               heddle_cu_node *node)
+                               const struct heddle_region *r, heddle_cu_node *node)
 {
     const struct heddle_cuda_api *api = &dev->api;
     heddle_cu_kernel_params p;
@@ -426,8 +411,7 @@ static heddle_status steps_set(struct heddle_dev *dev, struct cuda_graph *g,
         memset(&p, 0, sizeof(p));
         err = api->cuGraphKernelNodeGetParams_v2(node[i], &p);
         if (err == 0)
-            err = api->cuGraphExecKernelNodeSetParams_v2(g->exec,
-                                                         g->from.node[i], &p);
+            err = api->cuGraphExecKernelNodeSetParams_v2(g->exec, g->from.node[i], &p);
         if (err != 0)
             return heddle_cuda_fail(dev, err, "change a kernel of a graph");
         g->is_mixed = true;
@@ -442,8 +426,7 @@ static const struct made *graph_now(const struct cuda_graph *g)
 }
 
 /* HEDDLE_OK and not *did: all has to be captured. */
-static heddle_status steps_try(struct capture *c, struct cuda_graph *g,
-                               struct made *m, bool *did)
+static heddle_status steps_try(struct capture *c, struct cuda_graph *g, struct made *m, bool *did)
 {
     const struct made *now = graph_now(g);
     const struct heddle_region *r = c->r;
@@ -451,11 +434,9 @@ static heddle_status steps_try(struct capture *c, struct cuda_graph *g,
     unsigned i;
 
     st = capture_run(c, capture_changed, &m->graph);
-    if (st == HEDDLE_OK && !c->is_odd &&
-        has_nodes(c->dev, m->graph, c->nnodes)) {
+    if (st == HEDDLE_OK && !c->is_odd && has_nodes(c->dev, m->graph, c->nnodes)) {
         i = next_changed(r, 0);
-        while (i < r->n &&
-               is_same_kernel(&c->dev->api, now->node[i], m->node[i]))
+        while (i < r->n && is_same_kernel(&c->dev->api, now->node[i], m->node[i]))
             i = next_changed(r, i + 1);
         if (i < r->n)
             return HEDDLE_OK;
@@ -466,8 +447,7 @@ static heddle_status steps_try(struct capture *c, struct cuda_graph *g,
 }
 
 static heddle_status steps(struct heddle_dev *dev, heddle_cu_stream stream,
-                           const struct heddle_region *r, struct cuda_graph *g,
-                           bool *did)
+                           const struct heddle_region *r, struct cuda_graph *g, bool *did)
 {
     struct capture c = {.dev = dev, .r = r, .stream = stream};
     struct made m;
@@ -484,15 +464,13 @@ static heddle_status steps(struct heddle_dev *dev, heddle_cu_stream stream,
 }
 
 /* Few have changed, and each of them was one node. */
-static bool are_steps_worth(const struct heddle_dev *dev,
-                            const struct heddle_region *r,
+static bool are_steps_worth(const struct heddle_dev *dev, const struct heddle_region *r,
                             const struct cuda_graph *g)
 {
     const struct made *now = graph_now(g);
     unsigned n = 0, i;
 
-    if (g->exec == NULL || r->changed == NULL || r->n != now->n ||
-        !has_steps(&dev->api))
+    if (g->exec == NULL || r->changed == NULL || r->n != now->n || !has_steps(&dev->api))
         return false;
     for (i = next_changed(r, 0); i < r->n; i = next_changed(r, i + 1))
         if (++n > r->n / STEP_PART + 1 || now->node[i] == NULL)
@@ -503,8 +481,8 @@ static bool are_steps_worth(const struct heddle_dev *dev,
 /* --- all of it -------------------------------------------------------------------- */
 
 /* Takes `m` over when HEDDLE_OK. */
-static heddle_status graph_set(struct heddle_dev *dev, struct cuda_graph *g,
-                               const struct made *m, bool is_new)
+static heddle_status graph_set(struct heddle_dev *dev, struct cuda_graph *g, const struct made *m,
+                               bool is_new)
 {
     const struct heddle_cuda_api *api = &dev->api;
     heddle_cu_exec exec = NULL;
@@ -532,14 +510,12 @@ static heddle_status graph_set(struct heddle_dev *dev, struct cuda_graph *g,
         api->cuGraphExecDestroy(g->exec);
     made_fini(dev, &g->from);
     made_fini(dev, &g->now);
-    *g = (struct cuda_graph){
-        .exec = exec, .from = *m, .is_sure = has_steps(api)};
+    *g = (struct cuda_graph){.exec = exec, .from = *m, .is_sure = has_steps(api)};
     return HEDDLE_OK;
 }
 
 static heddle_status graph_make(struct heddle_dev *dev, heddle_cu_stream stream,
-                                const struct heddle_region *r,
-                                struct cuda_graph *g, bool is_new)
+                                const struct heddle_region *r, struct cuda_graph *g, bool is_new)
 {
     const struct heddle_allocator *a = dev->env.alloc;
     const size_t bytes = ((size_t)r->n + 1) * sizeof(uint32_t);
@@ -568,10 +544,8 @@ static heddle_status graph_make(struct heddle_dev *dev, heddle_cu_stream stream,
     return st;
 }
 
-static heddle_status graph_update(struct heddle_dev *dev,
-                                  heddle_cu_stream stream,
-                                  const struct heddle_region *r,
-                                  struct cuda_graph *g)
+static heddle_status graph_update(struct heddle_dev *dev, heddle_cu_stream stream,
+                                  const struct heddle_region *r, struct cuda_graph *g)
 {
     bool did = false, is_new = false;
     heddle_status st = HEDDLE_OK;
@@ -592,12 +566,10 @@ static heddle_status graph_update(struct heddle_dev *dev,
     return st;
 }
 
-heddle_status heddle_cuda_region(struct heddle_dev *dev,
-                                 const struct heddle_region *r, unsigned stream,
-                                 void **graph_inout)
+heddle_status heddle_cuda_region(struct heddle_dev *dev, const struct heddle_region *r,
+                                 unsigned stream, void **graph_inout)
 {
-    struct heddle_cuda_queue *q =
-        heddle_cuda_queue_of(dev, stream, HEDDLE_CUDA_IN);
+    struct heddle_cuda_queue *q = heddle_cuda_queue_of(dev, stream, HEDDLE_CUDA_IN);
     struct cuda_graph *g = *graph_inout;
     heddle_status st;
 
@@ -622,16 +594,14 @@ static heddle_status graph_refuse(struct heddle_dev *dev)
     struct heddle_text t;
 
     heddle_text_init(&t, dev->why, sizeof(dev->why));
-    heddle_text_add(&t, "%s: cannot launch a graph that could not be updated",
-                    dev->base.info.name);
+    heddle_text_add(&t, "%s: cannot launch a graph that could not be updated", dev->base.info.name);
     return HEDDLE_EDECLINED;
 }
 
-heddle_status heddle_cuda_replay(struct heddle_dev *dev, void *graph,
-                                 unsigned stream, struct heddle_op *op)
+heddle_status heddle_cuda_replay(struct heddle_dev *dev, void *graph, unsigned stream,
+                                 struct heddle_op *op)
 {
-    struct heddle_cuda_queue *q =
-        heddle_cuda_queue_of(dev, stream, HEDDLE_CUDA_IN);
+    struct heddle_cuda_queue *q = heddle_cuda_queue_of(dev, stream, HEDDLE_CUDA_IN);
     const struct cuda_graph *g = graph;
     struct heddle_cuda_note *n;
     heddle_cu_result err;

@@ -22,14 +22,10 @@ struct steps {
 static struct {
     unsigned nsteps, nwholes, nmade;
     unsigned step_fails_at, whole_fails;
-    heddle_cu_result (*step)(heddle_cu_exec, heddle_cu_node,
-                             const heddle_cu_kernel_params *);
-    heddle_cu_result (*whole)(heddle_cu_exec, heddle_cu_graph,
-                              heddle_cu_update *);
-    heddle_cu_result (*make)(heddle_cu_exec *, heddle_cu_graph,
-                             unsigned long long);
-    heddle_cu_result (*attribute)(heddle_cu_node, heddle_cu_enum,
-                                  heddle_cu_attribute *);
+    heddle_cu_result (*step)(heddle_cu_exec, heddle_cu_node, const heddle_cu_kernel_params *);
+    heddle_cu_result (*whole)(heddle_cu_exec, heddle_cu_graph, heddle_cu_update *);
+    heddle_cu_result (*make)(heddle_cu_exec *, heddle_cu_graph, unsigned long long);
+    heddle_cu_result (*attribute)(heddle_cu_node, heddle_cu_enum, heddle_cu_attribute *);
     unsigned nattributes;
 } calls;
 
@@ -40,8 +36,7 @@ static heddle_cu_result count_step(heddle_cu_exec exec, heddle_cu_node node,
                                                  : calls.step(exec, node, p);
 }
 
-static heddle_cu_result count_whole(heddle_cu_exec exec, heddle_cu_graph graph,
-                                    heddle_cu_update *u)
+static heddle_cu_result count_whole(heddle_cu_exec exec, heddle_cu_graph graph, heddle_cu_update *u)
 {
     calls.nwholes++;
     return calls.whole_fails != 0 ? HEDDLE_CU_GRAPH_EXEC_UPDATE_FAILURE
@@ -52,8 +47,7 @@ static heddle_cu_result count_make(heddle_cu_exec *exec, heddle_cu_graph graph,
                                    unsigned long long flags)
 {
     calls.nmade++;
-    return calls.whole_fails != 0 ? HEDDLE_CU_OUT_OF_MEMORY
-                                  : calls.make(exec, graph, flags);
+    return calls.whole_fails != 0 ? HEDDLE_CU_OUT_OF_MEMORY : calls.make(exec, graph, flags);
 }
 
 /* Never the same twice. */
@@ -111,8 +105,8 @@ static struct steps *steps_new(struct heddle_dev *dev, uint32_t *x, uint32_t v)
     CHECK(s != NULL);
     s->dev = dev;
     for (uint32_t i = 0; i < STEPS; i++)
-        s->job[i] = i < WORDS ? job_store(dev, 2, x + i, v + i)
-                              : job_twice(dev, 2, x + i % WORDS, 1);
+        s->job[i] =
+            i < WORDS ? job_store(dev, 2, x + i, v + i) : job_twice(dev, 2, x + i % WORDS, 1);
     steps_edges(s);
     return s;
 }
@@ -200,8 +194,7 @@ TEST(steps)
         s->job[round].arg = 77 + round;
         steps_change(s, round);
         CHECK_OK(steps_update(s, true));
-        CHECK(!has_steps ||
-              (s->nputs == 1 && calls.nsteps == 1 && calls.nwholes == 0));
+        CHECK(!has_steps || (s->nputs == 1 && calls.nsteps == 1 && calls.nwholes == 0));
         steps_check(s, x, 2 * WORDS);
         /* A word beyond the others. */
         s->job[STEPS - 1 - round].ptr = x + WORDS + round;
@@ -272,8 +265,7 @@ TEST(steps_of_another_shape)
         CHECK_EQ(calls.nmade, 1);
         steps_check(s, x, 2 * WORDS);
         /* One kernel, which is not the one it was. */
-        s->job[i] = i < WORDS ? job_twice(dev, 2, was.ptr, 1)
-                              : job_store(dev, 2, was.ptr, 11);
+        s->job[i] = i < WORDS ? job_twice(dev, 2, was.ptr, 1) : job_store(dev, 2, was.ptr, 11);
         steps_change(s, i);
         CHECK_OK(steps_update(s, true));
         CHECK(calls.nsteps == 0);
@@ -303,12 +295,8 @@ TEST(steps_after_a_shift)
     uint32_t v[3] = {0, 10, 100}, *x = dev_new(dev, sizeof(v));
     struct steps *s = steps_new(dev, x, 0);
     uint64_t changed = 0;
-    const struct heddle_region r = {.n = 3,
-                                    .put = steps_put,
-                                    .user = s,
-                                    .first = first,
-                                    .pred = pred,
-                                    .changed = &changed};
+    const struct heddle_region r = {
+        .n = 3, .put = steps_put, .user = s, .first = first, .pred = pred, .changed = &changed};
 
     s->job[0] = job_store(dev, 2, x, 3);
     s->job[1] = s->job[2] = s->also[0] = job_twice(dev, 2, x, 1);
@@ -349,8 +337,7 @@ TEST(steps_that_fail)
     }
     CHECK_OK(steps_update(s, false));
     for (unsigned k = 1; k <= 3; k++)
-        for (calls.whole_fails = 0; calls.whole_fails < 2;
-             calls.whole_fails++) {
+        for (calls.whole_fails = 0; calls.whole_fails < 2; calls.whole_fails++) {
             heddle_status st;
 
             for (unsigned i = 0; i < 3; i++) {
@@ -375,8 +362,7 @@ TEST(steps_that_fail)
                 steps_check(s, x, 2 * WORDS);
                 continue;
             }
-            CHECK_STATUS(drv->replay(dev, s->graph, 0, &e.op),
-                         HEDDLE_EDECLINED);
+            CHECK_STATUS(drv->replay(dev, s->graph, 0, &e.op), HEDDLE_EDECLINED);
             CHECK(strstr(drv->error(dev), "could not be updated") != NULL);
             calls.whole_fails = 0;
             steps_change(s, 0);
@@ -444,18 +430,15 @@ TEST(steps_by_chance)
             const unsigned i = heddle_rng_below32(&rng, STEPS);
             const uint32_t v = (uint32_t)heddle_rng_next(&rng);
             uint32_t *at = x + i % WORDS + v % 2 * WORDS;
-            const bool stores = is_wild
-                                    ? v % 4 < 2
-                                    : s->job[i].entry != NULL &&
-                                          strcmp(s->job[i].entry, "store") == 0;
+            const bool stores =
+                is_wild ? v % 4 < 2
+                        : s->job[i].entry != NULL && strcmp(s->job[i].entry, "store") == 0;
 
-            s->job[i] =
-                stores ? job_store(dev, 2, at, v) : job_twice(dev, 2, at, 1);
+            s->job[i] = stores ? job_store(dev, 2, at, v) : job_twice(dev, 2, at, 1);
             if (is_wild && v % 7 == 0)
                 s->job[i].entry = NULL;
             if (is_wild)
-                s->also[i] = v % 5 == 0 ? job_twice(dev, 2, at, 1)
-                                        : (struct job){.dev = dev};
+                s->also[i] = v % 5 == 0 ? job_twice(dev, 2, at, 1) : (struct job){.dev = dev};
             steps_change(s, i);
         }
         CHECK_OK(steps_update(s, heddle_rng_below32(&rng, 10) != 0));
@@ -510,5 +493,5 @@ TEST(steps_without_memory)
     }
 }
 
-TEST_MAIN(steps, steps_of_another_shape, steps_after_a_shift, steps_that_fail,
-          steps_by_chance, steps_without_memory)
+TEST_MAIN(steps, steps_of_another_shape, steps_after_a_shift, steps_that_fail, steps_by_chance,
+          steps_without_memory)

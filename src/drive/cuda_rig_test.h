@@ -28,13 +28,10 @@ HEDDLE_UNUSED static uint64_t test_clock(void *user)
     return heddle_clock_ns();
 }
 
-HEDDLE_UNUSED static struct heddle_drive_env
-test_env(const struct heddle_allocator *a)
+HEDDLE_UNUSED static struct heddle_drive_env test_env(const struct heddle_allocator *a)
 {
-    return (struct heddle_drive_env){.alloc = a,
-                                     .now_ns = test_clock,
-                                     .cuda_library =
-                                         getenv("HEDDLE_CUDA_LIBRARY")};
+    return (struct heddle_drive_env){
+        .alloc = a, .now_ns = test_clock, .cuda_library = getenv("HEDDLE_CUDA_LIBRARY")};
 }
 
 /* NULL: the machine has no GPU. */
@@ -51,10 +48,10 @@ HEDDLE_UNUSED static struct heddle_dev *device(const struct heddle_allocator *a)
     return dev;
 }
 
-#define DEVICE(dev)                                                            \
-    struct heddle_dev *dev = device(NULL);                                     \
-                                                                               \
-    if (dev == NULL)                                                           \
+#define DEVICE(dev)                                                                                \
+    struct heddle_dev *dev = device(NULL);                                                         \
+                                                                                                   \
+    if (dev == NULL)                                                                               \
     SKIP("this machine has no CUDA device")
 
 /* --- operations ---------------------------------------------------------- */
@@ -90,13 +87,11 @@ HEDDLE_UNUSED static void end_wait(struct heddle_dev *dev, struct end *e)
     CHECK_EQ(e->ndone, 1);
 }
 
-HEDDLE_UNUSED static heddle_status copy(struct heddle_dev *dev,
-                                        enum heddle_copy_kind kind, void *ptr,
-                                        void *host, const struct heddle_runs *r,
+HEDDLE_UNUSED static heddle_status copy(struct heddle_dev *dev, enum heddle_copy_kind kind,
+                                        void *ptr, void *host, const struct heddle_runs *r,
                                         unsigned stream, struct end *e)
 {
-    const struct heddle_copy c = {
-        .kind = kind, .ptr = ptr, .host = host, .runs = *r};
+    const struct heddle_copy c = {.kind = kind, .ptr = ptr, .host = host, .runs = *r};
 
     return drv->copy(dev, &c, stream, &e->op);
 }
@@ -106,10 +101,8 @@ HEDDLE_UNUSED static struct heddle_runs dense(size_t bytes)
     return (struct heddle_runs){.run_bytes = bytes, .nruns = 1};
 }
 
-HEDDLE_UNUSED static void copy_now(struct heddle_dev *dev,
-                                   enum heddle_copy_kind kind, void *ptr,
-                                   void *host, const struct heddle_runs *r,
-                                   unsigned stream)
+HEDDLE_UNUSED static void copy_now(struct heddle_dev *dev, enum heddle_copy_kind kind, void *ptr,
+                                   void *host, const struct heddle_runs *r, unsigned stream)
 {
     struct end e = end_make();
 
@@ -118,8 +111,7 @@ HEDDLE_UNUSED static void copy_now(struct heddle_dev *dev,
     CHECK_OK(e.st);
 }
 
-HEDDLE_UNUSED static void flat_now(struct heddle_dev *dev,
-                                   enum heddle_copy_kind kind, void *ptr,
+HEDDLE_UNUSED static void flat_now(struct heddle_dev *dev, enum heddle_copy_kind kind, void *ptr,
                                    void *host, size_t bytes)
 {
     const struct heddle_runs r = dense(bytes);
@@ -147,8 +139,7 @@ HEDDLE_UNUSED static void *dev_new(struct heddle_dev *dev, size_t bytes)
     return ptr;
 }
 
-HEDDLE_UNUSED static void dev_free(struct heddle_dev *dev, void *ptr,
-                                   size_t bytes)
+HEDDLE_UNUSED static void dev_free(struct heddle_dev *dev, void *ptr, size_t bytes)
 {
     drv->free(dev, ptr, bytes, HEDDLE_CUDA_STREAMS);
 }
@@ -168,8 +159,8 @@ struct job {
 
 HEDDLE_UNUSED static heddle_status job_put(struct job *j)
 {
-    const struct heddle_cuda_shape shape = {
-        .grid = {j->threads / 64 + 1}, .block = {j->threads != 0 ? 64 : 1}};
+    const struct heddle_cuda_shape shape = {.grid = {j->threads / 64 + 1},
+                                            .block = {j->threads != 0 ? 64 : 1}};
     uint32_t small = (uint32_t)j->arg;
     void *two[2] = {&j->ptr, &small}, *one[1] = {&j->arg};
     void *k = NULL;
@@ -177,9 +168,8 @@ HEDDLE_UNUSED static heddle_status job_put(struct job *j)
     if (j->entry == NULL)
         return j->answer;
     HEDDLE_TRY(heddle_cuda_dev_kernel(j->dev, cuda_test_ptx, 0, j->entry, &k));
-    HEDDLE_TRY(
-        heddle_cuda_dev_enqueue(j->dev, j->stream, k, &shape,
-                                strcmp(j->entry, "spin") == 0 ? one : two));
+    HEDDLE_TRY(heddle_cuda_dev_enqueue(j->dev, j->stream, k, &shape,
+                                       strcmp(j->entry, "spin") == 0 ? one : two));
     return j->answer;
 }
 
@@ -188,38 +178,29 @@ HEDDLE_UNUSED static heddle_status job_run(struct heddle_exec *x)
     return job_put((void *)x);
 }
 
-HEDDLE_UNUSED static heddle_status launch(struct job *j, bool wants_time,
-                                          struct end *e)
+HEDDLE_UNUSED static heddle_status launch(struct job *j, bool wants_time, struct end *e)
 {
-    const struct heddle_dev_launch l = {
-        .wants_time = wants_time, .run = job_run, .x = (void *)j};
+    const struct heddle_dev_launch l = {.wants_time = wants_time, .run = job_run, .x = (void *)j};
 
     return drv->launch(j->dev, &l, j->stream, &e->op);
 }
 
-HEDDLE_UNUSED static struct job
-job_twice(struct heddle_dev *dev, unsigned stream, void *ptr, uint32_t n)
-{
-    return (struct job){.dev = dev,
-                        .stream = stream,
-                        .entry = "twice",
-                        .ptr = ptr,
-                        .arg = n,
-                        .threads = n};
-}
-
-HEDDLE_UNUSED static struct job
-job_store(struct heddle_dev *dev, unsigned stream, void *ptr, uint32_t v)
+HEDDLE_UNUSED static struct job job_twice(struct heddle_dev *dev, unsigned stream, void *ptr,
+                                          uint32_t n)
 {
     return (struct job){
-        .dev = dev, .stream = stream, .entry = "store", .ptr = ptr, .arg = v};
+        .dev = dev, .stream = stream, .entry = "twice", .ptr = ptr, .arg = n, .threads = n};
 }
 
-HEDDLE_UNUSED static struct job job_spin(struct heddle_dev *dev,
-                                         unsigned stream, uint64_t ns)
+HEDDLE_UNUSED static struct job job_store(struct heddle_dev *dev, unsigned stream, void *ptr,
+                                          uint32_t v)
 {
-    return (struct job){
-        .dev = dev, .stream = stream, .entry = "spin", .arg = ns};
+    return (struct job){.dev = dev, .stream = stream, .entry = "store", .ptr = ptr, .arg = v};
+}
+
+HEDDLE_UNUSED static struct job job_spin(struct heddle_dev *dev, unsigned stream, uint64_t ns)
+{
+    return (struct job){.dev = dev, .stream = stream, .entry = "spin", .arg = ns};
 }
 
 #endif /* HEDDLE_DRIVE_CUDA_RIG_TEST_H */

@@ -60,8 +60,8 @@ TEST(batches)
 /* A function that fails, with and without times, among others. */
 TEST(failing_launches)
 {
-    static const heddle_status answers[] = {HEDDLE_ETASK, HEDDLE_EDECLINED,
-                                            HEDDLE_EINVAL, HEDDLE_ENOMEM};
+    static const heddle_status answers[] = {HEDDLE_ETASK, HEDDLE_EDECLINED, HEDDLE_EINVAL,
+                                            HEDDLE_ENOMEM};
     DEVICE(dev);
     unsigned clock = 0;
 
@@ -97,8 +97,7 @@ TEST(order)
 
         in = end_make();
         out = end_make();
-        CHECK_OK(
-            copy(dev, HEDDLE_COPY_IN, ptr, &v, &r, HEDDLE_CUDA_STREAMS, &in));
+        CHECK_OK(copy(dev, HEDDLE_COPY_IN, ptr, &v, &r, HEDDLE_CUDA_STREAMS, &in));
         CHECK_OK(drv->order(dev, 0, &in.op));
         CHECK_OK(launch(&spin, false, &s));
         for (unsigned i = 0; i < N; i++) {
@@ -110,8 +109,7 @@ TEST(order)
             CHECK_OK(launch(&j, false, &e[i]));
         }
         CHECK_OK(drv->order(dev, HEDDLE_CUDA_STREAMS, &e[N - 1].op));
-        CHECK_OK(copy(dev, HEDDLE_COPY_OUT, ptr, &got, &r, HEDDLE_CUDA_STREAMS,
-                      &out));
+        CHECK_OK(copy(dev, HEDDLE_COPY_OUT, ptr, &got, &r, HEDDLE_CUDA_STREAMS, &out));
         end_wait(dev, &out);
         CHECK_EQ(got, N - 1);
         for (unsigned i = 0; i < N; i++)
@@ -140,13 +138,11 @@ TEST(order_after_a_staged_copy)
         struct end in = end_make(), out = end_make(), e = end_make();
         struct job j = job_twice(dev, round % 4, ptr, N);
 
-        CHECK_OK(
-            copy(dev, HEDDLE_COPY_IN, ptr, host, &r, HEDDLE_CUDA_STREAMS, &in));
+        CHECK_OK(copy(dev, HEDDLE_COPY_IN, ptr, host, &r, HEDDLE_CUDA_STREAMS, &in));
         CHECK_OK(drv->order(dev, round % 4, &in.op));
         CHECK_OK(launch(&j, false, &e));
         CHECK_OK(drv->order(dev, HEDDLE_CUDA_STREAMS, &e.op));
-        CHECK_OK(copy(dev, HEDDLE_COPY_OUT, ptr, back, &r, HEDDLE_CUDA_STREAMS,
-                      &out));
+        CHECK_OK(copy(dev, HEDDLE_COPY_OUT, ptr, back, &r, HEDDLE_CUDA_STREAMS, &out));
         end_wait(dev, &out);
         for (uint32_t i = 0; i < N; i++)
             CHECK_EQ(back[i], 2 * i);
@@ -207,9 +203,8 @@ TEST(loading)
 
     for (unsigned i = 0; i < 4; i++) {
         struct job j = job_spin(dev, 1, ns[i % 3]);
-        struct heddle_dev_launch l = {.wants_time = true,
-                                      .run = i == 1 ? job_run : load_and_run,
-                                      .x = (void *)&j};
+        struct heddle_dev_launch l = {
+            .wants_time = true, .run = i == 1 ? job_run : load_and_run, .x = (void *)&j};
         struct end e = end_make();
 
         if (i == 3)
@@ -259,8 +254,7 @@ TEST(regions)
     DEVICE(dev);
     uint32_t *a = dev_new(dev, 8), *b = dev_new(dev, 8), got[2];
     struct region u = {.fails_at = 16};
-    struct heddle_region r = {
-        .n = N, .put = region_put, .user = &u, .first = first, .pred = pred};
+    struct heddle_region r = {.n = N, .put = region_put, .user = &u, .first = first, .pred = pred};
     void *graph = NULL, *same;
 
     for (unsigned round = 0; round < 3; round++) {
@@ -276,8 +270,7 @@ TEST(regions)
         same = graph;
         CHECK_OK(drv->region(dev, &r, 1, &graph));
         CHECK(graph != NULL);
-        CHECK(round == 0 || graph == same ||
-              dev->api.cuGraphExecUpdate_v2 == NULL);
+        CHECK(round == 0 || graph == same || dev->api.cuGraphExecUpdate_v2 == NULL);
         for (unsigned i = 0; i < 4; i++)
             replay_now(dev, graph, i);
         flat_now(dev, HEDDLE_COPY_OUT, x, got, 8);
@@ -313,8 +306,7 @@ TEST(a_region_that_loads)
     DEVICE(dev);
     uint32_t *x = dev_new(dev, 4), got = 0;
     struct region u = {.fails_at = 16, .job = {job_store(dev, 0, x, 42)}};
-    const struct heddle_region r = {
-        .n = 1, .put = region_put, .user = &u, .first = first};
+    const struct heddle_region r = {.n = 1, .put = region_put, .user = &u, .first = first};
     void *graph = NULL;
 
     CHECK_OK(drv->region(dev, &r, 0, &graph));
@@ -369,16 +361,13 @@ TEST(modules)
     CHECK(f != NULL && f == g);
     CHECK_OK(heddle_cuda_dev_kernel(dev, cuda_test_ptx, 0, "empty", &g));
     CHECK(f != g);
-    CHECK_STATUS(heddle_cuda_dev_kernel(dev, cuda_test_ptx, 0, "nonesuch", &g),
-                 HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_cuda_dev_kernel(dev, cuda_test_ptx, 0, "nonesuch", &g), HEDDLE_EINVAL);
     CHECK(strstr(drv->error(dev), "cannot find the kernel 'nonesuch'") != NULL);
-    CHECK_STATUS(heddle_cuda_dev_kernel(dev, wrong, 0, "twice", &g),
-                 HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_cuda_dev_kernel(dev, wrong, 0, "twice", &g), HEDDLE_EINVAL);
     CHECK(strstr(drv->error(dev), "cannot load a module: CUDA_ERROR_") != NULL);
     printf("     %s\n", drv->error(dev));
     CHECK_EQ(heddle_map_count(&dev->modules), 1);
-    CHECK_STATUS(heddle_cuda_dev_kernel(NULL, wrong, 0, "twice", &g),
-                 HEDDLE_ENOSYS);
+    CHECK_STATUS(heddle_cuda_dev_kernel(NULL, wrong, 0, "twice", &g), HEDDLE_ENOSYS);
     CHECK_OK(heddle_cuda_dev_check(dev, 0, "nothing"));
     CHECK_STATUS(heddle_cuda_dev_check(dev, 1, "mine"), HEDDLE_ETASK);
     CHECK(strstr(drv->error(dev), "mine: CUDA_ERROR_INVALID_VALUE") != NULL);
@@ -394,16 +383,12 @@ TEST(libraries)
     heddle_status st;
 
     CHECK(heddle_cuda_dev_symbol(dev, HEDDLE_CUDA_CUBLAS, "nonesuch") == NULL);
-    CHECK(heddle_cuda_dev_symbol(dev, (enum heddle_cuda_library)99, "x") ==
-          NULL);
-    CHECK_STATUS(
-        heddle_cuda_dev_handle(dev, 0, (enum heddle_cuda_library)99, &a),
-        HEDDLE_EINVAL);
+    CHECK(heddle_cuda_dev_symbol(dev, (enum heddle_cuda_library)99, "x") == NULL);
+    CHECK_STATUS(heddle_cuda_dev_handle(dev, 0, (enum heddle_cuda_library)99, &a), HEDDLE_EINVAL);
     st = heddle_cuda_dev_handle(dev, 0, HEDDLE_CUDA_CUBLAS, &a);
     if (st == HEDDLE_ENOENT) {
         CHECK(strstr(drv->error(dev), "cuBLAS is not on this machine") != NULL);
-        CHECK_STATUS(heddle_cuda_dev_handle(dev, 0, HEDDLE_CUDA_CUBLAS, &a),
-                     HEDDLE_ENOENT);
+        CHECK_STATUS(heddle_cuda_dev_handle(dev, 0, HEDDLE_CUDA_CUBLAS, &a), HEDDLE_ENOENT);
         drv->close(dev);
         SKIP("no cuBLAS here");
     }
@@ -413,8 +398,7 @@ TEST(libraries)
     CHECK(a != NULL && a == b && a != c);
     b = heddle_cuda_dev_symbol(dev, HEDDLE_CUDA_CUBLAS, "cublasDgemm_v2");
     CHECK(b != NULL);
-    CHECK(heddle_cuda_dev_symbol(dev, HEDDLE_CUDA_CUBLAS, "cublasDgemm_v2") ==
-          b);
+    CHECK(heddle_cuda_dev_symbol(dev, HEDDLE_CUDA_CUBLAS, "cublasDgemm_v2") == b);
     drv->close(dev);
 }
 
@@ -462,8 +446,8 @@ TEST(lost_in_mid_flight)
 
         e[i] = end_make();
         if (i % 5 == 0)
-            CHECK_OK(copy(dev, HEDDLE_COPY_OUT, ptr, host + i * MIB,
-                          i % 2 != 0 ? &s : &r, HEDDLE_CUDA_STREAMS, &e[i]));
+            CHECK_OK(copy(dev, HEDDLE_COPY_OUT, ptr, host + i * MIB, i % 2 != 0 ? &s : &r,
+                          HEDDLE_CUDA_STREAMS, &e[i]));
         else
             CHECK_OK(launch(&j, i % 3 == 0, &e[i]));
     }
@@ -538,8 +522,7 @@ static heddle_status life(void)
     const struct heddle_runs small = dense(64), large = dense(MIB);
     struct region u = {.fails_at = 16};
     const uint64_t changed = 1;
-    struct heddle_region r = {
-        .n = 2, .put = region_put, .user = &u, .first = first, .pred = pred};
+    struct heddle_region r = {.n = 2, .put = region_put, .user = &u, .first = first, .pred = pred};
     struct heddle_dev *dev = NULL;
     unsigned char *host = host_new(MIB, 1), *back = host_new(MIB, 2);
     struct end e[8];
@@ -556,12 +539,12 @@ static heddle_status life(void)
     u.job[1] = job_twice(dev, 1, NULL, 1);
     st = drv->alloc(dev, MIB, 0, &ptr);
     u.job[0].ptr = u.job[1].ptr = ptr;
-#define STEP(call)                                                             \
-    do {                                                                       \
-        if (st == HEDDLE_OK) {                                                 \
-            st = (call);                                                       \
-            n += st == HEDDLE_OK;                                              \
-        }                                                                      \
+#define STEP(call)                                                                                 \
+    do {                                                                                           \
+        if (st == HEDDLE_OK) {                                                                     \
+            st = (call);                                                                           \
+            n += st == HEDDLE_OK;                                                                  \
+        }                                                                                          \
     } while (0)
     STEP(copy(dev, HEDDLE_COPY_IN, ptr, host, &large, 1, &e[n]));
     STEP(copy(dev, HEDDLE_COPY_IN, ptr, host, &small, 1, &e[n]));
@@ -576,8 +559,7 @@ static heddle_status life(void)
     STEP(drv->replay(dev, graph, 1, &e[n].op));
     if (st == HEDDLE_OK)
         st = drv->order(dev, HEDDLE_CUDA_STREAMS, &e[n - 1].op);
-    STEP(copy(dev, HEDDLE_COPY_OUT, ptr, back, &large, HEDDLE_CUDA_STREAMS,
-              &e[n]));
+    STEP(copy(dev, HEDDLE_COPY_OUT, ptr, back, &large, HEDDLE_CUDA_STREAMS, &e[n]));
 #undef STEP
     drv->pin(dev, host, MIB);
     for (unsigned i = 0; i < n; i++) {
@@ -623,8 +605,7 @@ TEST(every_call_fails_once)
         for (unsigned k = 1; k <= 12; k++) {
             char list[64];
 
-            snprintf(list, sizeof(list), "%s:%u:%d", kinds[i / 3], k,
-                     codes[i % 3]);
+            snprintf(list, sizeof(list), "%s:%u:%d", kinds[i / 3], k, codes[i % 3]);
             CHECK_EQ(fail(list), 0);
             nfailed += life() != HEDDLE_OK;
             CHECK_EQ(fail(""), 0);
@@ -634,6 +615,6 @@ TEST(every_call_fails_once)
     CHECK(nfailed > 30);
 }
 
-TEST_MAIN(batches, failing_launches, order, order_after_a_staged_copy, times,
-          loading, regions, a_region_that_loads, a_wide_region, modules,
-          libraries, lost_in_mid_flight, every_call_fails_once, lost_by_a_trap)
+TEST_MAIN(batches, failing_launches, order, order_after_a_staged_copy, times, loading, regions,
+          a_region_that_loads, a_wide_region, modules, libraries, lost_in_mid_flight,
+          every_call_fails_once, lost_by_a_trap)

@@ -56,8 +56,8 @@ static void walk_next(struct walk *w)
     }
 }
 
-void heddle_cuda_gather(const struct heddle_runs *r, const char *host,
-                        char *dense, size_t offset, size_t bytes)
+void heddle_cuda_gather(const struct heddle_runs *r, const char *host, char *dense, size_t offset,
+                        size_t bytes)
 {
     size_t skip = offset % r->run_bytes;
     struct walk w;
@@ -73,8 +73,8 @@ void heddle_cuda_gather(const struct heddle_runs *r, const char *host,
     }
 }
 
-void heddle_cuda_scatter(const struct heddle_runs *r, char *host,
-                         const char *dense, size_t offset, size_t bytes)
+void heddle_cuda_scatter(const struct heddle_runs *r, char *host, const char *dense, size_t offset,
+                         size_t bytes)
 {
     size_t skip = offset % r->run_bytes;
     struct walk w;
@@ -100,20 +100,17 @@ static void note_error(struct heddle_cuda_note *n, heddle_cu_result err)
         (void)heddle_cas_acqrel(&n->error, &none, (uint32_t)err);
 }
 
-static heddle_cu_result buffer_make(struct heddle_dev *dev,
-                                    struct heddle_cuda_buffer *b)
+static heddle_cu_result buffer_make(struct heddle_dev *dev, struct heddle_cuda_buffer *b)
 {
     heddle_cu_result err = 0;
 
     if (b->event == NULL)
-        err = dev->api.cuEventCreate(&b->event,
-                                     HEDDLE_CU_EVENT_BLOCKING_SYNC |
-                                         HEDDLE_CU_EVENT_DISABLE_TIMING);
+        err = dev->api.cuEventCreate(&b->event, HEDDLE_CU_EVENT_BLOCKING_SYNC |
+                                                    HEDDLE_CU_EVENT_DISABLE_TIMING);
     if (err != 0)
         b->event = NULL;
     if (err == 0 && b->mem == NULL)
-        err = dev->api.cuMemHostAlloc(&b->mem, HEDDLE_CUDA_CHUNK,
-                                      HEDDLE_CU_HOST_PORTABLE);
+        err = dev->api.cuMemHostAlloc(&b->mem, HEDDLE_CUDA_CHUNK, HEDDLE_CU_HOST_PORTABLE);
     if (err != 0)
         b->mem = NULL;
     return err;
@@ -125,8 +122,7 @@ static void chunk_finish(struct heddle_cuda_note *n)
 }
 
 /* Puts the chunk on the stream. */
-static heddle_cu_result chunk_send(struct heddle_dev *dev,
-                                   struct heddle_cuda_buffer *b,
+static heddle_cu_result chunk_send(struct heddle_dev *dev, struct heddle_cuda_buffer *b,
                                    struct heddle_cuda_note *n)
 {
     const struct heddle_cuda_api *api = &dev->api;
@@ -136,11 +132,9 @@ static heddle_cu_result chunk_send(struct heddle_dev *dev,
         return err;
     if (n->kind == HEDDLE_COPY_IN) {
         heddle_cuda_gather(&n->runs, n->host, b->mem, b->offset, b->bytes);
-        err = api->cuMemcpyHtoDAsync_v2(n->ptr + b->offset, b->mem, b->bytes,
-                                        n->stream);
+        err = api->cuMemcpyHtoDAsync_v2(n->ptr + b->offset, b->mem, b->bytes, n->stream);
     } else {
-        err = api->cuMemcpyDtoHAsync_v2(b->mem, n->ptr + b->offset, b->bytes,
-                                        n->stream);
+        err = api->cuMemcpyDtoHAsync_v2(b->mem, n->ptr + b->offset, b->bytes, n->stream);
     }
     if (err != 0)
         return err;
@@ -173,8 +167,7 @@ static void copier_retire(struct heddle_cuda_copier *c)
     chunk_finish(n);
 }
 
-static void copier_chunk(struct heddle_cuda_copier *c,
-                         struct heddle_cuda_note *n, size_t offset,
+static void copier_chunk(struct heddle_cuda_copier *c, struct heddle_cuda_note *n, size_t offset,
                          size_t bytes)
 {
     struct heddle_dev *dev = c->dev;
@@ -206,9 +199,8 @@ static void copier_chunk(struct heddle_cuda_copier *c,
 /* --- the copiers --------------------------------------------------------- */
 
 /* With the lock. The next chunk of the first job; false: there is none. */
-static bool job_take(struct heddle_cuda_stage *s, unsigned way,
-                     struct heddle_cuda_note **n_out, size_t *offset,
-                     size_t *bytes)
+static bool job_take(struct heddle_cuda_stage *s, unsigned way, struct heddle_cuda_note **n_out,
+                     size_t *offset, size_t *bytes)
 {
     struct heddle_cuda_note *n = s->job[way];
 
@@ -216,8 +208,7 @@ static bool job_take(struct heddle_cuda_stage *s, unsigned way,
         return false;
     *n_out = n;
     *offset = n->taken;
-    *bytes = n->bytes - n->taken < n->chunk_bytes ? n->bytes - n->taken
-                                                  : n->chunk_bytes;
+    *bytes = n->bytes - n->taken < n->chunk_bytes ? n->bytes - n->taken : n->chunk_bytes;
     n->taken += *bytes;
     if (n->taken == n->bytes) {
         s->job[way] = n->next;
@@ -241,8 +232,8 @@ static void *copier_main(void *arg)
     while (!stops) {
         heddle_mutex_lock(&s->lock);
         for (;;) {
-            has = job_take(s, way, &n, &offset, &bytes) ||
-                  job_take(s, 1 - way, &n, &offset, &bytes);
+            has =
+                job_take(s, way, &n, &offset, &bytes) || job_take(s, 1 - way, &n, &offset, &bytes);
             stops = !has && s->stops;
             if (has || stops || c->nout != 0)
                 break;
@@ -363,8 +354,7 @@ void *heddle_cuda_slot_get(struct heddle_dev *dev)
     if (s->nslots != 0)
         return s->slot[--s->nslots];
     if (s->nblocks == HEDDLE_CUDA_SLOTS / HEDDLE_CUDA_SLOT_BLOCK ||
-        dev->api.cuMemHostAlloc(&block,
-                                HEDDLE_CUDA_SLOT_BLOCK * HEDDLE_CUDA_SMALL,
+        dev->api.cuMemHostAlloc(&block, HEDDLE_CUDA_SLOT_BLOCK * HEDDLE_CUDA_SMALL,
                                 HEDDLE_CU_HOST_PORTABLE) != 0)
         return NULL;
     s->block[s->nblocks++] = block;

@@ -27,8 +27,7 @@ TEST(nothing_there)
     env.cuda_library = "libm.so.6";
     CHECK_OK(drv->probe(&env, info, 2, &n));
     CHECK_EQ(n, 0);
-    CHECK(strstr(heddle_cuda_explain(&env, why, sizeof(why)), "too old") !=
-          NULL);
+    CHECK(strstr(heddle_cuda_explain(&env, why, sizeof(why)), "too old") != NULL);
     env = test_env(NULL);
     CHECK_OK(drv->probe(&env, info, 2, &n));
     heddle_cuda_explain(&env, why, sizeof(why));
@@ -52,8 +51,7 @@ TEST(a_device)
     CHECK(info->memory_free > 0 && info->memory_free <= info->memory_total);
     CHECK_EQ(heddle_cuda_dev_ordinal(dev), 0);
     CHECK(heddle_cuda_dev_native(dev, 0, "stream") != NULL);
-    CHECK(heddle_cuda_dev_native(dev, 0, "stream") !=
-          heddle_cuda_dev_native(dev, 1, "stream"));
+    CHECK(heddle_cuda_dev_native(dev, 0, "stream") != heddle_cuda_dev_native(dev, 1, "stream"));
     CHECK(heddle_cuda_dev_native(dev, 0, "context") != NULL);
     CHECK(heddle_cuda_dev_native(dev, 99, "stream") == NULL);
     printf("     %s, draws %g W\n", info->model, heddle_cuda_dev_watts(dev));
@@ -63,8 +61,7 @@ TEST(a_device)
 /* --- copies -------------------------------------------------------------- */
 
 /* A box in and out again, to another place; every byte of both is compared. */
-static void check_box(struct heddle_dev *dev, unsigned char *from,
-                      unsigned char *to, size_t all,
+static void check_box(struct heddle_dev *dev, unsigned char *from, unsigned char *to, size_t all,
                       const struct heddle_runs *r, unsigned stream)
 {
     const size_t bytes = heddle_runs_bytes(r);
@@ -214,8 +211,7 @@ TEST(pinning)
 TEST(unpinned_during_copies)
 {
     DEVICE(dev);
-    unsigned char *host = host_new(BOX_BYTES, 1),
-                  *back = host_new(BOX_BYTES, 2);
+    unsigned char *host = host_new(BOX_BYTES, 1), *back = host_new(BOX_BYTES, 2);
     void *ptr = dev_new(dev, BOX_BYTES);
     struct heddle_cuda_range *held;
     struct end e[8];
@@ -225,8 +221,7 @@ TEST(unpinned_during_copies)
         CHECK(pinned_soon(dev, host, BOX_BYTES));
         for (unsigned i = 0; i < 8; i++) {
             e[i] = end_make();
-            CHECK_OK(copy(dev, HEDDLE_COPY_IN, ptr, host, &boxes[3],
-                          HEDDLE_CUDA_STREAMS, &e[i]));
+            CHECK_OK(copy(dev, HEDDLE_COPY_IN, ptr, host, &boxes[3], HEDDLE_CUDA_STREAMS, &e[i]));
         }
         drv->unpin(dev, host, BOX_BYTES);
         CHECK(!is_pinned(dev, host, 1));
@@ -278,9 +273,8 @@ TEST(pinning_refused)
     drv->pin(dev, host, BOX_BYTES);
     while (!is_known) {
         heddle_mutex_lock(&dev->pins.lock);
-        is_known =
-            dev->pins.nranges == 0 &&
-            heddle_map_get(&dev->pins.wanted, (uint64_t)(uintptr_t)host, &kept);
+        is_known = dev->pins.nranges == 0 &&
+                   heddle_map_get(&dev->pins.wanted, (uint64_t)(uintptr_t)host, &kept);
         heddle_mutex_unlock(&dev->pins.lock);
     }
     CHECK_EQ(kept, 0);
@@ -317,16 +311,15 @@ TEST(many_copies)
             ptr[i] = dev_new(dev, r.run_bytes);
             host[i] = host_new(r.run_bytes, i);
             back[i] = host_new(r.run_bytes, i + N);
-            CHECK_OK(copy(dev, HEDDLE_COPY_IN, ptr[i], host[i], &r,
-                          HEDDLE_CUDA_STREAMS, &in[i]));
+            CHECK_OK(copy(dev, HEDDLE_COPY_IN, ptr[i], host[i], &r, HEDDLE_CUDA_STREAMS, &in[i]));
             if (i < N / 2)
                 continue;
             /* the one before the last: its bytes are on the device */
             end_wait(dev, &in[i - N / 2]);
             out[i - N / 2] = end_make();
             const struct heddle_runs q = dense(sizes[(i - N / 2) % 5]);
-            CHECK_OK(copy(dev, HEDDLE_COPY_OUT, ptr[i - N / 2], back[i - N / 2],
-                          &q, HEDDLE_CUDA_STREAMS, &out[i - N / 2]));
+            CHECK_OK(copy(dev, HEDDLE_COPY_OUT, ptr[i - N / 2], back[i - N / 2], &q,
+                          HEDDLE_CUDA_STREAMS, &out[i - N / 2]));
         }
         for (unsigned i = 0; i < N; i++) {
             const size_t bytes = sizes[i % 5];
@@ -374,8 +367,7 @@ TEST(staged_in_a_stream)
             e[i][k] = end_make();
             e[i][k].clock = &clock;
         }
-        CHECK_OK(
-            copy(dev, HEDDLE_COPY_IN, j.ptr, i == 0 ? a : b, &r, 2, &e[i][0]));
+        CHECK_OK(copy(dev, HEDDLE_COPY_IN, j.ptr, i == 0 ? a : b, &r, 2, &e[i][0]));
         CHECK_OK(launch(&j, false, &e[i][1]));
         CHECK_OK(launch(&j, i % 2 == 0, &e[i][2]));
         CHECK_OK(copy(dev, HEDDLE_COPY_OUT, j.ptr, b, &r, 2, &e[i][3]));
@@ -394,8 +386,8 @@ TEST(staged_in_a_stream)
     drv->close(dev);
 }
 
-static heddle_cu_result fail_copy_in(heddle_cu_ptr to, const void *from,
-                                     size_t bytes, heddle_cu_stream stream)
+static heddle_cu_result fail_copy_in(heddle_cu_ptr to, const void *from, size_t bytes,
+                                     heddle_cu_stream stream)
 {
     (void)to;
     (void)from;
@@ -408,16 +400,14 @@ static heddle_cu_result fail_copy_in(heddle_cu_ptr to, const void *from,
 TEST(failing_copies)
 {
     DEVICE(dev);
-    __typeof__(dev->api.cuMemcpyHtoDAsync_v2) real =
-        dev->api.cuMemcpyHtoDAsync_v2;
+    __typeof__(dev->api.cuMemcpyHtoDAsync_v2) real = dev->api.cuMemcpyHtoDAsync_v2;
     unsigned char *host = host_new(2 * MIB, 1), *back = host_new(2 * MIB, 2);
     const struct heddle_runs small = dense(100), large = dense(2 * MIB);
     void *ptr = dev_new(dev, 2 * MIB);
     struct end e = end_make();
 
     dev->api.cuMemcpyHtoDAsync_v2 = fail_copy_in;
-    CHECK_STATUS(copy(dev, HEDDLE_COPY_IN, ptr, host, &small, 0, &e),
-                 HEDDLE_ETASK);
+    CHECK_STATUS(copy(dev, HEDDLE_COPY_IN, ptr, host, &small, 0, &e), HEDDLE_ETASK);
     CHECK(strstr(drv->error(dev), "cuda0: cannot copy: ") != NULL);
     CHECK_OK(copy(dev, HEDDLE_COPY_IN, ptr, host, &large, 0, &e));
     end_wait(dev, &e);
@@ -434,8 +424,7 @@ TEST(failing_copies)
 
 /* --- memory -------------------------------------------------------------- */
 
-static heddle_cu_result no_pool_alloc(heddle_cu_ptr *ptr, size_t bytes,
-                                      heddle_cu_pool pool,
+static heddle_cu_result no_pool_alloc(heddle_cu_ptr *ptr, size_t bytes, heddle_cu_pool pool,
                                       heddle_cu_stream stream)
 {
     (void)ptr;
@@ -448,8 +437,7 @@ static heddle_cu_result no_pool_alloc(heddle_cu_ptr *ptr, size_t bytes,
 TEST(memory)
 {
     DEVICE(dev);
-    __typeof__(dev->api.cuMemAllocFromPoolAsync) real =
-        dev->api.cuMemAllocFromPoolAsync;
+    __typeof__(dev->api.cuMemAllocFromPoolAsync) real = dev->api.cuMemAllocFromPoolAsync;
     const uint64_t before = drv->memory_free(dev);
     void *a = dev_new(dev, 1000), *b, *c = NULL;
 
@@ -480,8 +468,7 @@ TEST(memory)
         dev_free(dev, a, 40 * MIB);
         dev_free(dev, b, 40 * MIB + 512);
     }
-    CHECK(dev->memory.free_bytes <=
-              heddle_dev_base(dev)->info.memory_total / 8 ||
+    CHECK(dev->memory.free_bytes <= heddle_dev_base(dev)->info.memory_total / 8 ||
           dev->memory.free_bytes <= 64 * MIB);
     CHECK_EQ(dev->api.cuStreamSynchronize(dev->memory.stream), 0);
     CHECK(drv->memory_free(dev) + 8 * MIB >= before);
@@ -578,6 +565,5 @@ TEST(no_memory_on_the_host)
 }
 
 TEST_MAIN(nothing_there, a_device, pageable_copies, pinned_by_the_user, pinning,
-          unpinned_during_copies, pinning_refused, many_copies,
-          staged_in_a_stream, failing_copies, memory, memory_of_a_busy_stream,
-          no_memory_on_the_host)
+          unpinned_during_copies, pinning_refused, many_copies, staged_in_a_stream, failing_copies,
+          memory, memory_of_a_busy_stream, no_memory_on_the_host)

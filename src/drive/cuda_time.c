@@ -15,8 +15,7 @@
 #define SOON_NS   UINT64_C(50000)
 #define FIRST_TRY 4 /* times, at the start; the quickest one counts */
 
-static double elapsed_ns(struct heddle_dev *dev, heddle_cu_event from,
-                         heddle_cu_event to, bool *ok)
+static double elapsed_ns(struct heddle_dev *dev, heddle_cu_event from, heddle_cu_event to, bool *ok)
 {
     float ms = 0;
 
@@ -100,8 +99,7 @@ void heddle_cuda_clock_poll(struct heddle_dev *dev)
         c->probe_ns = heddle_cuda_now(dev);
         if (c->probe_ns < c->next_ns)
             return;
-        c->is_probing =
-            dev->api.cuEventRecord(c->probe, dev->memory.stream) == 0;
+        c->is_probing = dev->api.cuEventRecord(c->probe, dev->memory.stream) == 0;
     }
     if (!c->is_probing)
         return;
@@ -116,22 +114,19 @@ static bool note_mark(struct heddle_cuda_queue *q, heddle_cu_event *event)
 {
     const struct heddle_cuda_api *api = &q->dev->api;
 
-    if (*event == NULL &&
-        api->cuEventCreate(event, HEDDLE_CU_EVENT_DEFAULT) != 0) {
+    if (*event == NULL && api->cuEventCreate(event, HEDDLE_CU_EVENT_DEFAULT) != 0) {
         *event = NULL;
         return false;
     }
     return api->cuEventRecord(*event, q->stream) == 0;
 }
 
-void heddle_cuda_note_begin(struct heddle_cuda_queue *q,
-                            struct heddle_cuda_note *n)
+void heddle_cuda_note_begin(struct heddle_cuda_queue *q, struct heddle_cuda_note *n)
 {
     n->is_timed = q->dev->env.now_ns != NULL && note_mark(q, &n->begin);
 }
 
-void heddle_cuda_note_end(struct heddle_cuda_queue *q,
-                          struct heddle_cuda_note *n)
+void heddle_cuda_note_end(struct heddle_cuda_queue *q, struct heddle_cuda_note *n)
 {
     n->is_timed = n->is_timed && note_mark(q, &n->end);
 }

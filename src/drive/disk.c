@@ -126,8 +126,7 @@ static struct disk_job *job_pick(struct heddle_dev *d)
         struct disk_stream *s = &d->stream[(d->next_stream + i) % NSTREAMS];
         struct disk_job *j = s->first;
 
-        if (j == NULL || s->is_running ||
-            d->stream[j->wait_stream].ended < j->wait_seq)
+        if (j == NULL || s->is_running || d->stream[j->wait_stream].ended < j->wait_seq)
             continue;
         s->is_running = true;
         d->next_stream = j->stream + 1;
@@ -175,9 +174,8 @@ static void job_run(struct heddle_dev *d, struct disk_job *j, char *stage)
     j->st = err == 0 ? HEDDLE_OK : HEDDLE_EIO;
     if (err != 0)
         say(d, "%s %zu bytes %s the disk at %s failed: %s",
-            j->copy.is_write ? "writing" : "reading",
-            heddle_runs_bytes(&j->copy.runs), j->copy.is_write ? "to" : "from",
-            d->path, errno_text(err));
+            j->copy.is_write ? "writing" : "reading", heddle_runs_bytes(&j->copy.runs),
+            j->copy.is_write ? "to" : "from", d->path, errno_text(err));
 }
 
 static void *worker_main(void *arg)
@@ -260,19 +258,16 @@ static bool copy_ok(const struct heddle_dev *d, const struct heddle_copy *c)
     const struct heddle_runs *r = &c->runs;
     size_t n = 1, bytes;
 
-    if (c->kind == HEDDLE_COPY_PEER || c->host == NULL ||
-        r->ndim > HEDDLE_MAX_DIMS || (uintptr_t)c->ptr < HEDDLE_DISK_ALIGN ||
-        !heddle_mul(&bytes, r->run_bytes, r->nruns))
+    if (c->kind == HEDDLE_COPY_PEER || c->host == NULL || r->ndim > HEDDLE_MAX_DIMS ||
+        (uintptr_t)c->ptr < HEDDLE_DISK_ALIGN || !heddle_mul(&bytes, r->run_bytes, r->nruns))
         return false;
     for (unsigned i = 0; i < r->ndim; i++)
         if (!heddle_mul(&n, n, r->count[i]))
             return false;
-    return n == r->nruns && bytes <= d->space.end &&
-           place_of(c->ptr) <= d->space.end - bytes;
+    return n == r->nruns && bytes <= d->space.end && place_of(c->ptr) <= d->space.end - bytes;
 }
 
-static heddle_status disk_copy(struct heddle_dev *d,
-                               const struct heddle_copy *c, unsigned stream,
+static heddle_status disk_copy(struct heddle_dev *d, const struct heddle_copy *c, unsigned stream,
                                struct heddle_op *op)
 {
     struct disk_job *j;
@@ -293,8 +288,7 @@ static heddle_status disk_copy(struct heddle_dev *d,
     return HEDDLE_OK;
 }
 
-static heddle_status disk_order(struct heddle_dev *d, unsigned stream,
-                                struct heddle_op *op)
+static heddle_status disk_order(struct heddle_dev *d, unsigned stream, struct heddle_op *op)
 {
     const struct disk_job *after = op->priv[0];
     struct disk_job *j;
@@ -405,8 +399,7 @@ static heddle_status reserve(struct heddle_dev *d)
     return HEDDLE_OK;
 }
 
-static heddle_status grow_failed(struct heddle_dev *d, heddle_status st,
-                                 uint64_t wanted)
+static heddle_status grow_failed(struct heddle_dev *d, heddle_status st, uint64_t wanted)
 {
     const int err = errno;
 
@@ -414,14 +407,13 @@ static heddle_status grow_failed(struct heddle_dev *d, heddle_status st,
         say(d,
             "the file at %s may not be longer than %llu bytes, %llu more "
             "wanted",
-            d->path, (unsigned long long)d->space.end,
-            (unsigned long long)wanted);
+            d->path, (unsigned long long)d->space.end, (unsigned long long)wanted);
     else if (st == HEDDLE_ENOMEM)
         say(d, "the disk at %s is full: %llu bytes wanted, %llu left", d->path,
             (unsigned long long)wanted, (unsigned long long)disk_left(d->path));
     else
-        say(d, "the file at %s cannot grow by %llu bytes: %s", d->path,
-            (unsigned long long)wanted, errno_text(err));
+        say(d, "the file at %s cannot grow by %llu bytes: %s", d->path, (unsigned long long)wanted,
+            errno_text(err));
     return st;
 }
 
@@ -435,8 +427,7 @@ static heddle_status grow(struct heddle_dev *d, uint64_t bytes)
         say(d,
             "the budget at %s is used up: %llu bytes wanted, %llu of %llu "
             "left",
-            d->path, (unsigned long long)bytes,
-            (unsigned long long)(d->limit - s->used),
+            d->path, (unsigned long long)bytes, (unsigned long long)(d->limit - s->used),
             (unsigned long long)d->limit);
         return HEDDLE_ENOMEM;
     }
@@ -447,8 +438,7 @@ static heddle_status grow(struct heddle_dev *d, uint64_t bytes)
     return HEDDLE_OK;
 }
 
-static heddle_status disk_alloc(struct heddle_dev *d, size_t bytes,
-                                unsigned stream, void **ptr_out)
+static heddle_status disk_alloc(struct heddle_dev *d, size_t bytes, unsigned stream, void **ptr_out)
 {
     const uint64_t want = heddle_disk_round(bytes);
     uint64_t at = 0;
@@ -471,8 +461,7 @@ static heddle_status disk_alloc(struct heddle_dev *d, size_t bytes,
     return HEDDLE_OK;
 }
 
-static void disk_free(struct heddle_dev *d, void *ptr, size_t bytes,
-                      unsigned stream)
+static void disk_free(struct heddle_dev *d, void *ptr, size_t bytes, unsigned stream)
 {
     HEDDLE_ASSERT(stream < NSTREAMS && d->ngone < d->gone_cap);
     heddle_mutex_lock(&d->lock);
@@ -512,8 +501,7 @@ static void model_name(dev_t dev, char *out, size_t cap)
         FILE *f;
 
         heddle_text_init(&t, path, sizeof(path));
-        heddle_text_add(&t, "/sys/dev/block/%u:%u/%s", major(dev), minor(dev),
-                        where[i]);
+        heddle_text_add(&t, "/sys/dev/block/%u:%u/%s", major(dev), minor(dev), where[i]);
         f = fopen(path, "re");
         if (f == NULL)
             continue;
@@ -531,9 +519,8 @@ static void model_name(dev_t dev, char *out, size_t cap)
         heddle_text_add(&t, "disk:%u:%u", major(dev), minor(dev));
 }
 
-static heddle_status disk_probe(const struct heddle_drive_env *env,
-                                struct heddle_dev_info *info, unsigned cap,
-                                unsigned *n_out)
+static heddle_status disk_probe(const struct heddle_drive_env *env, struct heddle_dev_info *info,
+                                unsigned cap, unsigned *n_out)
 {
     const char *path = folder_of(env);
     const uint64_t left = disk_left(path);
@@ -593,8 +580,7 @@ static heddle_status workers_start(struct heddle_dev *d)
         struct disk_worker *w = &d->worker[i];
 
         w->dev = d;
-        w->stage = heddle_alloc_aligned(d->env.alloc, HEDDLE_DISK_STAGE,
-                                        HEDDLE_DISK_ALIGN);
+        w->stage = heddle_alloc_aligned(d->env.alloc, HEDDLE_DISK_STAGE, HEDDLE_DISK_ALIGN);
         if (w->stage == NULL)
             return HEDDLE_ENOMEM;
         HEDDLE_TRY(heddle_thread_create(&w->thread, &opts, worker_main, w));
@@ -613,15 +599,14 @@ static heddle_status disk_setup(struct heddle_dev *d)
     HEDDLE_TRY(disk_probe(&d->env, &d->base.info, 1, &n));
     if (n == 0)
         return HEDDLE_ENOENT;
-    d->limit = d->env.bytes != 0
-                   ? d->env.bytes / HEDDLE_DISK_ALIGN * HEDDLE_DISK_ALIGN
-                   : UINT64_MAX;
+    d->limit =
+        d->env.bytes != 0 ? d->env.bytes / HEDDLE_DISK_ALIGN * HEDDLE_DISK_ALIGN : UINT64_MAX;
     HEDDLE_TRY(heddle_disk_file_open(&d->file, d->path));
     return workers_start(d);
 }
 
-static heddle_status disk_open(const struct heddle_drive_env *env,
-                               unsigned index, struct heddle_dev **dev_out)
+static heddle_status disk_open(const struct heddle_drive_env *env, unsigned index,
+                               struct heddle_dev **dev_out)
 {
     struct heddle_dev *d;
     heddle_status st;

@@ -41,14 +41,11 @@ struct heddle_disk_space {
 
 /* Makes sure that give() finds room while at most `nlive` ranges are taken.
  * HEDDLE_ENOMEM. */
-HEDDLE_MUST_USE heddle_status
-heddle_disk_space_reserve(struct heddle_disk_space *s, size_t nlive);
+HEDDLE_MUST_USE heddle_status heddle_disk_space_reserve(struct heddle_disk_space *s, size_t nlive);
 void heddle_disk_space_fini(struct heddle_disk_space *s);
 /* The smallest free range that is large enough. False: there is none. */
-bool heddle_disk_space_take(struct heddle_disk_space *s, uint64_t bytes,
-                            uint64_t *at_out);
-void heddle_disk_space_give(struct heddle_disk_space *s, uint64_t at,
-                            uint64_t bytes);
+bool heddle_disk_space_take(struct heddle_disk_space *s, uint64_t bytes, uint64_t *at_out);
+void heddle_disk_space_give(struct heddle_disk_space *s, uint64_t at, uint64_t bytes);
 /* Free bytes right before the end: a file has to grow by that much less. */
 uint64_t heddle_disk_space_tail(const struct heddle_disk_space *s);
 /* The file has grown. */
@@ -70,23 +67,20 @@ struct heddle_disk_copy {
 };
 
 /* `path`: a folder. HEDDLE_EIO: errno says why. */
-HEDDLE_MUST_USE heddle_status heddle_disk_file_open(struct heddle_disk_file *f,
-                                                    const char *path);
+HEDDLE_MUST_USE heddle_status heddle_disk_file_open(struct heddle_disk_file *f, const char *path);
 void heddle_disk_file_close(struct heddle_disk_file *f);
 /* Makes the file longer, with room for it on the disk. HEDDLE_ENOMEM: there is
  * no room. HEDDLE_EIO. errno says why; the file is as long as it was. */
-HEDDLE_MUST_USE heddle_status heddle_disk_file_grow(struct heddle_disk_file *f,
-                                                    uint64_t end,
+HEDDLE_MUST_USE heddle_status heddle_disk_file_grow(struct heddle_disk_file *f, uint64_t end,
                                                     uint64_t bytes);
 /* Does it, on the calling thread. `stage` has HEDDLE_DISK_STAGE bytes and is
  * aligned. 0, or an errno. */
-int heddle_disk_transfer(const struct heddle_disk_file *f,
-                         const struct heddle_disk_copy *c, char *stage);
+int heddle_disk_transfer(const struct heddle_disk_file *f, const struct heddle_disk_copy *c,
+                         char *stage);
 
 static inline uint64_t heddle_disk_round(uint64_t bytes)
 {
-    return (bytes + HEDDLE_DISK_ALIGN - 1) / HEDDLE_DISK_ALIGN *
-           HEDDLE_DISK_ALIGN;
+    return (bytes + HEDDLE_DISK_ALIGN - 1) / HEDDLE_DISK_ALIGN * HEDDLE_DISK_ALIGN;
 }
 
 #endif /* HEDDLE_DRIVE_DISK_H */

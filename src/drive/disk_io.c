@@ -58,8 +58,7 @@ static int open_direct(int fd)
     return open(name, O_RDWR | O_DIRECT | O_CLOEXEC);
 }
 
-heddle_status heddle_disk_file_open(struct heddle_disk_file *f,
-                                    const char *path)
+heddle_status heddle_disk_file_open(struct heddle_disk_file *f, const char *path)
 {
     f->direct_fd = -1;
     f->fd = open(path, O_RDWR | O_TMPFILE | O_EXCL | O_CLOEXEC, 0600);
@@ -107,8 +106,7 @@ static int grow(int fd, uint64_t end, uint64_t bytes)
 
     /* A file system may take all there is before it says that it is not enough:
      * others would find the disk full for a moment. */
-    if (fstatvfs(fd, &fs) == 0 && fs.f_blocks != 0 &&
-        bytes / fs.f_frsize > fs.f_bavail)
+    if (fstatvfs(fd, &fs) == 0 && fs.f_blocks != 0 && bytes / fs.f_frsize > fs.f_bavail)
         return ENOSPC;
     /* Growing beyond this limit is answered by a signal that ends the
      * process. */
@@ -123,8 +121,7 @@ static int grow(int fd, uint64_t end, uint64_t bytes)
     return rc == EOPNOTSUPP || rc == ENOSYS ? fill_zeros(fd, end, bytes) : rc;
 }
 
-heddle_status heddle_disk_file_grow(struct heddle_disk_file *f, uint64_t end,
-                                    uint64_t bytes)
+heddle_status heddle_disk_file_grow(struct heddle_disk_file *f, uint64_t end, uint64_t bytes)
 {
     const int rc = grow(f->fd, end, bytes);
 
@@ -134,8 +131,7 @@ heddle_status heddle_disk_file_grow(struct heddle_disk_file *f, uint64_t end,
     if (ftruncate(f->fd, (off_t)end) != 0)
         errno = rc;
     errno = rc;
-    return rc == ENOSPC || rc == EDQUOT || rc == EFBIG ? HEDDLE_ENOMEM
-                                                       : HEDDLE_EIO;
+    return rc == ENOSPC || rc == EDQUOT || rc == EFBIG ? HEDDLE_ENOMEM : HEDDLE_EIO;
 }
 
 /* --- reading and writing ------------------------------------------------- */
@@ -159,11 +155,9 @@ static int piece(struct io *io, char *p, size_t n, uint64_t at)
     bool may_direct = io->f->direct_fd >= 0;
 
     while (n > 0) {
-        const bool is_direct =
-            may_direct && is_aligned(n | at | (uint64_t)(uintptr_t)p);
+        const bool is_direct = may_direct && is_aligned(n | at | (uint64_t)(uintptr_t)p);
         const int fd = is_direct ? io->f->direct_fd : io->f->fd;
-        const ssize_t got = io->is_write ? pwrite(fd, p, n, (off_t)at)
-                                         : pread(fd, p, n, (off_t)at);
+        const ssize_t got = io->is_write ? pwrite(fd, p, n, (off_t)at) : pread(fd, p, n, (off_t)at);
 
         if (got < 0 && errno == EINVAL && is_direct) {
             may_direct = false; /* a disk with larger blocks */
@@ -184,11 +178,11 @@ static int piece(struct io *io, char *p, size_t n, uint64_t at)
 /* Waits for what is in the page cache and drops it there. */
 static int settle(int fd, bool is_write, uint64_t at, uint64_t bytes)
 {
-    const unsigned all = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
-                         SYNC_FILE_RANGE_WAIT_AFTER;
+    const unsigned all =
+        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
 
-    if (is_write && sync_file_range(fd, (off_t)at, (off_t)bytes, all) != 0 &&
-        errno != EINVAL && errno != ENOSYS && errno != ESPIPE)
+    if (is_write && sync_file_range(fd, (off_t)at, (off_t)bytes, all) != 0 && errno != EINVAL &&
+        errno != ENOSYS && errno != ESPIPE)
         return errno;
     (void)posix_fadvise(fd, (off_t)at, (off_t)bytes, POSIX_FADV_DONTNEED);
     return 0;
@@ -248,8 +242,7 @@ static bool is_dense(const struct heddle_runs *r)
     return true;
 }
 
-static int staged(struct io *io, struct cursor *cur, char *stage, size_t n,
-                  uint64_t at)
+static int staged(struct io *io, struct cursor *cur, char *stage, size_t n, uint64_t at)
 {
     int rc;
 
@@ -274,8 +267,8 @@ static size_t step_bytes(uint64_t at, size_t n, size_t most)
     return n < HEDDLE_DISK_ALIGN ? n : n - n % HEDDLE_DISK_ALIGN;
 }
 
-int heddle_disk_transfer(const struct heddle_disk_file *f,
-                         const struct heddle_disk_copy *c, char *stage)
+int heddle_disk_transfer(const struct heddle_disk_file *f, const struct heddle_disk_copy *c,
+                         char *stage)
 {
     const size_t bytes = heddle_runs_bytes(&c->runs);
     const struct heddle_runs one = {.run_bytes = bytes, .nruns = 1};
@@ -289,10 +282,8 @@ int heddle_disk_transfer(const struct heddle_disk_file *f,
         const uint64_t at = c->at + done;
         /* Straight from the host where that is possible, or no worse. */
         const bool is_straight =
-            dense && (f->direct_fd < 0 ||
-                      is_aligned((uint64_t)(uintptr_t)c->host + done));
-        const size_t n = step_bytes(at, bytes - done,
-                                    is_straight ? PIECE : HEDDLE_DISK_STAGE);
+            dense && (f->direct_fd < 0 || is_aligned((uint64_t)(uintptr_t)c->host + done));
+        const size_t n = step_bytes(at, bytes - done, is_straight ? PIECE : HEDDLE_DISK_STAGE);
 
         if (is_straight) {
             rc = piece(&io, c->host + done, n, at);

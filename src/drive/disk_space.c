@@ -17,8 +17,7 @@
 
 #define FIRST_CAP 64
 
-heddle_status heddle_disk_space_reserve(struct heddle_disk_space *s,
-                                        size_t nlive)
+heddle_status heddle_disk_space_reserve(struct heddle_disk_space *s, size_t nlive)
 {
     struct heddle_disk_range *range;
     size_t cap = s->cap == 0 ? FIRST_CAP : s->cap;
@@ -51,8 +50,7 @@ static void range_remove(struct heddle_disk_space *s, size_t i)
     memmove(&s->range[i], &s->range[i + 1], (s->n - i) * sizeof(*s->range));
 }
 
-bool heddle_disk_space_take(struct heddle_disk_space *s, uint64_t bytes,
-                            uint64_t *at_out)
+bool heddle_disk_space_take(struct heddle_disk_space *s, uint64_t bytes, uint64_t *at_out)
 {
     size_t best = s->n;
 
@@ -87,8 +85,7 @@ static size_t range_after(const struct heddle_disk_space *s, uint64_t at)
     return lo;
 }
 
-static void range_insert(struct heddle_disk_space *s, uint64_t at,
-                         uint64_t bytes)
+static void range_insert(struct heddle_disk_space *s, uint64_t at, uint64_t bytes)
 {
     const size_t i = range_after(s, at);
     struct heddle_disk_range *r = s->range;
@@ -113,8 +110,7 @@ static void range_insert(struct heddle_disk_space *s, uint64_t at,
     }
 }
 
-void heddle_disk_space_give(struct heddle_disk_space *s, uint64_t at,
-                            uint64_t bytes)
+void heddle_disk_space_give(struct heddle_disk_space *s, uint64_t at, uint64_t bytes)
 {
     HEDDLE_ASSERT(bytes <= s->used && at + bytes <= s->end);
     range_insert(s, at, bytes);

@@ -44,14 +44,11 @@ static uint64_t fake_now(void *user)
 
 static _Atomic uint64_t fake_time;
 
-static struct heddle_dev *dev_open(const struct heddle_allocator *a,
-                                   const char *path, uint64_t bytes)
+static struct heddle_dev *dev_open(const struct heddle_allocator *a, const char *path,
+                                   uint64_t bytes)
 {
-    const struct heddle_drive_env env = {.alloc = a,
-                                         .now_ns = fake_now,
-                                         .user = &fake_time,
-                                         .path = path,
-                                         .bytes = bytes};
+    const struct heddle_drive_env env = {
+        .alloc = a, .now_ns = fake_now, .user = &fake_time, .path = path, .bytes = bytes};
     struct heddle_dev *d = NULL;
 
     CHECK_OK(D->open(&env, 0, &d));
@@ -59,8 +56,8 @@ static struct heddle_dev *dev_open(const struct heddle_allocator *a,
     return d;
 }
 
-static void op_start(struct heddle_dev *d, struct test_op *t,
-                     const struct heddle_copy *c, unsigned stream)
+static void op_start(struct heddle_dev *d, struct test_op *t, const struct heddle_copy *c,
+                     unsigned stream)
 {
     memset(t, 0, sizeof(*t));
     t->op.done = op_done;
@@ -75,17 +72,14 @@ static void op_wait(struct heddle_dev *d, struct test_op *t)
     CHECK_EQ(t->ndone, 1);
 }
 
-static struct heddle_copy one_run(enum heddle_copy_kind kind, void *ptr,
-                                  void *host, size_t bytes)
+static struct heddle_copy one_run(enum heddle_copy_kind kind, void *ptr, void *host, size_t bytes)
 {
-    return (struct heddle_copy){.kind = kind,
-                                .ptr = ptr,
-                                .host = host,
-                                .runs = {.run_bytes = bytes, .nruns = 1}};
+    return (struct heddle_copy){
+        .kind = kind, .ptr = ptr, .host = host, .runs = {.run_bytes = bytes, .nruns = 1}};
 }
 
-static heddle_status move(struct heddle_dev *d, enum heddle_copy_kind kind,
-                          void *ptr, void *host, size_t bytes)
+static heddle_status move(struct heddle_dev *d, enum heddle_copy_kind kind, void *ptr, void *host,
+                          size_t bytes)
 {
     const struct heddle_copy c = one_run(kind, ptr, host, bytes);
     struct test_op t;
@@ -167,8 +161,7 @@ struct shadow {
 };
 
 /* Random runs whose bytes are `want` in all; the span they need in *span. */
-static void random_runs(struct heddle_rng *r, size_t want,
-                        struct heddle_runs *out, size_t *span)
+static void random_runs(struct heddle_rng *r, size_t want, struct heddle_runs *out, size_t *span)
 {
     size_t left = want;
 
@@ -187,8 +180,7 @@ static void random_runs(struct heddle_rng *r, size_t want,
     out->run_bytes = left;
     *span = left;
     for (unsigned d = out->ndim; d-- > 0;) {
-        const size_t gap =
-            heddle_rng_below32(r, 2) == 0 ? 0 : heddle_rng_below32(r, 100);
+        const size_t gap = heddle_rng_below32(r, 2) == 0 ? 0 : heddle_rng_below32(r, 100);
 
         out->step[d] = *span + gap;
         *span = out->step[d] * out->count[d];
@@ -206,18 +198,14 @@ static size_t host_place(const struct heddle_runs *r, size_t i)
 }
 
 /* One copy of a random part, in or out, checked byte by byte. */
-static void random_copy(struct heddle_dev *d, struct heddle_rng *r,
-                        struct shadow *s)
+static void random_copy(struct heddle_dev *d, struct heddle_rng *r, struct shadow *s)
 {
-    const size_t from = heddle_rng_below32(r, 3) == 0
-                            ? heddle_rng_below32(r, (uint32_t)s->n)
-                            : 0;
+    const size_t from = heddle_rng_below32(r, 3) == 0 ? heddle_rng_below32(r, (uint32_t)s->n) : 0;
     const size_t n = heddle_rng_below32(r, 3) == 0
                          ? 1 + heddle_rng_below32(r, (uint32_t)(s->n - from))
                          : s->n - from;
     const bool is_in = heddle_rng_below32(r, 2) == 0;
-    const size_t shift =
-        heddle_rng_below32(r, 2) == 0 ? 0 : heddle_rng_below32(r, 5000);
+    const size_t shift = heddle_rng_below32(r, 2) == 0 ? 0 : heddle_rng_below32(r, 5000);
     unsigned char *host, *raw;
     struct heddle_copy c = {.ptr = (char *)s->ptr + from};
     struct test_op t;
@@ -229,8 +217,7 @@ static void random_copy(struct heddle_dev *d, struct heddle_rng *r,
     host = raw + shift;
     memset(raw, 0xee, span + shift + 64);
     for (size_t i = 0; is_in && i < n; i++)
-        host[host_place(&c.runs, i)] = s->bytes[from + i] =
-            (unsigned char)heddle_rng_next(r);
+        host[host_place(&c.runs, i)] = s->bytes[from + i] = (unsigned char)heddle_rng_next(r);
     c.kind = is_in ? HEDDLE_COPY_IN : HEDDLE_COPY_OUT;
     c.host = host;
     op_start(d, &t, &c, s->stream);
@@ -360,15 +347,13 @@ TEST(many_in_flight)
         CHECK_OK(D->alloc(d, BYTES, s, &ptr[s]));
     for (unsigned i = 0; i < EACH; i++)
         for (unsigned s = 0; s < STREAMS; s++) {
-            const struct heddle_copy c =
-                one_run(HEDDLE_COPY_IN, ptr[s], in[s][i], BYTES);
+            const struct heddle_copy c = one_run(HEDDLE_COPY_IN, ptr[s], in[s][i], BYTES);
 
             memset(in[s][i], (int)(s * 31 + i), BYTES);
             op_start(d, &op[s][i], &c, s);
         }
     for (unsigned s = 0; s < STREAMS; s++) {
-        const struct heddle_copy c =
-            one_run(HEDDLE_COPY_OUT, ptr[s], out[s], BYTES);
+        const struct heddle_copy c = one_run(HEDDLE_COPY_OUT, ptr[s], out[s], BYTES);
 
         op_start(d, &op[s][EACH], &c, s);
         D->free(d, ptr[s], BYTES, s); /* after the last use was given */
@@ -401,8 +386,7 @@ TEST(order_between_streams)
     for (unsigned i = 0; i < LINKS; i++) {
         const unsigned to = 2 * i % 5, from = (2 * i + 1) % 5;
         const struct heddle_copy w = one_run(HEDDLE_COPY_IN, ptr, in[i], BYTES);
-        const struct heddle_copy r =
-            one_run(HEDDLE_COPY_OUT, ptr, out[i], BYTES);
+        const struct heddle_copy r = one_run(HEDDLE_COPY_OUT, ptr, out[i], BYTES);
 
         memset(in[i], (int)(i + 1), BYTES);
         if (i > 0)
@@ -564,10 +548,8 @@ static bool mount_small(const char *path)
 
     snprintf(users, sizeof(users), "0 %u 1", (unsigned)geteuid());
     snprintf(groups, sizeof(groups), "0 %u 1", (unsigned)getegid());
-    return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 &&
-           write_word("/proc/self/uid_map", users) &&
-           write_word("/proc/self/setgroups", "deny") &&
-           write_word("/proc/self/gid_map", groups) &&
+    return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 && write_word("/proc/self/uid_map", users) &&
+           write_word("/proc/self/setgroups", "deny") && write_word("/proc/self/gid_map", groups) &&
            mount("heddle-test", path, "tmpfs", 0, "size=2m") == 0;
 }
 
@@ -752,8 +734,7 @@ static heddle_status small_life(const struct heddle_allocator *a)
     st = D->alloc(d, sizeof(host), 0, &p);
     for (size_t i = 0; st == HEDDLE_OK && i < 4; i++) {
         const struct heddle_copy c =
-            one_run(i < 3 ? HEDDLE_COPY_IN : HEDDLE_COPY_OUT, p,
-                    i < 3 ? host : back, sizeof(host));
+            one_run(i < 3 ? HEDDLE_COPY_IN : HEDDLE_COPY_OUT, p, i < 3 ? host : back, sizeof(host));
 
         t[i].op.done = op_done;
         if (i > 0)
@@ -784,7 +765,6 @@ TEST(no_memory)
 }
 
 TEST_MAIN(space_random, random_on_disk, random_elsewhere, large, many_in_flight,
-          order_between_streams, free_in_flight, free_then_alloc_on_one_stream,
-          budget, file_size_limit, full_disk, small_file_system,
-          failed_operation, bad_copies, no_folder, probe, close_early,
-          no_memory)
+          order_between_streams, free_in_flight, free_then_alloc_on_one_stream, budget,
+          file_size_limit, full_disk, small_file_system, failed_operation, bad_copies, no_folder,
+          probe, close_early, no_memory)

@@ -7,7 +7,7 @@
 #include "base/cond.h"
 #include "heddle_config.h"
 
-#define HEDDLE_DRIVER(name, on)                                                \
+#define HEDDLE_DRIVER(name, on)                                                                    \
     HEDDLE_IF(on, extern const struct heddle_driver heddle_driver_##name;)
 #include "drive/drive.def"
 #undef HEDDLE_DRIVER

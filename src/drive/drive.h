@@ -57,8 +57,8 @@ struct heddle_op {
     /* Set by the driver before done(), in ns of the driver env's clock; 0 and 0
      * when it cannot tell. */
     uint64_t begin_ns, end_ns;
-    bool is_rough;   /* they are a share of a group's, good for pictures */
-    bool is_loading; /* most of it is what happens once: libraries, code */
+    bool is_rough;          /* they are a share of a group's, good for pictures */
+    bool is_loading;        /* most of it is what happens once: libraries, code */
     struct heddle_op *next; /* the driver's while in flight, as is priv */
     void *priv[2];
 };
@@ -78,10 +78,8 @@ struct heddle_runs {
 };
 
 /* Copies between a host array with gaps and dense memory (runs.c). */
-void heddle_runs_gather(const struct heddle_runs *r, const void *host,
-                        void *dense);
-void heddle_runs_scatter(const struct heddle_runs *r, const void *dense,
-                         void *host);
+void heddle_runs_gather(const struct heddle_runs *r, const void *host, void *dense);
+void heddle_runs_scatter(const struct heddle_runs *r, const void *dense, void *host);
 static inline size_t heddle_runs_bytes(const struct heddle_runs *r)
 {
     return r->run_bytes * r->nruns;
@@ -112,8 +110,7 @@ struct heddle_dev_launch {
     heddle_run_fn run;
     struct heddle_exec *x;
     double model_ns; /* sim: how long it takes, alone */
-    double
-        share_ns; /* sim: how long with the whole device, had others the rest;
+    double share_ns; /* sim: how long with the whole device, had others the rest;
                         0: it shares nothing */
 };
 
@@ -146,22 +143,21 @@ struct heddle_region {
 };
 
 struct heddle_dev_info {
-    char name[32];  /* "opencl0": unique in a context */
-    char model[64]; /* equal devices have equal ones: key of the models */
+    char name[32];                       /* "opencl0": unique in a context */
+    char model[64];                      /* equal devices have equal ones: key of the models */
     enum heddle_device kind;             /* 0: runs no kernels (disk) */
     unsigned nstreams;                   /* kernels that make sense at once */
     uint64_t memory_total, memory_free;  /* bytes; free: now */
     double peak_flops, peak_bytes_per_s; /* 0: unknown */
-    bool
-        is_cpu; /* the host's cores under another name: not taken unless asked */
+    bool is_cpu; /* the host's cores under another name: not taken unless asked */
 };
 
 struct heddle_driver {
     const char *name;        /* unique */
     const char *help;        /* one line for `heddle info` */
     enum heddle_device kind; /* 0: memory only */
-    bool is_slow;    /* to load: looked for only when the user asks for it */
-    bool has_urgent; /* kernels on the last stream go before those of others */
+    bool is_slow;            /* to load: looked for only when the user asks for it */
+    bool has_urgent;         /* kernels on the last stream go before those of others */
     /* Launches queue on its streams, order() is there, and a launch whose function
      * returned HEDDLE_OK need not be done again unless the device is lost. So tasks
      * are put behind it before it has ended, and streams have more of them. */
@@ -169,9 +165,8 @@ struct heddle_driver {
 
     /* Required. Up to `cap` devices into info; *n_out: how many there are. None is
      * no failure. `env` may hold nothing but alloc. */
-    heddle_status (*probe)(const struct heddle_drive_env *env,
-                           struct heddle_dev_info *info, unsigned cap,
-                           unsigned *n_out);
+    heddle_status (*probe)(const struct heddle_drive_env *env, struct heddle_dev_info *info,
+                           unsigned cap, unsigned *n_out);
 
     /* Required. The index-th device of probe(). */
     heddle_status (*open)(const struct heddle_drive_env *env, unsigned index,
@@ -180,27 +175,23 @@ struct heddle_driver {
     void (*close)(struct heddle_dev *dev);
 
     /* Required. Never NULL for HEDDLE_OK. bytes > 0. */
-    heddle_status (*alloc)(struct heddle_dev *dev, size_t bytes,
-                           unsigned stream, void **ptr_out);
-    void (*free)(struct heddle_dev *dev, void *ptr, size_t bytes,
-                 unsigned stream);
+    heddle_status (*alloc)(struct heddle_dev *dev, size_t bytes, unsigned stream, void **ptr_out);
+    void (*free)(struct heddle_dev *dev, void *ptr, size_t bytes, unsigned stream);
 
     /* Required. The copy record may go when this returns. */
-    heddle_status (*copy)(struct heddle_dev *dev, const struct heddle_copy *c,
-                          unsigned stream, struct heddle_op *op);
+    heddle_status (*copy)(struct heddle_dev *dev, const struct heddle_copy *c, unsigned stream,
+                          struct heddle_op *op);
     /* May this device copy straight to `to`? NULL: never. */
     bool (*can_peer)(struct heddle_dev *dev, struct heddle_dev *to);
 
     /* Required when kind is not 0. */
-    heddle_status (*launch)(struct heddle_dev *dev,
-                            const struct heddle_dev_launch *l, unsigned stream,
-                            struct heddle_op *op);
+    heddle_status (*launch)(struct heddle_dev *dev, const struct heddle_dev_launch *l,
+                            unsigned stream, struct heddle_op *op);
 
     /* Optional. What is given to `stream` from now on starts after `op`, an
      * operation in flight on any stream of a device of this driver. NULL: the
      * engine waits on the host instead. */
-    heddle_status (*order)(struct heddle_dev *dev, unsigned stream,
-                           struct heddle_op *op);
+    heddle_status (*order)(struct heddle_dev *dev, unsigned stream, struct heddle_op *op);
 
     /*
      * Optional, all three or none. region() makes a graph of the launches, or, when
@@ -210,11 +201,10 @@ struct heddle_driver {
      * replay() runs it, like a launch; once accepted it ends well, or the device is
      * lost. A graph in flight is neither brought up to date nor freed.
      */
-    heddle_status (*region)(struct heddle_dev *dev,
-                            const struct heddle_region *r, unsigned stream,
+    heddle_status (*region)(struct heddle_dev *dev, const struct heddle_region *r, unsigned stream,
                             void **graph_inout);
-    heddle_status (*replay)(struct heddle_dev *dev, void *graph,
-                            unsigned stream, struct heddle_op *op);
+    heddle_status (*replay)(struct heddle_dev *dev, void *graph, unsigned stream,
+                            struct heddle_op *op);
     void (*region_free)(struct heddle_dev *dev, void *graph);
 
     /*

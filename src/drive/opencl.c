@@ -30,14 +30,13 @@
 /* --- finding ------------------------------------------------------------- */
 
 /* Text of the device, "" when it has none. */
-static void ocl_string(const struct heddle_opencl_api *api, cl_device_id id,
-                       cl_device_info what, char *out, size_t cap)
+static void ocl_string(const struct heddle_opencl_api *api, cl_device_id id, cl_device_info what,
+                       char *out, size_t cap)
 {
     char text[512] = "";
     size_t n = 0;
 
-    if (api->clGetDeviceInfo(id, what, sizeof(text) - 1, text, &n) !=
-        CL_SUCCESS)
+    if (api->clGetDeviceInfo(id, what, sizeof(text) - 1, text, &n) != CL_SUCCESS)
         text[0] = '\0';
     n = strnlen(text, cap - 1);
     memcpy(out, text, n);
@@ -60,19 +59,16 @@ static bool ocl_usable(const struct heddle_opencl_api *api, cl_device_id id)
     char version[64];
 
     ocl_string(api, id, CL_DEVICE_VERSION, version, sizeof(version));
-    if (strncmp(version, "OpenCL ", 7) != 0 ||
-        strncmp(version + 7, "1.2", 3) < 0)
+    if (strncmp(version, "OpenCL ", 7) != 0 || strncmp(version + 7, "1.2", 3) < 0)
         return false;
     return ocl_number(api, id, CL_DEVICE_AVAILABLE, sizeof(cl_bool)) != 0 &&
-           ocl_number(api, id, CL_DEVICE_COMPILER_AVAILABLE, sizeof(cl_bool)) !=
-               0;
+           ocl_number(api, id, CL_DEVICE_COMPILER_AVAILABLE, sizeof(cl_bool)) != 0;
 }
 
-static void ocl_describe(const struct heddle_opencl_api *api, cl_device_id id,
-                         unsigned index, struct heddle_dev_info *info)
+static void ocl_describe(const struct heddle_opencl_api *api, cl_device_id id, unsigned index,
+                         struct heddle_dev_info *info)
 {
-    const uint64_t type =
-        ocl_number(api, id, CL_DEVICE_TYPE, sizeof(cl_device_type));
+    const uint64_t type = ocl_number(api, id, CL_DEVICE_TYPE, sizeof(cl_device_type));
     struct heddle_text t;
     uint64_t total, available;
 
@@ -82,8 +78,7 @@ static void ocl_describe(const struct heddle_opencl_api *api, cl_device_id id,
     ocl_string(api, id, CL_DEVICE_NAME, info->model, sizeof(info->model));
     info->kind = HEDDLE_DEV_OPENCL;
     info->nstreams = HEDDLE_OPENCL_STREAMS;
-    info->memory_total =
-        ocl_number(api, id, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(cl_ulong));
+    info->memory_total = ocl_number(api, id, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(cl_ulong));
     info->memory_free = info->memory_total;
     info->is_cpu = (type & CL_DEVICE_TYPE_CPU) != 0;
     if (!info->is_cpu)
@@ -94,8 +89,7 @@ static void ocl_describe(const struct heddle_opencl_api *api, cl_device_id id,
 }
 
 /* The usable devices of all platforms, up to `cap`; the number of all. */
-static unsigned ocl_list(const struct heddle_opencl_api *api, cl_device_id *ids,
-                         unsigned cap)
+static unsigned ocl_list(const struct heddle_opencl_api *api, cl_device_id *ids, unsigned cap)
 {
     cl_platform_id platforms[MAX_PLATFORMS];
     cl_device_id found[MAX_DEVICES];
@@ -106,8 +100,8 @@ static unsigned ocl_list(const struct heddle_opencl_api *api, cl_device_id *ids,
         return 0;
     for (cl_uint p = 0; p < np && p < MAX_PLATFORMS; p++) {
         nd = 0;
-        if (api->clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, MAX_DEVICES,
-                                found, &nd) != CL_SUCCESS)
+        if (api->clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, MAX_DEVICES, found, &nd) !=
+            CL_SUCCESS)
             continue;
         for (cl_uint d = 0; d < nd && d < MAX_DEVICES; d++) {
             if (!ocl_usable(api, found[d]))
@@ -120,9 +114,8 @@ static unsigned ocl_list(const struct heddle_opencl_api *api, cl_device_id *ids,
     return n;
 }
 
-static heddle_status ocl_probe(const struct heddle_drive_env *env,
-                               struct heddle_dev_info *info, unsigned cap,
-                               unsigned *n_out)
+static heddle_status ocl_probe(const struct heddle_drive_env *env, struct heddle_dev_info *info,
+                               unsigned cap, unsigned *n_out)
 {
     cl_device_id ids[MAX_DEVICES];
     struct heddle_opencl_api api;
@@ -179,21 +172,20 @@ static heddle_status ocl_start(struct heddle_dev *dev, unsigned index)
         return HEDDLE_ENOENT;
     dev->id = ids[index];
     ocl_describe(&dev->api, dev->id, index, &dev->base.info);
-    dev->context =
-        dev->api.clCreateContext(NULL, 1, &dev->id, NULL, NULL, &err);
+    dev->context = dev->api.clCreateContext(NULL, 1, &dev->id, NULL, NULL, &err);
     if (dev->context == NULL)
         return err == CL_OUT_OF_HOST_MEMORY ? HEDDLE_ENOMEM : HEDDLE_EDEV;
     for (unsigned s = 0; s < HEDDLE_OPENCL_QUEUES; s++) {
-        dev->stream[s].queue = dev->api.clCreateCommandQueue(
-            dev->context, dev->id, CL_QUEUE_PROFILING_ENABLE, &err);
+        dev->stream[s].queue =
+            dev->api.clCreateCommandQueue(dev->context, dev->id, CL_QUEUE_PROFILING_ENABLE, &err);
         if (dev->stream[s].queue == NULL)
             return err == CL_OUT_OF_HOST_MEMORY ? HEDDLE_ENOMEM : HEDDLE_EDEV;
     }
     return HEDDLE_OK;
 }
 
-static heddle_status ocl_open(const struct heddle_drive_env *env,
-                              unsigned index, struct heddle_dev **dev_out)
+static heddle_status ocl_open(const struct heddle_drive_env *env, unsigned index,
+                              struct heddle_dev **dev_out)
 {
     struct heddle_dev *dev = heddle_zalloc(env->alloc, 1, sizeof(*dev));
     heddle_status st;
@@ -213,8 +205,7 @@ static heddle_status ocl_open(const struct heddle_drive_env *env,
 
 /* --- memory -------------------------------------------------------------- */
 
-static heddle_status ocl_no_memory(struct heddle_dev *dev, cl_int err,
-                                   const char *verb)
+static heddle_status ocl_no_memory(struct heddle_dev *dev, cl_int err, const char *verb)
 {
     const heddle_status st = heddle_opencl_fail(dev, err, verb);
 
@@ -227,8 +218,8 @@ static heddle_status ocl_no_memory(struct heddle_dev *dev, cl_int err,
  * something about it, and not to a kernel. Its contents are not touched: the
  * first use may be on another stream.
  */
-static heddle_status ocl_alloc(struct heddle_dev *dev, size_t bytes,
-                               unsigned stream, void **ptr_out)
+static heddle_status ocl_alloc(struct heddle_dev *dev, size_t bytes, unsigned stream,
+                               void **ptr_out)
 {
     const uint64_t total = dev->base.info.memory_total;
     cl_int err;
@@ -239,12 +230,10 @@ static heddle_status ocl_alloc(struct heddle_dev *dev, size_t bytes,
     if (bytes > total || dev->used > total - bytes)
         return ocl_no_memory(dev, CL_MEM_OBJECT_ALLOCATION_FAILURE,
                              "allocate more than the device has");
-    m = dev->api.clCreateBuffer(dev->context, CL_MEM_READ_WRITE, bytes, NULL,
-                                &err);
+    m = dev->api.clCreateBuffer(dev->context, CL_MEM_READ_WRITE, bytes, NULL, &err);
     if (m == NULL)
         return ocl_no_memory(dev, err, "allocate a buffer");
-    err = dev->api.clEnqueueMigrateMemObjects(dev->stream[stream].queue, 1, &m,
-                                              0, 0, NULL, NULL);
+    err = dev->api.clEnqueueMigrateMemObjects(dev->stream[stream].queue, 1, &m, 0, 0, NULL, NULL);
     if (err != CL_SUCCESS) {
         dev->api.clReleaseMemObject(m);
         return ocl_no_memory(dev, err, "allocate a buffer");
@@ -256,8 +245,7 @@ static heddle_status ocl_alloc(struct heddle_dev *dev, size_t bytes,
 }
 
 /* OpenCL keeps the memory until the commands that use it have ended. */
-static void ocl_free(struct heddle_dev *dev, void *ptr, size_t bytes,
-                     unsigned stream)
+static void ocl_free(struct heddle_dev *dev, void *ptr, size_t bytes, unsigned stream)
 {
     (void)stream;
     dev->api.clReleaseMemObject(ptr);
@@ -283,8 +271,7 @@ uint64_t heddle_opencl_now(const struct heddle_dev *dev)
     return dev->env.now_ns != NULL ? dev->env.now_ns(dev->env.user) : 0;
 }
 
-struct heddle_opencl_flight *heddle_opencl_flight_get(struct heddle_dev *dev,
-                                                      unsigned stream,
+struct heddle_opencl_flight *heddle_opencl_flight_get(struct heddle_dev *dev, unsigned stream,
                                                       struct heddle_op *op)
 {
     struct heddle_opencl_flight *f = dev->spare;
@@ -339,8 +326,7 @@ void heddle_opencl_flight_start(struct heddle_opencl_flight *f)
  * When it fails, some of them may be there already: the operation fails when they
  * have ended, and not before.
  */
-static heddle_status ocl_launch(struct heddle_dev *dev,
-                                const struct heddle_dev_launch *l,
+static heddle_status ocl_launch(struct heddle_dev *dev, const struct heddle_dev_launch *l,
                                 unsigned stream, struct heddle_op *op)
 {
     struct heddle_opencl_stream *s = &dev->stream[stream];
@@ -377,8 +363,8 @@ static heddle_status ocl_launch(struct heddle_dev *dev,
 static heddle_status ocl_event_status(struct heddle_dev *dev, cl_event e)
 {
     cl_int state = CL_COMPLETE;
-    const cl_int err = dev->api.clGetEventInfo(
-        e, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state), &state, NULL);
+    const cl_int err =
+        dev->api.clGetEventInfo(e, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state), &state, NULL);
 
     if (err != CL_SUCCESS)
         return heddle_opencl_fail(dev, err, "ask for the end of a command");
@@ -408,13 +394,11 @@ static heddle_status ocl_poll(struct heddle_opencl_flight *f)
     return st;
 }
 
-static uint64_t ocl_stamp(struct heddle_dev *dev, cl_event e,
-                          cl_profiling_info what)
+static uint64_t ocl_stamp(struct heddle_dev *dev, cl_event e, cl_profiling_info what)
 {
     cl_ulong ns = 0;
 
-    if (dev->api.clGetEventProfilingInfo(e, what, sizeof(ns), &ns, NULL) !=
-        CL_SUCCESS)
+    if (dev->api.clGetEventProfilingInfo(e, what, sizeof(ns), &ns, NULL) != CL_SUCCESS)
         return 0;
     return ns;
 }
@@ -429,8 +413,7 @@ static void ocl_time(struct heddle_opencl_flight *f)
     struct heddle_opencl_stream *s = &f->dev->stream[f->stream];
     const cl_event from = f->first != NULL ? f->first : f->end;
     const cl_event to = f->last != NULL ? f->last : from;
-    const uint64_t queued =
-        ocl_stamp(f->dev, from, CL_PROFILING_COMMAND_QUEUED);
+    const uint64_t queued = ocl_stamp(f->dev, from, CL_PROFILING_COMMAND_QUEUED);
     const uint64_t start = ocl_stamp(f->dev, from, CL_PROFILING_COMMAND_START);
     const uint64_t end = ocl_stamp(f->dev, to, CL_PROFILING_COMMAND_END);
     struct heddle_op *op = f->op;
@@ -441,8 +424,7 @@ static void ocl_time(struct heddle_opencl_flight *f)
     op->begin_ns = f->given_ns + (start - queued);
     op->end_ns = f->given_ns + (end - queued);
     if (f->is_launch && f->first == NULL) {
-        op->begin_ns =
-            s->last_end_ns > f->begun_ns ? s->last_end_ns : f->begun_ns;
+        op->begin_ns = s->last_end_ns > f->begun_ns ? s->last_end_ns : f->begun_ns;
         if (op->end_ns < op->begin_ns)
             op->end_ns = op->begin_ns;
     }
@@ -493,8 +475,7 @@ static unsigned ocl_progress(struct heddle_dev *dev)
     return nended;
 }
 
-static void *ocl_native(struct heddle_dev *dev, unsigned stream,
-                        const char *what)
+static void *ocl_native(struct heddle_dev *dev, unsigned stream, const char *what)
 {
     if (strcmp(what, "queue") == 0 && stream < HEDDLE_OPENCL_QUEUES)
         return dev->stream[stream].queue;

@@ -16,8 +16,7 @@
 #include "drive/drive.h"
 
 /* The cl_command_queue, cl_context, cl_device_id: "queue", "context", "device". */
-void *heddle_opencl_dev_native(struct heddle_dev *dev, unsigned stream,
-                               const char *what);
+void *heddle_opencl_dev_native(struct heddle_dev *dev, unsigned stream, const char *what);
 
 /*
  * The kernel `entry` of a program, compiled once per device and kept: in memory,
@@ -27,19 +26,15 @@ void *heddle_opencl_dev_native(struct heddle_dev *dev, unsigned stream,
  * HEDDLE_EINVAL  the source does not compile, or has no such kernel
  * HEDDLE_ENOMEM, HEDDLE_EDEV, HEDDLE_ENOSYS
  */
-HEDDLE_MUST_USE heddle_status heddle_opencl_dev_kernel(struct heddle_dev *dev,
-                                                       const char *source,
-                                                       const char *entry,
-                                                       const char *options,
+HEDDLE_MUST_USE heddle_status heddle_opencl_dev_kernel(struct heddle_dev *dev, const char *source,
+                                                       const char *entry, const char *options,
                                                        void **kernel_out);
 
 /* Sets argument `index`. value NULL: `bytes` of local memory. A buffer is passed
  * as the address of the pointer that alloc() gave, with the size of a pointer.
  * HEDDLE_EINVAL: no such argument, or another size. */
-HEDDLE_MUST_USE heddle_status heddle_opencl_dev_arg(struct heddle_dev *dev,
-                                                    void *kernel,
-                                                    unsigned index,
-                                                    const void *value,
+HEDDLE_MUST_USE heddle_status heddle_opencl_dev_arg(struct heddle_dev *dev, void *kernel,
+                                                    unsigned index, const void *value,
                                                     size_t bytes);
 
 /*
@@ -50,8 +45,8 @@ HEDDLE_MUST_USE heddle_status heddle_opencl_dev_arg(struct heddle_dev *dev,
  * HEDDLE_ETASK   it refused for another reason
  * HEDDLE_ENOMEM, HEDDLE_EDEV, HEDDLE_ENOSYS
  */
-HEDDLE_MUST_USE heddle_status heddle_opencl_dev_enqueue(
-    struct heddle_dev *dev, unsigned stream, void *kernel, unsigned ndim,
-    const size_t *global, const size_t *local);
+HEDDLE_MUST_USE heddle_status heddle_opencl_dev_enqueue(struct heddle_dev *dev, unsigned stream,
+                                                        void *kernel, unsigned ndim,
+                                                        const size_t *global, const size_t *local);
 
 #endif /* HEDDLE_DRIVE_OPENCL_H */

@@ -22,10 +22,10 @@ heddle_status heddle_opencl_load(struct heddle_opencl_api *api)
     if (api->lib == NULL)
         return HEDDLE_ENOSYS;
 /* memcpy: ISO C does not convert between void * and pointers to functions. */
-#define HEDDLE_OPENCL_FN(name)                                                 \
-    fn = dlsym(api->lib, #name);                                               \
-    if (fn == NULL)                                                            \
-        goto fail;                                                             \
+#define HEDDLE_OPENCL_FN(name)                                                                     \
+    fn = dlsym(api->lib, #name);                                                                   \
+    if (fn == NULL)                                                                                \
+        goto fail;                                                                                 \
     memcpy(&api->name, &fn, sizeof(fn));
 #include "drive/opencl_api.def"
 #undef HEDDLE_OPENCL_FN
@@ -48,9 +48,9 @@ struct error_name {
     const char *name;
 };
 
-#define NAME(err)                                                              \
-    {                                                                          \
-        err, #err                                                              \
+#define NAME(err)                                                                                  \
+    {                                                                                              \
+        err, #err                                                                                  \
     }
 
 static const struct error_name error_names[] = {
@@ -137,8 +137,7 @@ static heddle_status status_of(cl_int err)
     }
 }
 
-heddle_status heddle_opencl_fail(struct heddle_dev *dev, cl_int err,
-                                 const char *verb)
+heddle_status heddle_opencl_fail(struct heddle_dev *dev, cl_int err, const char *verb)
 {
     const heddle_status st = status_of(err);
     struct heddle_text t;

@@ -65,8 +65,7 @@ static void make_header(const struct heddle_opencl_key *key, struct header *h)
     h->hash[1] = hash_key(key, UINT64_C(0x9e3779b97f4a7c15));
 }
 
-bool heddle_opencl_cache_path(const char *dir,
-                              const struct heddle_opencl_key *key, char *path,
+bool heddle_opencl_cache_path(const char *dir, const struct heddle_opencl_key *key, char *path,
                               size_t cap)
 {
     struct heddle_text t;
@@ -74,8 +73,7 @@ bool heddle_opencl_cache_path(const char *dir,
 
     make_header(key, &h);
     heddle_text_init(&t, path, cap);
-    heddle_text_add(&t, "%s/opencl/%016llx%016llx.bin", dir,
-                    (unsigned long long)h.hash[0],
+    heddle_text_add(&t, "%s/opencl/%016llx%016llx.bin", dir, (unsigned long long)h.hash[0],
                     (unsigned long long)h.hash[1]);
     return !t.is_truncated;
 }
@@ -107,24 +105,22 @@ static bool write_all(int fd, const void *from, size_t bytes)
 }
 
 static heddle_status read_file(const struct heddle_allocator *a, int fd,
-                               const struct heddle_opencl_key *key,
-                               unsigned char **data_out, size_t *bytes_out)
+                               const struct heddle_opencl_key *key, unsigned char **data_out,
+                               size_t *bytes_out)
 {
     struct header want, h;
     unsigned char *data;
     struct stat sb;
 
     make_header(key, &want);
-    if (fstat(fd, &sb) != 0 || !S_ISREG(sb.st_mode) ||
-        !read_all(fd, &h, sizeof(h)) || h.magic != MAGIC ||
-        memcmp(h.hash, want.hash, sizeof(h.hash)) != 0 || h.bytes == 0 ||
+    if (fstat(fd, &sb) != 0 || !S_ISREG(sb.st_mode) || !read_all(fd, &h, sizeof(h)) ||
+        h.magic != MAGIC || memcmp(h.hash, want.hash, sizeof(h.hash)) != 0 || h.bytes == 0 ||
         h.bytes > MAX_BYTES || (uint64_t)sb.st_size != sizeof(h) + h.bytes)
         return HEDDLE_ENOENT;
     data = heddle_alloc(a, (size_t)h.bytes);
     if (data == NULL)
         return HEDDLE_ENOMEM;
-    if (!read_all(fd, data, (size_t)h.bytes) ||
-        mix(h.hash[0], data, (size_t)h.bytes) != h.sum) {
+    if (!read_all(fd, data, (size_t)h.bytes) || mix(h.hash[0], data, (size_t)h.bytes) != h.sum) {
         heddle_free(a, data, (size_t)h.bytes);
         return HEDDLE_ENOENT;
     }
@@ -133,11 +129,9 @@ static heddle_status read_file(const struct heddle_allocator *a, int fd,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_opencl_cache_read(const struct heddle_allocator *a,
-                                       const char *dir,
+heddle_status heddle_opencl_cache_read(const struct heddle_allocator *a, const char *dir,
                                        const struct heddle_opencl_key *key,
-                                       unsigned char **data_out,
-                                       size_t *bytes_out)
+                                       unsigned char **data_out, size_t *bytes_out)
 {
     char path[PATH_BYTES];
     heddle_status st;
@@ -165,8 +159,7 @@ static void make_folders(char *path)
         }
 }
 
-void heddle_opencl_cache_write(const char *dir,
-                               const struct heddle_opencl_key *key,
+void heddle_opencl_cache_write(const char *dir, const struct heddle_opencl_key *key,
                                const unsigned char *data, size_t bytes)
 {
     char path[PATH_BYTES], own[PATH_BYTES];
@@ -175,8 +168,7 @@ void heddle_opencl_cache_write(const char *dir,
     bool is_ok;
     int fd;
 
-    if (bytes == 0 || bytes > MAX_BYTES ||
-        !heddle_opencl_cache_path(dir, key, path, sizeof(path)))
+    if (bytes == 0 || bytes > MAX_BYTES || !heddle_opencl_cache_path(dir, key, path, sizeof(path)))
         return;
     heddle_text_init(&t, own, sizeof(own));
     heddle_text_add(&t, "%s.XXXXXX", path);

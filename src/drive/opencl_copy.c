@@ -32,10 +32,8 @@ void heddle_opencl_copy_unstage(struct heddle_opencl_flight *f)
 
     if (f->staging == NULL)
         return;
-    if (f->staging_bytes <= KEEP_BYTES &&
-        f->staging_bytes > dev->spare_staging_bytes) {
-        heddle_free(dev->env.alloc, dev->spare_staging,
-                    dev->spare_staging_bytes);
+    if (f->staging_bytes <= KEEP_BYTES && f->staging_bytes > dev->spare_staging_bytes) {
+        heddle_free(dev->env.alloc, dev->spare_staging, dev->spare_staging_bytes);
         dev->spare_staging = f->staging;
         dev->spare_staging_bytes = f->staging_bytes;
     } else {
@@ -60,8 +58,7 @@ static void copy_settle(struct heddle_opencl_flight *f)
 }
 
 /* Some implementations read the host's memory when a copy is given to them. */
-static void copy_settle_overlaps(struct heddle_dev *dev,
-                                 const struct heddle_copy *c)
+static void copy_settle_overlaps(struct heddle_dev *dev, const struct heddle_copy *c)
 {
     const bool gathers = c->kind == HEDDLE_COPY_IN;
     const char *from = c->host;
@@ -84,26 +81,23 @@ static bool copy_is_box(const struct heddle_runs *r)
 {
     if (r->ndim == 1)
         return r->step[0] >= r->run_bytes;
-    return r->ndim == 2 && r->step[1] >= r->run_bytes &&
-           r->step[0] / r->step[1] >= r->count[1] &&
+    return r->ndim == 2 && r->step[1] >= r->run_bytes && r->step[0] / r->step[1] >= r->count[1] &&
            r->step[0] % r->step[1] == 0;
 }
 
-static cl_int copy_line(struct heddle_opencl_flight *f,
-                        const struct heddle_copy *c, void *host, size_t bytes)
+static cl_int copy_line(struct heddle_opencl_flight *f, const struct heddle_copy *c, void *host,
+                        size_t bytes)
 {
     const struct heddle_opencl_api *api = &f->dev->api;
     cl_command_queue q = f->dev->stream[f->stream].queue;
 
     if (c->kind == HEDDLE_COPY_IN)
-        return api->clEnqueueWriteBuffer(q, c->ptr, CL_FALSE, 0, bytes, host, 0,
-                                         NULL, &f->end);
-    return api->clEnqueueReadBuffer(q, c->ptr, CL_FALSE, 0, bytes, host, 0,
-                                    NULL, &f->end);
+        return api->clEnqueueWriteBuffer(q, c->ptr, CL_FALSE, 0, bytes, host, 0, NULL, &f->end);
+    return api->clEnqueueReadBuffer(q, c->ptr, CL_FALSE, 0, bytes, host, 0, NULL, &f->end);
 }
 
-static cl_int copy_box(struct heddle_opencl_flight *f,
-                       const struct heddle_copy *c, const struct heddle_runs *r)
+static cl_int copy_box(struct heddle_opencl_flight *f, const struct heddle_copy *c,
+                       const struct heddle_runs *r)
 {
     const struct heddle_opencl_api *api = &f->dev->api;
     cl_command_queue q = f->dev->stream[f->stream].queue;
@@ -116,16 +110,13 @@ static cl_int copy_box(struct heddle_opencl_flight *f,
     const size_t dense = r->run_bytes * rows;
 
     if (c->kind == HEDDLE_COPY_IN)
-        return api->clEnqueueWriteBufferRect(q, c->ptr, CL_FALSE, zero, zero,
-                                             region, r->run_bytes, dense, pitch,
-                                             slice, c->host, 0, NULL, &f->end);
-    return api->clEnqueueReadBufferRect(q, c->ptr, CL_FALSE, zero, zero, region,
-                                        r->run_bytes, dense, pitch, slice,
-                                        c->host, 0, NULL, &f->end);
+        return api->clEnqueueWriteBufferRect(q, c->ptr, CL_FALSE, zero, zero, region, r->run_bytes,
+                                             dense, pitch, slice, c->host, 0, NULL, &f->end);
+    return api->clEnqueueReadBufferRect(q, c->ptr, CL_FALSE, zero, zero, region, r->run_bytes,
+                                        dense, pitch, slice, c->host, 0, NULL, &f->end);
 }
 
-static heddle_status copy_stage(struct heddle_opencl_flight *f,
-                                const struct heddle_copy *c)
+static heddle_status copy_stage(struct heddle_opencl_flight *f, const struct heddle_copy *c)
 {
     struct heddle_dev *dev = f->dev;
     const size_t bytes = heddle_runs_bytes(&c->runs);
@@ -146,8 +137,7 @@ static heddle_status copy_stage(struct heddle_opencl_flight *f,
     return HEDDLE_OK;
 }
 
-static heddle_status copy_give(struct heddle_opencl_flight *f,
-                               const struct heddle_copy *c)
+static heddle_status copy_give(struct heddle_opencl_flight *f, const struct heddle_copy *c)
 {
     struct heddle_dev *dev = f->dev;
     const struct heddle_runs r = heddle_runs_simplify(&c->runs);
@@ -175,9 +165,8 @@ static heddle_status copy_give(struct heddle_opencl_flight *f,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_opencl_copy(struct heddle_dev *dev,
-                                 const struct heddle_copy *c, unsigned stream,
-                                 struct heddle_op *op)
+heddle_status heddle_opencl_copy(struct heddle_dev *dev, const struct heddle_copy *c,
+                                 unsigned stream, struct heddle_op *op)
 {
     struct heddle_opencl_flight *f;
     heddle_status st;

@@ -36,8 +36,8 @@ struct heddle_opencl_waiter {
     struct heddle_opencl_waiter *next;        /* of the same operation */
     struct heddle_opencl_waiter *next_barred; /* of the same device */
     struct heddle_opencl_flight *flight;      /* the operation */
-    struct heddle_dev *barred; /* the device that waits; NULL: no longer */
-    cl_event event;            /* a user event of that device's context */
+    struct heddle_dev *barred;                /* the device that waits; NULL: no longer */
+    cl_event event;                           /* a user event of that device's context */
 };
 
 /* What is known about an operation in flight; op->priv[0]. */
@@ -80,10 +80,9 @@ struct heddle_dev {
     cl_context context;
     bool is_lost;
     uint64_t used;
-    struct heddle_opencl_waiter
-        *barred;    /* what its queues wait for elsewhere */
-    bool is_swept;  /* breaks cycles of a sweep */
-    size_t nstaged; /* copies in flight that have staging to be scattered */
+    struct heddle_opencl_waiter *barred; /* what its queues wait for elsewhere */
+    bool is_swept;                       /* breaks cycles of a sweep */
+    size_t nstaged;                      /* copies in flight that have staging to be scattered */
     struct heddle_opencl_stream stream[HEDDLE_OPENCL_QUEUES];
     struct heddle_opencl_flight *spare;
     void *spare_staging; /* the last one, when it is not too large */
@@ -103,29 +102,25 @@ const char *heddle_opencl_error_name(cl_int err);
 
 /* Leaves the sentence "opencl0: cannot <verb>: CL_..." and returns the status
  * that goes with it; after HEDDLE_EDEV the device is lost. */
-heddle_status heddle_opencl_fail(struct heddle_dev *dev, cl_int err,
-                                 const char *verb);
+heddle_status heddle_opencl_fail(struct heddle_dev *dev, cl_int err, const char *verb);
 
 uint64_t heddle_opencl_now(const struct heddle_dev *dev);
 
 /* A record that is in no list, and back. NULL: no memory. */
-struct heddle_opencl_flight *heddle_opencl_flight_get(struct heddle_dev *dev,
-                                                      unsigned stream,
+struct heddle_opencl_flight *heddle_opencl_flight_get(struct heddle_dev *dev, unsigned stream,
                                                       struct heddle_op *op);
 void heddle_opencl_flight_put(struct heddle_opencl_flight *f);
 /* Appends it to its stream; f->end is set. */
 void heddle_opencl_flight_start(struct heddle_opencl_flight *f);
 
-heddle_status heddle_opencl_copy(struct heddle_dev *dev,
-                                 const struct heddle_copy *c, unsigned stream,
-                                 struct heddle_op *op);
+heddle_status heddle_opencl_copy(struct heddle_dev *dev, const struct heddle_copy *c,
+                                 unsigned stream, struct heddle_op *op);
 /* Takes the staging memory, if any, from an operation. */
 void heddle_opencl_copy_unstage(struct heddle_opencl_flight *f);
 /* Moves what was read into the staging memory to where it belongs. */
 void heddle_opencl_copy_scatter(struct heddle_opencl_flight *f);
 
-heddle_status heddle_opencl_order(struct heddle_dev *dev, unsigned stream,
-                                  struct heddle_op *op);
+heddle_status heddle_opencl_order(struct heddle_dev *dev, unsigned stream, struct heddle_op *op);
 /* The operation has ended: those who wait for it go on. */
 void heddle_opencl_order_ended(struct heddle_opencl_flight *f);
 /* Lets everything on the device go on that waits for others. */
@@ -143,17 +138,15 @@ struct heddle_opencl_key {
 
 /* The bytes of a compiled program, to be freed with *bytes_out. HEDDLE_ENOENT:
  * there is none, or none that can be trusted. HEDDLE_ENOMEM. */
-HEDDLE_MUST_USE heddle_status
-heddle_opencl_cache_read(const struct heddle_allocator *a, const char *dir,
-                         const struct heddle_opencl_key *key,
-                         unsigned char **data_out, size_t *bytes_out);
+HEDDLE_MUST_USE heddle_status heddle_opencl_cache_read(const struct heddle_allocator *a,
+                                                       const char *dir,
+                                                       const struct heddle_opencl_key *key,
+                                                       unsigned char **data_out, size_t *bytes_out);
 /* Keeps them; a failure costs time the next time, and nothing else. */
-void heddle_opencl_cache_write(const char *dir,
-                               const struct heddle_opencl_key *key,
+void heddle_opencl_cache_write(const char *dir, const struct heddle_opencl_key *key,
                                const unsigned char *data, size_t bytes);
 /* The file's name, cap bytes. False: it does not fit. */
-bool heddle_opencl_cache_path(const char *dir,
-                              const struct heddle_opencl_key *key, char *path,
+bool heddle_opencl_cache_path(const char *dir, const struct heddle_opencl_key *key, char *path,
                               size_t cap);
 
 #endif /* HEDDLE_DRIVE_OPENCL_DEV_H */

@@ -2,8 +2,7 @@
 /* opencl_none: drive/opencl.h in a build without OpenCL. */
 #include "drive/opencl.h"
 
-void *heddle_opencl_dev_native(struct heddle_dev *dev, unsigned stream,
-                               const char *what)
+void *heddle_opencl_dev_native(struct heddle_dev *dev, unsigned stream, const char *what)
 {
     (void)dev;
     (void)stream;
@@ -11,9 +10,8 @@ void *heddle_opencl_dev_native(struct heddle_dev *dev, unsigned stream,
     return NULL;
 }
 
-heddle_status heddle_opencl_dev_kernel(struct heddle_dev *dev,
-                                       const char *source, const char *entry,
-                                       const char *options, void **kernel_out)
+heddle_status heddle_opencl_dev_kernel(struct heddle_dev *dev, const char *source,
+                                       const char *entry, const char *options, void **kernel_out)
 {
     (void)dev;
     (void)source;
@@ -23,9 +21,8 @@ heddle_status heddle_opencl_dev_kernel(struct heddle_dev *dev,
     return HEDDLE_ENOSYS;
 }
 
-heddle_status heddle_opencl_dev_arg(struct heddle_dev *dev, void *kernel,
-                                    unsigned index, const void *value,
-                                    size_t bytes)
+heddle_status heddle_opencl_dev_arg(struct heddle_dev *dev, void *kernel, unsigned index,
+                                    const void *value, size_t bytes)
 {
     (void)dev;
     (void)kernel;
@@ -35,10 +32,8 @@ heddle_status heddle_opencl_dev_arg(struct heddle_dev *dev, void *kernel,
     return HEDDLE_ENOSYS;
 }
 
-heddle_status heddle_opencl_dev_enqueue(struct heddle_dev *dev, unsigned stream,
-                                        void *kernel, unsigned ndim,
-                                        const size_t *global,
-                                        const size_t *local)
+heddle_status heddle_opencl_dev_enqueue(struct heddle_dev *dev, unsigned stream, void *kernel,
+                                        unsigned ndim, const size_t *global, const size_t *local)
 {
     (void)dev;
     (void)stream;

@@ -61,9 +61,8 @@ static void order_sweep(struct heddle_dev *dev)
 
         next = w->next_barred;
         order_sweep(source);
-        source->api.clGetEventInfo(w->flight->end,
-                                   CL_EVENT_COMMAND_EXECUTION_STATUS,
-                                   sizeof(state), &state, NULL);
+        source->api.clGetEventInfo(w->flight->end, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state),
+                                   &state, NULL);
         if (state <= CL_COMPLETE || source->is_lost)
             waiter_open(w);
     }
@@ -75,8 +74,7 @@ bool heddle_opencl_wait(struct heddle_dev *dev, cl_event e)
     while (dev->barred != NULL) {
         cl_int state = CL_COMPLETE;
 
-        dev->api.clGetEventInfo(e, CL_EVENT_COMMAND_EXECUTION_STATUS,
-                                sizeof(state), &state, NULL);
+        dev->api.clGetEventInfo(e, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state), &state, NULL);
         if (state <= CL_COMPLETE)
             break;
         order_sweep(dev);
@@ -105,16 +103,14 @@ static heddle_status order_foreign(struct heddle_dev *dev, unsigned stream,
     w->barred = dev;
     w->next_barred = dev->barred;
     dev->barred = w;
-    err = dev->api.clEnqueueBarrierWithWaitList(dev->stream[stream].queue, 1,
-                                                &w->event, NULL);
+    err = dev->api.clEnqueueBarrierWithWaitList(dev->stream[stream].queue, 1, &w->event, NULL);
     if (err == CL_SUCCESS)
         return HEDDLE_OK;
     waiter_open(w); /* the record goes with the operation */
     return heddle_opencl_fail(dev, err, "order two devices");
 }
 
-heddle_status heddle_opencl_order(struct heddle_dev *dev, unsigned stream,
-                                  struct heddle_op *op)
+heddle_status heddle_opencl_order(struct heddle_dev *dev, unsigned stream, struct heddle_op *op)
 {
     struct heddle_opencl_flight *f = op->priv[0];
     cl_int err;
@@ -125,8 +121,7 @@ heddle_status heddle_opencl_order(struct heddle_dev *dev, unsigned stream,
         return order_foreign(dev, stream, f);
     if (f->stream == stream)
         return HEDDLE_OK;
-    err = dev->api.clEnqueueBarrierWithWaitList(dev->stream[stream].queue, 1,
-                                                &f->end, NULL);
+    err = dev->api.clEnqueueBarrierWithWaitList(dev->stream[stream].queue, 1, &f->end, NULL);
     if (err != CL_SUCCESS)
         return heddle_opencl_fail(dev, err, "order two streams");
     return HEDDLE_OK;

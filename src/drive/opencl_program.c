@@ -33,27 +33,23 @@ struct heddle_opencl_program {
 
 static bool is_opencl(const struct heddle_dev *dev)
 {
-    return dev != NULL && ((const struct heddle_dev_base *)dev)->driver ==
-                              &heddle_driver_opencl;
+    return dev != NULL && ((const struct heddle_dev_base *)dev)->driver == &heddle_driver_opencl;
 }
 
 /* --- building ------------------------------------------------------------ */
 
 /* The beginning of the compiler's messages, in one line. */
-static void add_log(struct heddle_dev *dev, struct heddle_text *t,
-                    cl_program program)
+static void add_log(struct heddle_dev *dev, struct heddle_text *t, cl_program program)
 {
     const struct heddle_allocator *a = dev->env.alloc;
     size_t bytes = 0;
     char *log;
 
-    dev->api.clGetProgramBuildInfo(program, dev->id, CL_PROGRAM_BUILD_LOG, 0,
-                                   NULL, &bytes);
+    dev->api.clGetProgramBuildInfo(program, dev->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes);
     log = bytes > 1 ? heddle_zalloc(a, 1, bytes + 1) : NULL;
     if (log == NULL)
         return;
-    dev->api.clGetProgramBuildInfo(program, dev->id, CL_PROGRAM_BUILD_LOG,
-                                   bytes, log, NULL);
+    dev->api.clGetProgramBuildInfo(program, dev->id, CL_PROGRAM_BUILD_LOG, bytes, log, NULL);
     heddle_text_str(t, ": ");
     for (char *line = log, *end; *line != '\0'; line = end) {
         end = line + strcspn(line, "\n");
@@ -66,8 +62,7 @@ static void add_log(struct heddle_dev *dev, struct heddle_text *t,
     heddle_free(a, log, bytes + 1);
 }
 
-static heddle_status build_failed(struct heddle_dev *dev, cl_program program,
-                                  cl_int err)
+static heddle_status build_failed(struct heddle_dev *dev, cl_program program, cl_int err)
 {
     const heddle_status st = heddle_opencl_fail(dev, err, "compile a program");
     struct heddle_text t;
@@ -75,14 +70,12 @@ static heddle_status build_failed(struct heddle_dev *dev, cl_program program,
     if (err != CL_BUILD_PROGRAM_FAILURE)
         return st;
     heddle_text_init(&t, dev->why, sizeof(dev->why));
-    heddle_text_add(&t, "%s: the program does not compile",
-                    dev->base.info.name);
+    heddle_text_add(&t, "%s: the program does not compile", dev->base.info.name);
     add_log(dev, &t, program);
     return st;
 }
 
-static heddle_status build_source(struct heddle_dev *dev,
-                                  const struct heddle_opencl_key *key,
+static heddle_status build_source(struct heddle_dev *dev, const struct heddle_opencl_key *key,
                                   cl_program *out)
 {
     const char *source = key->source;
@@ -90,8 +83,7 @@ static heddle_status build_source(struct heddle_dev *dev,
     cl_program p;
     cl_int err;
 
-    p = dev->api.clCreateProgramWithSource(dev->context, 1, &source, NULL,
-                                           &err);
+    p = dev->api.clCreateProgramWithSource(dev->context, 1, &source, NULL, &err);
     if (p == NULL)
         return heddle_opencl_fail(dev, err, "make a program");
     err = dev->api.clBuildProgram(p, 1, &dev->id, key->options, NULL, NULL);
@@ -105,8 +97,7 @@ static heddle_status build_source(struct heddle_dev *dev,
 }
 
 /* HEDDLE_ENOENT: compile it. */
-static heddle_status build_kept(struct heddle_dev *dev,
-                                const struct heddle_opencl_key *key,
+static heddle_status build_kept(struct heddle_dev *dev, const struct heddle_opencl_key *key,
                                 cl_program *out)
 {
     const struct heddle_allocator *a = dev->env.alloc;
@@ -116,17 +107,15 @@ static heddle_status build_kept(struct heddle_dev *dev,
     cl_int err, state = CL_SUCCESS;
     cl_program p;
 
-    HEDDLE_TRY(
-        heddle_opencl_cache_read(a, dev->env.cache_dir, key, &data, &bytes));
+    HEDDLE_TRY(heddle_opencl_cache_read(a, dev->env.cache_dir, key, &data, &bytes));
     binary = data;
-    p = dev->api.clCreateProgramWithBinary(dev->context, 1, &dev->id, &bytes,
-                                           &binary, &state, &err);
+    p = dev->api.clCreateProgramWithBinary(dev->context, 1, &dev->id, &bytes, &binary, &state,
+                                           &err);
     heddle_free(a, data, bytes);
     if (p == NULL)
         return HEDDLE_ENOENT;
     if (state == CL_SUCCESS)
-        state =
-            dev->api.clBuildProgram(p, 1, &dev->id, key->options, NULL, NULL);
+        state = dev->api.clBuildProgram(p, 1, &dev->id, key->options, NULL, NULL);
     if (state != CL_SUCCESS) {
         dev->api.clReleaseProgram(p);
         return HEDDLE_ENOENT;
@@ -135,30 +124,28 @@ static heddle_status build_kept(struct heddle_dev *dev,
     return HEDDLE_OK;
 }
 
-static void keep(struct heddle_dev *dev, const struct heddle_opencl_key *key,
-                 cl_program p)
+static void keep(struct heddle_dev *dev, const struct heddle_opencl_key *key, cl_program p)
 {
     const struct heddle_allocator *a = dev->env.alloc;
     size_t bytes = 0;
     unsigned char *data;
 
-    if (dev->api.clGetProgramInfo(p, CL_PROGRAM_BINARY_SIZES, sizeof(bytes),
-                                  &bytes, NULL) != CL_SUCCESS)
+    if (dev->api.clGetProgramInfo(p, CL_PROGRAM_BINARY_SIZES, sizeof(bytes), &bytes, NULL) !=
+        CL_SUCCESS)
         return;
     data = heddle_alloc(a, bytes); /* NULL for 0 bytes: nothing to keep */
     if (data == NULL)
         return;
-    if (dev->api.clGetProgramInfo(p, CL_PROGRAM_BINARIES, sizeof(data), &data,
-                                  NULL) == CL_SUCCESS)
+    if (dev->api.clGetProgramInfo(p, CL_PROGRAM_BINARIES, sizeof(data), &data, NULL) == CL_SUCCESS)
         heddle_opencl_cache_write(dev->env.cache_dir, key, data, bytes);
     heddle_free(a, data, bytes);
 }
 
-static void make_key(struct heddle_dev *dev, const char *source,
-                     const char *options, struct heddle_opencl_key *key)
+static void make_key(struct heddle_dev *dev, const char *source, const char *options,
+                     struct heddle_opencl_key *key)
 {
-    static const cl_device_info parts[] = {
-        CL_DEVICE_VENDOR, CL_DEVICE_NAME, CL_DEVICE_VERSION, CL_DRIVER_VERSION};
+    static const cl_device_info parts[] = {CL_DEVICE_VENDOR, CL_DEVICE_NAME, CL_DEVICE_VERSION,
+                                           CL_DRIVER_VERSION};
     struct heddle_text t;
 
     key->source = source;
@@ -167,14 +154,13 @@ static void make_key(struct heddle_dev *dev, const char *source,
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         char s[128] = "";
 
-        if (dev->api.clGetDeviceInfo(dev->id, parts[i], sizeof(s) - 1, s,
-                                     NULL) == CL_SUCCESS)
+        if (dev->api.clGetDeviceInfo(dev->id, parts[i], sizeof(s) - 1, s, NULL) == CL_SUCCESS)
             heddle_text_add(&t, "%s|", s);
     }
 }
 
-static heddle_status build(struct heddle_dev *dev, const char *source,
-                           const char *options, cl_program *out)
+static heddle_status build(struct heddle_dev *dev, const char *source, const char *options,
+                           cl_program *out)
 {
     struct heddle_opencl_key key;
     heddle_status st = HEDDLE_ENOENT;
@@ -192,8 +178,7 @@ static heddle_status build(struct heddle_dev *dev, const char *source,
 
 /* --- the list ------------------------------------------------------------ */
 
-static void program_destroy(struct heddle_dev *dev,
-                            struct heddle_opencl_program *p)
+static void program_destroy(struct heddle_dev *dev, struct heddle_opencl_program *p)
 {
     const struct heddle_allocator *a = dev->env.alloc;
 
@@ -222,8 +207,7 @@ void heddle_opencl_programs_fini(struct heddle_dev *dev)
     }
 }
 
-static heddle_status program_create(struct heddle_dev *dev, const char *source,
-                                    const char *options,
+static heddle_status program_create(struct heddle_dev *dev, const char *source, const char *options,
                                     struct heddle_opencl_program **out)
 {
     const struct heddle_allocator *a = dev->env.alloc;
@@ -245,15 +229,13 @@ static heddle_status program_create(struct heddle_dev *dev, const char *source,
 }
 
 /* Found or made, and first in the list. */
-static heddle_status program_get(struct heddle_dev *dev, const char *source,
-                                 const char *options,
+static heddle_status program_get(struct heddle_dev *dev, const char *source, const char *options,
                                  struct heddle_opencl_program **out)
 {
     struct heddle_opencl_program **at = &dev->programs, *p = NULL;
 
     for (; *at != NULL; at = &(*at)->next)
-        if (strcmp((*at)->source, source) == 0 &&
-            strcmp((*at)->options, options) == 0)
+        if (strcmp((*at)->source, source) == 0 && strcmp((*at)->options, options) == 0)
             break;
     if (*at != NULL) {
         p = *at;
@@ -267,8 +249,7 @@ static heddle_status program_get(struct heddle_dev *dev, const char *source,
     return HEDDLE_OK;
 }
 
-static heddle_status no_kernel(struct heddle_dev *dev, const char *entry,
-                               cl_int err)
+static heddle_status no_kernel(struct heddle_dev *dev, const char *entry, cl_int err)
 {
     const heddle_status st = heddle_opencl_fail(dev, err, "make a kernel");
     struct heddle_text t;
@@ -276,13 +257,11 @@ static heddle_status no_kernel(struct heddle_dev *dev, const char *entry,
     if (err != CL_INVALID_KERNEL_NAME)
         return st;
     heddle_text_init(&t, dev->why, sizeof(dev->why));
-    heddle_text_add(&t, "%s: the program has no kernel '%s'",
-                    dev->base.info.name, entry);
+    heddle_text_add(&t, "%s: the program has no kernel '%s'", dev->base.info.name, entry);
     return st;
 }
 
-static heddle_status kernel_create(struct heddle_dev *dev,
-                                   struct heddle_opencl_program *p,
+static heddle_status kernel_create(struct heddle_dev *dev, struct heddle_opencl_program *p,
                                    const char *entry, struct kernel **out)
 {
     const struct heddle_allocator *a = dev->env.alloc;
@@ -310,17 +289,15 @@ static heddle_status kernel_create(struct heddle_dev *dev,
 
 /* --- drive/opencl.h ------------------------------------------------------ */
 
-void *heddle_opencl_dev_native(struct heddle_dev *dev, unsigned stream,
-                               const char *what)
+void *heddle_opencl_dev_native(struct heddle_dev *dev, unsigned stream, const char *what)
 {
     if (!is_opencl(dev))
         return NULL;
     return heddle_driver_opencl.native(dev, stream, what);
 }
 
-heddle_status heddle_opencl_dev_kernel(struct heddle_dev *dev,
-                                       const char *source, const char *entry,
-                                       const char *options, void **kernel_out)
+heddle_status heddle_opencl_dev_kernel(struct heddle_dev *dev, const char *source,
+                                       const char *entry, const char *options, void **kernel_out)
 {
     struct heddle_opencl_program *p;
     struct kernel *k;
@@ -340,9 +317,8 @@ heddle_status heddle_opencl_dev_kernel(struct heddle_dev *dev,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_opencl_dev_arg(struct heddle_dev *dev, void *kernel,
-                                    unsigned index, const void *value,
-                                    size_t bytes)
+heddle_status heddle_opencl_dev_arg(struct heddle_dev *dev, void *kernel, unsigned index,
+                                    const void *value, size_t bytes)
 {
     char verb[64];
     struct heddle_text t;
@@ -357,14 +333,13 @@ heddle_status heddle_opencl_dev_arg(struct heddle_dev *dev, void *kernel,
     if (err == CL_SUCCESS)
         return HEDDLE_OK;
     heddle_text_init(&t, verb, sizeof(verb));
-    heddle_text_add(&t, "set argument %u of a kernel to %zu bytes", index,
-                    bytes);
+    heddle_text_add(&t, "set argument %u of a kernel to %zu bytes", index, bytes);
     return heddle_opencl_fail(dev, err, verb);
 }
 
 /* The events of the first and of the last kernel tell how long a launch took. */
-static void note_event(struct heddle_dev *dev, struct heddle_opencl_flight *f,
-                       cl_event e, uint64_t now_ns)
+static void note_event(struct heddle_dev *dev, struct heddle_opencl_flight *f, cl_event e,
+                       uint64_t now_ns)
 {
     if (f == NULL) {
         dev->api.clReleaseEvent(e);
@@ -378,10 +353,8 @@ static void note_event(struct heddle_dev *dev, struct heddle_opencl_flight *f,
     }
 }
 
-heddle_status heddle_opencl_dev_enqueue(struct heddle_dev *dev, unsigned stream,
-                                        void *kernel, unsigned ndim,
-                                        const size_t *global,
-                                        const size_t *local)
+heddle_status heddle_opencl_dev_enqueue(struct heddle_dev *dev, unsigned stream, void *kernel,
+                                        unsigned ndim, const size_t *global, const size_t *local)
 {
     uint64_t now_ns;
     cl_event e;
@@ -397,9 +370,8 @@ heddle_status heddle_opencl_dev_enqueue(struct heddle_dev *dev, unsigned stream,
         if (global[d] == 0)
             return HEDDLE_OK;
     now_ns = heddle_opencl_now(dev);
-    err =
-        dev->api.clEnqueueNDRangeKernel(dev->stream[stream].queue, kernel, ndim,
-                                        NULL, global, local, 0, NULL, &e);
+    err = dev->api.clEnqueueNDRangeKernel(dev->stream[stream].queue, kernel, ndim, NULL, global,
+                                          local, 0, NULL, &e);
     if (err != CL_SUCCESS)
         return heddle_opencl_fail(dev, err, "launch a kernel");
     note_event(dev, dev->stream[stream].launching, e, now_ns);

@@ -32,11 +32,9 @@ static uint64_t test_clock(void *user)
 static const struct heddle_driver *const drv = &heddle_driver_opencl;
 
 /* NULL: the machine has no OpenCL. */
-static struct heddle_dev *device(const struct heddle_allocator *a,
-                                 const char *cache_dir)
+static struct heddle_dev *device(const struct heddle_allocator *a, const char *cache_dir)
 {
-    const struct heddle_drive_env env = {
-        .alloc = a, .now_ns = test_clock, .cache_dir = cache_dir};
+    const struct heddle_drive_env env = {.alloc = a, .now_ns = test_clock, .cache_dir = cache_dir};
     struct heddle_dev *dev = NULL;
     unsigned n = 0;
 
@@ -74,19 +72,17 @@ static void end_wait(struct heddle_dev *dev, struct end *e)
     CHECK_EQ(e->ndone, 1);
 }
 
-static heddle_status copy(struct heddle_dev *dev, enum heddle_copy_kind kind,
-                          void *ptr, void *host, size_t bytes, struct end *e)
+static heddle_status copy(struct heddle_dev *dev, enum heddle_copy_kind kind, void *ptr, void *host,
+                          size_t bytes, struct end *e)
 {
-    const struct heddle_copy c = {.kind = kind,
-                                  .ptr = ptr,
-                                  .host = host,
-                                  .runs = {.run_bytes = bytes, .nruns = 1}};
+    const struct heddle_copy c = {
+        .kind = kind, .ptr = ptr, .host = host, .runs = {.run_bytes = bytes, .nruns = 1}};
 
     return drv->copy(dev, &c, 0, &e->op);
 }
 
-static void copy_now(struct heddle_dev *dev, enum heddle_copy_kind kind,
-                     void *ptr, void *host, size_t bytes)
+static void copy_now(struct heddle_dev *dev, enum heddle_copy_kind kind, void *ptr, void *host,
+                     size_t bytes)
 {
     struct end e = end_make();
 
@@ -112,8 +108,7 @@ static heddle_status job_run(struct heddle_exec *x)
     HEDDLE_TRY(heddle_opencl_dev_kernel(j->dev, source, j->entry, NULL, &k));
     HEDDLE_TRY(heddle_opencl_dev_arg(j->dev, k, 0, &j->ptr, sizeof(j->ptr)));
     if (strcmp(j->entry, "twice") != 0)
-        HEDDLE_TRY(
-            heddle_opencl_dev_arg(j->dev, k, 1, &j->arg, sizeof(j->arg)));
+        HEDDLE_TRY(heddle_opencl_dev_arg(j->dev, k, 1, &j->arg, sizeof(j->arg)));
     for (unsigned i = 0; i < j->times; i++)
         HEDDLE_TRY(heddle_opencl_dev_enqueue(j->dev, 0, k, 1, &j->n, NULL));
     return HEDDLE_OK;
@@ -172,31 +167,22 @@ TEST(bad_programs)
 
     if (dev == NULL)
         SKIP("no OpenCL here");
-    CHECK_STATUS(
-        heddle_opencl_dev_kernel(dev, "kernel void f( {", "f", NULL, &k),
-        HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_opencl_dev_kernel(dev, "kernel void f( {", "f", NULL, &k), HEDDLE_EINVAL);
     CHECK(strstr(drv->error(dev), "does not compile: ") != NULL);
     CHECK(strchr(drv->error(dev), '\n') == NULL);
     printf("     %s\n", drv->error(dev));
-    CHECK_STATUS(heddle_opencl_dev_kernel(dev, source, "nonesuch", NULL, &k),
-                 HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_opencl_dev_kernel(dev, source, "nonesuch", NULL, &k), HEDDLE_EINVAL);
     CHECK(strstr(drv->error(dev), "no kernel 'nonesuch'") != NULL);
-    CHECK(heddle_opencl_dev_kernel(dev, source, "twice", "--no-such-option",
-                                   &k) != HEDDLE_OK);
-    CHECK_STATUS(heddle_opencl_dev_kernel(dev, NULL, "f", NULL, &k),
-                 HEDDLE_EINVAL);
+    CHECK(heddle_opencl_dev_kernel(dev, source, "twice", "--no-such-option", &k) != HEDDLE_OK);
+    CHECK_STATUS(heddle_opencl_dev_kernel(dev, NULL, "f", NULL, &k), HEDDLE_EINVAL);
     CHECK_OK(heddle_opencl_dev_kernel(dev, source, "plus", NULL, &k));
-    CHECK_STATUS(heddle_opencl_dev_arg(dev, k, 9, &v, sizeof(v)),
-                 HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_opencl_dev_arg(dev, k, 9, &v, sizeof(v)), HEDDLE_EINVAL);
     CHECK(strstr(drv->error(dev), "argument 9") != NULL);
     /* Arguments that were never set, and sizes that make no sense. */
     CHECK(heddle_opencl_dev_enqueue(dev, 0, k, 1, &one, NULL) != HEDDLE_OK);
-    CHECK_STATUS(heddle_opencl_dev_enqueue(dev, 0, k, 0, &one, NULL),
-                 HEDDLE_EINVAL);
-    CHECK_STATUS(heddle_opencl_dev_enqueue(dev, 0, k, 4, &one, NULL),
-                 HEDDLE_EINVAL);
-    CHECK_STATUS(heddle_opencl_dev_enqueue(dev, 77, k, 1, &one, NULL),
-                 HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_opencl_dev_enqueue(dev, 0, k, 0, &one, NULL), HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_opencl_dev_enqueue(dev, 0, k, 4, &one, NULL), HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_opencl_dev_enqueue(dev, 77, k, 1, &one, NULL), HEDDLE_EINVAL);
     CHECK_OK(heddle_opencl_dev_enqueue(dev, 0, k, 1, &zero, NULL));
     CHECK(heddle_opencl_dev_enqueue(dev, 0, k, 1, &huge, &huge) != HEDDLE_OK);
     CHECK(heddle_opencl_dev_enqueue(dev, 0, k, 1, &odd, &huge) != HEDDLE_OK);
@@ -217,11 +203,9 @@ TEST(not_an_opencl_device)
         struct heddle_dev *d = round == 0 ? dev : NULL;
 
         CHECK(heddle_opencl_dev_native(d, 0, "queue") == NULL);
-        CHECK_STATUS(heddle_opencl_dev_kernel(d, source, "twice", NULL, &k),
-                     HEDDLE_ENOSYS);
+        CHECK_STATUS(heddle_opencl_dev_kernel(d, source, "twice", NULL, &k), HEDDLE_ENOSYS);
         CHECK_STATUS(heddle_opencl_dev_arg(d, k, 0, NULL, 4), HEDDLE_ENOSYS);
-        CHECK_STATUS(heddle_opencl_dev_enqueue(d, 0, k, 1, &one, NULL),
-                     HEDDLE_ENOSYS);
+        CHECK_STATUS(heddle_opencl_dev_enqueue(d, 0, k, 1, &one, NULL), HEDDLE_ENOSYS);
     }
     cpu->close(dev);
 }
@@ -231,8 +215,8 @@ TEST(not_an_opencl_device)
 static unsigned nsource; /* programs that were compiled */
 static __typeof__(clCreateProgramWithSource) *real_create;
 
-static cl_program count_create(cl_context c, cl_uint n, const char **s,
-                               const size_t *len, cl_int *err)
+static cl_program count_create(cl_context c, cl_uint n, const char **s, const size_t *len,
+                               cl_int *err)
 {
     nsource++;
     return real_create(c, n, s, len, err);
@@ -329,36 +313,32 @@ TEST(programs_on_disk)
 
 static cl_int bad_error;
 
-static cl_int bad_write(cl_command_queue q, cl_mem m, cl_bool blocking,
-                        size_t offset, size_t bytes, const void *from,
-                        cl_uint n, const cl_event *events, cl_event *e)
+static cl_int bad_write(cl_command_queue q, cl_mem m, cl_bool blocking, size_t offset, size_t bytes,
+                        const void *from, cl_uint n, const cl_event *events, cl_event *e)
 {
     (void)q, (void)m, (void)blocking, (void)offset, (void)bytes, (void)from;
     (void)n, (void)events, (void)e;
     return bad_error;
 }
 
-static cl_int bad_event(cl_event e, cl_event_info what, size_t bytes, void *out,
-                        size_t *n)
+static cl_int bad_event(cl_event e, cl_event_info what, size_t bytes, void *out, size_t *n)
 {
     (void)e, (void)what, (void)bytes, (void)n;
     memcpy(out, &bad_error, sizeof(bad_error));
     return CL_SUCCESS;
 }
 
-static cl_int bad_marker(cl_command_queue q, cl_uint n, const cl_event *events,
-                         cl_event *e)
+static cl_int bad_marker(cl_command_queue q, cl_uint n, const cl_event *events, cl_event *e)
 {
     (void)q, (void)n, (void)events, (void)e;
     return bad_error;
 }
 
 static cl_int bad_migrate(cl_command_queue q, cl_uint n, const cl_mem *m,
-                          cl_mem_migration_flags flags, cl_uint nevents,
-                          const cl_event *events, cl_event *e)
+                          cl_mem_migration_flags flags, cl_uint nevents, const cl_event *events,
+                          cl_event *e)
 {
-    (void)q, (void)n, (void)m, (void)flags, (void)nevents, (void)events,
-        (void)e;
+    (void)q, (void)n, (void)m, (void)flags, (void)nevents, (void)events, (void)e;
     return bad_error;
 }
 
@@ -378,8 +358,7 @@ TEST(passing_errors)
     copy_now(dev, HEDDLE_COPY_IN, ptr, &v, sizeof(v));
     bad_error = CL_OUT_OF_RESOURCES;
     dev->api.clEnqueueWriteBuffer = bad_write;
-    CHECK_STATUS(copy(dev, HEDDLE_COPY_IN, ptr, &v, sizeof(v), &e),
-                 HEDDLE_ETASK);
+    CHECK_STATUS(copy(dev, HEDDLE_COPY_IN, ptr, &v, sizeof(v), &e), HEDDLE_ETASK);
     CHECK(strstr(drv->error(dev), "CL_OUT_OF_RESOURCES") != NULL);
     dev->api = api;
     dev->api.clGetEventInfo = bad_event;
@@ -399,8 +378,7 @@ TEST(passing_errors)
     dev->api = api;
     bad_error = -4711;
     dev->api.clEnqueueWriteBuffer = bad_write;
-    CHECK_STATUS(copy(dev, HEDDLE_COPY_IN, ptr, &v, sizeof(v), &e),
-                 HEDDLE_ETASK);
+    CHECK_STATUS(copy(dev, HEDDLE_COPY_IN, ptr, &v, sizeof(v), &e), HEDDLE_ETASK);
     CHECK(strstr(drv->error(dev), "-4711") != NULL);
     dev->api = api;
     CHECK_EQ(e.ndone, 0);
@@ -415,8 +393,7 @@ TEST(a_lost_device)
     struct heddle_dev *dev;
     struct end flying[3], e = end_make();
     struct job j = {.entry = "twice", .times = 1, .n = 1};
-    static uint32_t v =
-        1; /* nobody waits for a lost device: it may read late */
+    static uint32_t v = 1; /* nobody waits for a lost device: it may read late */
     void *ptr, *k;
 
     faulty_init(&f, 0);
@@ -430,19 +407,16 @@ TEST(a_lost_device)
     }
     bad_error = CL_DEVICE_NOT_AVAILABLE;
     dev->api.clEnqueueWriteBuffer = bad_write;
-    CHECK_STATUS(copy(dev, HEDDLE_COPY_IN, ptr, &v, sizeof(v), &e),
-                 HEDDLE_EDEV);
+    CHECK_STATUS(copy(dev, HEDDLE_COPY_IN, ptr, &v, sizeof(v), &e), HEDDLE_EDEV);
     CHECK(strstr(drv->error(dev), "CL_DEVICE_NOT_AVAILABLE") != NULL);
     /* Everything says so from now on. */
     j.dev = dev;
     j.ptr = ptr;
-    CHECK_STATUS(copy(dev, HEDDLE_COPY_OUT, ptr, &v, sizeof(v), &e),
-                 HEDDLE_EDEV);
+    CHECK_STATUS(copy(dev, HEDDLE_COPY_OUT, ptr, &v, sizeof(v), &e), HEDDLE_EDEV);
     CHECK_STATUS(launch(&j, &e), HEDDLE_EDEV);
     CHECK_STATUS(drv->alloc(dev, 8, 0, &k), HEDDLE_EDEV);
     CHECK_STATUS(drv->order(dev, 1, &flying[0].op), HEDDLE_EDEV);
-    CHECK_STATUS(heddle_opencl_dev_kernel(dev, source, "plus", NULL, &k),
-                 HEDDLE_EDEV);
+    CHECK_STATUS(heddle_opencl_dev_kernel(dev, source, "plus", NULL, &k), HEDDLE_EDEV);
     CHECK_EQ(drv->progress(dev), 3);
     for (int i = 0; i < 3; i++) {
         CHECK_EQ(flying[i].ndone, 1);
@@ -557,8 +531,7 @@ TEST(times)
 {
     struct heddle_dev *dev = device(NULL, NULL);
     struct end e[2] = {end_make(), end_make()};
-    struct job j = {
-        .dev = dev, .entry = "loop", .times = 2, .n = 1, .arg = 3000000};
+    struct job j = {.dev = dev, .entry = "loop", .times = 2, .n = 1, .arg = 3000000};
     uint64_t before, after;
     uint32_t v = 3;
 
@@ -584,6 +557,5 @@ TEST(times)
     drv->close(dev);
 }
 
-TEST_MAIN(kernels_are_kept, bad_programs, not_an_opencl_device,
-          programs_on_disk, passing_errors, a_lost_device,
-          order_between_devices, settling_behind_another_device, times)
+TEST_MAIN(kernels_are_kept, bad_programs, not_an_opencl_device, programs_on_disk, passing_errors,
+          a_lost_device, order_between_devices, settling_behind_another_device, times)

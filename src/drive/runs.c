@@ -65,15 +65,14 @@ static bool next_line(const struct heddle_runs *s, size_t *at, size_t *offset)
     return false;
 }
 
-static void copy_line(char *dst, size_t dst_step, const char *src,
-                      size_t src_step, size_t n, size_t bytes)
+static void copy_line(char *dst, size_t dst_step, const char *src, size_t src_step, size_t n,
+                      size_t bytes)
 {
     for (size_t i = 0; i < n; i++)
         memcpy(dst + i * dst_step, src + i * src_step, bytes);
 }
 
-void heddle_runs_gather(const struct heddle_runs *r, const void *host,
-                        void *dense)
+void heddle_runs_gather(const struct heddle_runs *r, const void *host, void *dense)
 {
     size_t at[HEDDLE_MAX_DIMS] = {0}, offset = 0;
     struct heddle_runs s;
@@ -89,14 +88,12 @@ void heddle_runs_gather(const struct heddle_runs *r, const void *host,
     do {
         const size_t n = s.count[s.ndim - 1];
 
-        copy_line(to, s.run_bytes, (const char *)host + offset,
-                  s.step[s.ndim - 1], n, s.run_bytes);
+        copy_line(to, s.run_bytes, (const char *)host + offset, s.step[s.ndim - 1], n, s.run_bytes);
         to += n * s.run_bytes;
     } while (next_line(&s, at, &offset));
 }
 
-void heddle_runs_scatter(const struct heddle_runs *r, const void *dense,
-                         void *host)
+void heddle_runs_scatter(const struct heddle_runs *r, const void *dense, void *host)
 {
     size_t at[HEDDLE_MAX_DIMS] = {0}, offset = 0;
     const char *from = dense;
@@ -112,8 +109,7 @@ void heddle_runs_scatter(const struct heddle_runs *r, const void *dense,
     do {
         const size_t n = s.count[s.ndim - 1];
 
-        copy_line((char *)host + offset, s.step[s.ndim - 1], from, s.run_bytes,
-                  n, s.run_bytes);
+        copy_line((char *)host + offset, s.step[s.ndim - 1], from, s.run_bytes, n, s.run_bytes);
         from += n * s.run_bytes;
     } while (next_line(&s, at, &offset));
 }

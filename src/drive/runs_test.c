@@ -8,8 +8,7 @@
 enum { BYTES = 1 << 16 };
 
 /* Bytes of the walk, one by one, from its definition. */
-static void naive(const struct heddle_runs *r, const unsigned char *host,
-                  unsigned char *dense)
+static void naive(const struct heddle_runs *r, const unsigned char *host, unsigned char *dense)
 {
     size_t at[HEDDLE_MAX_DIMS] = {0}, n = 0;
 
@@ -32,8 +31,7 @@ static void naive(const struct heddle_runs *r, const unsigned char *host,
  * may be in any order, and often without gaps. */
 static struct heddle_runs random_runs(struct heddle_rng *g)
 {
-    struct heddle_runs r = {.run_bytes = 1 + heddle_rng_below(g, 9),
-                            .nruns = 1};
+    struct heddle_runs r = {.run_bytes = 1 + heddle_rng_below(g, 9), .nruns = 1};
     size_t step = r.run_bytes;
 
     r.ndim = (unsigned)heddle_rng_below(g, HEDDLE_MAX_DIMS + 1);
@@ -101,8 +99,7 @@ TEST(random_boxes)
 
 TEST(what_is_dense)
 {
-    const struct heddle_runs box = {
-        8, 24, 3, {2, 3, 4}, {2 * 3 * 4 * 8 / 2, 4 * 8, 8}};
+    const struct heddle_runs box = {8, 24, 3, {2, 3, 4}, {2 * 3 * 4 * 8 / 2, 4 * 8, 8}};
     const struct heddle_runs tile = {8, 12, 3, {1, 3, 4}, {12345, 100, 8}};
     const struct heddle_runs none = {.run_bytes = 0, .nruns = 0};
     struct heddle_runs s = heddle_runs_simplify(&box);

@@ -39,8 +39,7 @@ static heddle_status create_classes(struct heddle_sim *s)
         struct sim_class *c = &s->cls[i];
 
         c->factor = 1;
-        c->stream = heddle_zalloc(&s->alloc, s->plat->cls[i].nworkers + 1u,
-                                  sizeof(*c->stream));
+        c->stream = heddle_zalloc(&s->alloc, s->plat->cls[i].nworkers + 1u, sizeof(*c->stream));
         if (c->stream == NULL)
             return HEDDLE_ENOMEM;
     }
@@ -60,9 +59,8 @@ static heddle_status create_parts(struct heddle_sim *s)
     return heddle_sim_faults_create(s);
 }
 
-heddle_status heddle_sim_create(const struct heddle_allocator *a,
-                                const struct heddle_plat *plat, bool executes,
-                                struct heddle_sim **sim_out)
+heddle_status heddle_sim_create(const struct heddle_allocator *a, const struct heddle_plat *plat,
+                                bool executes, struct heddle_sim **sim_out)
 {
     struct heddle_sim *s = heddle_zalloc(a, 1, sizeof(*s));
     heddle_status st;
@@ -90,8 +88,7 @@ static void destroy_classes(struct heddle_sim *s)
 
         c->own.head = c->incoming.head = NULL;
         heddle_sim_flush(s, c);
-        heddle_free(&s->alloc, c->stream,
-                    (s->plat->cls[i].nworkers + 1u) * sizeof(*c->stream));
+        heddle_free(&s->alloc, c->stream, (s->plat->cls[i].nworkers + 1u) * sizeof(*c->stream));
     }
     heddle_free(&s->alloc, s->cls, (s->plat->ncls + 1u) * sizeof(*s->cls));
 }
@@ -115,8 +112,8 @@ uint64_t heddle_sim_now(const struct heddle_sim *s)
     return heddle_load_rlx(&s->now);
 }
 
-static bool fault_hits(const struct heddle_sim *s, enum heddle_fault_kind kind,
-                       unsigned where, uint64_t n)
+static bool fault_hits(const struct heddle_sim *s, enum heddle_fault_kind kind, unsigned where,
+                       uint64_t n)
 {
     for (unsigned i = 0; i < s->plat->nfaults; i++) {
         const struct heddle_fault *f = &s->plat->fault[i];
@@ -127,8 +124,7 @@ static bool fault_hits(const struct heddle_sim *s, enum heddle_fault_kind kind,
     return false;
 }
 
-static void dev_info(const struct heddle_plat *p, unsigned cls,
-                     struct heddle_dev_info *info)
+static void dev_info(const struct heddle_plat *p, unsigned cls, struct heddle_dev_info *info)
 {
     const struct heddle_plat_class *c = &p->cls[cls];
 
@@ -146,9 +142,8 @@ static void dev_info(const struct heddle_plat *p, unsigned cls,
     memcpy(info->model, c->model, sizeof(info->model));
 }
 
-static heddle_status sim_probe(const struct heddle_drive_env *env,
-                               struct heddle_dev_info *info, unsigned cap,
-                               unsigned *n_out)
+static heddle_status sim_probe(const struct heddle_drive_env *env, struct heddle_dev_info *info,
+                               unsigned cap, unsigned *n_out)
 {
     const struct heddle_sim *s = env->world;
 
@@ -161,8 +156,8 @@ static heddle_status sim_probe(const struct heddle_drive_env *env,
     return HEDDLE_OK;
 }
 
-static heddle_status sim_open(const struct heddle_drive_env *env,
-                              unsigned index, struct heddle_dev **dev_out)
+static heddle_status sim_open(const struct heddle_drive_env *env, unsigned index,
+                              struct heddle_dev **dev_out)
 {
     struct heddle_sim *s = env->world;
     struct heddle_dev *dev;
@@ -194,8 +189,7 @@ static unsigned dev_node(const struct heddle_dev *dev)
     return dev->s->plat->cls[dev->cls].node;
 }
 
-static heddle_status dev_fail(struct heddle_dev *dev, heddle_status st,
-                              const char *why)
+static heddle_status dev_fail(struct heddle_dev *dev, heddle_status st, const char *why)
 {
     dev->why = why;
     return st;
@@ -236,8 +230,8 @@ static void *real_memory(struct heddle_sim *s, size_t bytes)
     return (char *)(void *)b + SIM_BUFFER_HEAD;
 }
 
-static heddle_status sim_alloc(struct heddle_dev *dev, size_t bytes,
-                               unsigned stream, void **ptr_out)
+static heddle_status sim_alloc(struct heddle_dev *dev, size_t bytes, unsigned stream,
+                               void **ptr_out)
 {
     struct heddle_sim *s = dev->s;
     const unsigned node = dev_node(dev);
@@ -245,8 +239,7 @@ static heddle_status sim_alloc(struct heddle_dev *dev, size_t bytes,
 
     HEDDLE_TRY(dev_ready(dev, stream));
     if (fault_hits(s, HEDDLE_FAULT_ALLOC, node, ++s->node[node].nallocs))
-        return dev_fail(dev, HEDDLE_ENOMEM,
-                        "the machine description makes this allocation fail");
+        return dev_fail(dev, HEDDLE_ENOMEM, "the machine description makes this allocation fail");
     p = s->executes ? real_memory(s, bytes) : fake_address(s, bytes);
     if (p == NULL)
         return dev_fail(dev, HEDDLE_ENOMEM, "no memory of that size");
@@ -255,8 +248,7 @@ static heddle_status sim_alloc(struct heddle_dev *dev, size_t bytes,
     return HEDDLE_OK;
 }
 
-static void sim_free(struct heddle_dev *dev, void *ptr, size_t bytes,
-                     unsigned stream)
+static void sim_free(struct heddle_dev *dev, void *ptr, size_t bytes, unsigned stream)
 {
     struct heddle_sim *s = dev->s;
     struct sim_class *c = &s->cls[dev->cls];
@@ -284,14 +276,12 @@ static bool copy_fault(struct heddle_sim *s, unsigned from, unsigned to)
 {
     bool hit = fault_hits(s, HEDDLE_FAULT_COPY, from, ++s->node[from].ncopies);
 
-    if (to != from &&
-        fault_hits(s, HEDDLE_FAULT_COPY, to, ++s->node[to].ncopies))
+    if (to != from && fault_hits(s, HEDDLE_FAULT_COPY, to, ++s->node[to].ncopies))
         hit = true;
     return hit;
 }
 
-static heddle_status sim_copy(struct heddle_dev *dev,
-                              const struct heddle_copy *c, unsigned stream,
+static heddle_status sim_copy(struct heddle_dev *dev, const struct heddle_copy *c, unsigned stream,
                               struct heddle_op *op)
 {
     struct heddle_sim *s = dev->s;
@@ -337,8 +327,7 @@ static bool sim_can_peer(struct heddle_dev *dev, struct heddle_dev *to)
     return a == dev_node(to) || sim_link_between(dev->s, a, dev_node(to)) >= 0;
 }
 
-static heddle_status sim_launch(struct heddle_dev *dev,
-                                const struct heddle_dev_launch *l,
+static heddle_status sim_launch(struct heddle_dev *dev, const struct heddle_dev_launch *l,
                                 unsigned stream, struct heddle_op *op)
 {
     struct heddle_sim *s = dev->s;
@@ -361,8 +350,7 @@ static heddle_status sim_launch(struct heddle_dev *dev,
                    : 0;
     j->run = l->run;
     j->x = l->x;
-    if (fault_hits(s, HEDDLE_FAULT_KERNEL, dev->cls,
-                   ++s->cls[dev->cls].nlaunches)) {
+    if (fault_hits(s, HEDDLE_FAULT_KERNEL, dev->cls, ++s->cls[dev->cls].nlaunches)) {
         j->st = HEDDLE_ETASK;
         dev->why = "the machine description makes this launch fail";
     }
@@ -370,8 +358,7 @@ static heddle_status sim_launch(struct heddle_dev *dev,
     return HEDDLE_OK;
 }
 
-static heddle_status sim_order(struct heddle_dev *dev, unsigned stream,
-                               struct heddle_op *op)
+static heddle_status sim_order(struct heddle_dev *dev, unsigned stream, struct heddle_op *op)
 {
     struct heddle_sim *s = dev->s;
     struct sim_job *first = op->priv[0];

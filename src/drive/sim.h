@@ -31,9 +31,9 @@
 struct heddle_sim;
 
 /* `plat` is borrowed. HEDDLE_ENOMEM. */
-HEDDLE_MUST_USE heddle_status heddle_sim_create(
-    const struct heddle_allocator *a, const struct heddle_plat *plat,
-    bool executes, struct heddle_sim **sim_out);
+HEDDLE_MUST_USE heddle_status heddle_sim_create(const struct heddle_allocator *a,
+                                                const struct heddle_plat *plat, bool executes,
+                                                struct heddle_sim **sim_out);
 void heddle_sim_destroy(struct heddle_sim *s);
 
 /* ns since the beginning. */
@@ -56,11 +56,10 @@ void heddle_sim_lose(struct heddle_sim *s, unsigned cls);
 
 /* The estimated ns until a copy of `bytes` from one node to another would end if
  * it were given now, what is queued before it included. INFINITY: no way. */
-double heddle_sim_copy_ns(const struct heddle_sim *s, unsigned from,
-                          unsigned to, uint64_t bytes);
+double heddle_sim_copy_ns(const struct heddle_sim *s, unsigned from, unsigned to, uint64_t bytes);
 
 /* Busy ns of a link so far, and bytes carried. */
-void heddle_sim_link_use(const struct heddle_sim *s, unsigned link,
-                         uint64_t *busy_ns_out, uint64_t *bytes_out);
+void heddle_sim_link_use(const struct heddle_sim *s, unsigned link, uint64_t *busy_ns_out,
+                         uint64_t *bytes_out);
 
 #endif /* HEDDLE_DRIVE_SIM_H */

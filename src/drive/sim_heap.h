@@ -96,21 +96,18 @@ struct sim_heap {
     size_t njobs;
 };
 
-static inline bool sim_before(const struct sim_event *a,
-                              const struct sim_event *b)
+static inline bool sim_before(const struct sim_event *a, const struct sim_event *b)
 {
     return a->time < b->time || (a->time == b->time && a->seq < b->seq);
 }
 
-static inline void sim_heap_set(struct sim_heap *h, uint32_t pos,
-                                struct sim_event e)
+static inline void sim_heap_set(struct sim_heap *h, uint32_t pos, struct sim_event e)
 {
     h->event[pos] = e;
     e.job->pos = pos;
 }
 
-static inline void sim_heap_up(struct sim_heap *h, uint32_t pos,
-                               struct sim_event e)
+static inline void sim_heap_up(struct sim_heap *h, uint32_t pos, struct sim_event e)
 {
     while (pos > 0) {
         const uint32_t parent = (pos - 1) / 4;
@@ -123,8 +120,7 @@ static inline void sim_heap_up(struct sim_heap *h, uint32_t pos,
     sim_heap_set(h, pos, e);
 }
 
-static inline void sim_heap_down(struct sim_heap *h, uint32_t pos,
-                                 struct sim_event e)
+static inline void sim_heap_down(struct sim_heap *h, uint32_t pos, struct sim_event e)
 {
     for (;;) {
         const uint32_t first = 4 * pos + 1;
@@ -144,8 +140,7 @@ static inline void sim_heap_down(struct sim_heap *h, uint32_t pos,
     sim_heap_set(h, pos, e);
 }
 
-static inline void sim_heap_place(struct sim_heap *h, uint32_t pos,
-                                  struct sim_event e)
+static inline void sim_heap_place(struct sim_heap *h, uint32_t pos, struct sim_event e)
 {
     if (pos > 0 && sim_before(&e, &h->event[(pos - 1) / 4]))
         sim_heap_up(h, pos, e);
@@ -154,8 +149,7 @@ static inline void sim_heap_place(struct sim_heap *h, uint32_t pos,
 }
 
 /* The job's event at `time`: a new one, or the one it has is moved. */
-static inline void sim_heap_put(struct sim_heap *h, struct sim_job *j,
-                                uint64_t time)
+static inline void sim_heap_put(struct sim_heap *h, struct sim_job *j, uint64_t time)
 {
     if (j->pos == SIM_NO_EVENT) {
         j->seq = h->seq++;
@@ -220,8 +214,7 @@ static inline bool sim_heap_grow(struct sim_heap *h)
 }
 
 /* NULL: no memory. */
-static inline struct sim_job *sim_job_get(struct sim_heap *h,
-                                          enum sim_kind kind)
+static inline struct sim_job *sim_job_get(struct sim_heap *h, enum sim_kind kind)
 {
     struct sim_job *j;
 

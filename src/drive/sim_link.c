@@ -58,8 +58,7 @@ static void flow_set_rate(struct heddle_sim *s, struct sim_job *j, double rate)
         j->left = 0;
     j->since = heddle_load_rlx(&s->now);
     j->rate = rate;
-    sim_heap_put(&s->heap, j,
-                 sim_plus(heddle_load_rlx(&s->now), sim_ns(j->left / rate)));
+    sim_heap_put(&s->heap, j, sim_plus(heddle_load_rlx(&s->now), sim_ns(j->left / rate)));
 }
 
 /* b->link has room for the flows and, behind them, for their rates. */
@@ -126,8 +125,7 @@ static void link_next(struct heddle_sim *s, unsigned link)
 
         j->state = SIM_FLOWING;
         sim_heap_put(&s->heap, j,
-                     sim_plus(heddle_load_rlx(&s->now),
-                              sim_ns(ns * sim_slowness(s, j))));
+                     sim_plus(heddle_load_rlx(&s->now), sim_ns(ns * sim_slowness(s, j))));
         return;
     }
     latency = sim_ns(p->latency_ns * sim_slowness(s, j));
@@ -158,8 +156,7 @@ void heddle_sim_link_enter(struct heddle_sim *s, struct sim_job *j)
     struct sim_link *l = &s->link[j->link];
 
     j->state = SIM_LINED;
-    j->estimate = sim_ns((p->latency_ns + (double)j->bytes / p->bytes_per_ns) *
-                         sim_slowness(s, j));
+    j->estimate = sim_ns((p->latency_ns + (double)j->bytes / p->bytes_per_ns) * sim_slowness(s, j));
     j->next = NULL;
     if (l->tail != NULL)
         l->tail->next = j;
@@ -214,15 +211,13 @@ static double link_wait_ns(const struct heddle_sim *s, unsigned link)
     double ns = (double)l->queued_ns;
 
     if (l->cur != NULL && l->cur->pos != SIM_NO_EVENT)
-        ns += (double)(s->heap.event[l->cur->pos].time -
-                       heddle_load_rlx(&s->now));
+        ns += (double)(s->heap.event[l->cur->pos].time - heddle_load_rlx(&s->now));
     if (l->cur != NULL && l->cur->state == SIM_LATENT)
         ns += (double)l->cur->bytes / link_rate(s, link);
     return ns;
 }
 
-double heddle_sim_copy_ns(const struct heddle_sim *s, unsigned from,
-                          unsigned to, uint64_t bytes)
+double heddle_sim_copy_ns(const struct heddle_sim *s, unsigned from, unsigned to, uint64_t bytes)
 {
     int link;
 
@@ -232,17 +227,15 @@ double heddle_sim_copy_ns(const struct heddle_sim *s, unsigned from,
         return 0;
     link = sim_link_between(s, from, to);
     if (link >= 0)
-        return link_wait_ns(s, (unsigned)link) +
-               s->plat->link[link].latency_ns +
+        return link_wait_ns(s, (unsigned)link) + s->plat->link[link].latency_ns +
                (double)bytes / link_rate(s, (unsigned)link);
     if (from == 0 || to == 0)
         return (double)INFINITY;
-    return heddle_sim_copy_ns(s, from, 0, bytes) +
-           heddle_sim_copy_ns(s, 0, to, bytes);
+    return heddle_sim_copy_ns(s, from, 0, bytes) + heddle_sim_copy_ns(s, 0, to, bytes);
 }
 
-void heddle_sim_link_use(const struct heddle_sim *s, unsigned link,
-                         uint64_t *busy_ns_out, uint64_t *bytes_out)
+void heddle_sim_link_use(const struct heddle_sim *s, unsigned link, uint64_t *busy_ns_out,
+                         uint64_t *bytes_out)
 {
     const struct sim_link *l = &s->link[link];
 
@@ -254,8 +247,7 @@ void heddle_sim_link_use(const struct heddle_sim *s, unsigned link,
 
 static size_t bus_bytes(unsigned nlinks)
 {
-    return (size_t)(nlinks + nlinks % 2) * sizeof(unsigned) +
-           nlinks * sizeof(double);
+    return (size_t)(nlinks + nlinks % 2) * sizeof(unsigned) + nlinks * sizeof(double);
 }
 
 heddle_status heddle_sim_links_create(struct heddle_sim *s)
@@ -296,6 +288,5 @@ void heddle_sim_links_destroy(struct heddle_sim *s)
         heddle_free(&s->alloc, s->bus[i].link, bus_bytes(s->bus[i].nlinks));
     heddle_free(&s->alloc, s->bus, (p->nbuses + 1u) * sizeof(*s->bus));
     heddle_free(&s->alloc, s->link, (p->nlinks + 1u) * sizeof(*s->link));
-    heddle_free(&s->alloc, s->link_of,
-                (size_t)p->nnodes * p->nnodes * sizeof(int));
+    heddle_free(&s->alloc, s->link_of, (size_t)p->nnodes * p->nnodes * sizeof(int));
 }

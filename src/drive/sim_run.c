@@ -77,8 +77,7 @@ static void share_again(struct heddle_sim *s, unsigned cls)
         struct sim_job *j = c->stream[i].cur;
 
         /* One that is inside of its own function has no end yet. */
-        if (j == NULL || j->share == 0 || j->state != SIM_RUNNING ||
-            j->is_in_run)
+        if (j == NULL || j->share == 0 || j->state != SIM_RUNNING || j->is_in_run)
             continue;
         j->left -= (double)(now - j->since) * j->rate;
         j->left = j->left > 0 ? j->left : 0;
@@ -94,8 +93,7 @@ static void kernel_start(struct heddle_sim *s, struct sim_job *j)
 
     j->state = SIM_RUNNING;
     j->begin = heddle_load_rlx(&s->now);
-    end =
-        sim_plus(heddle_load_rlx(&s->now), sim_ns(j->ns * sim_slowness(s, j)));
+    end = sim_plus(heddle_load_rlx(&s->now), sim_ns(j->ns * sim_slowness(s, j)));
     if (s->executes && j->run != NULL && j->st == HEDDLE_OK) {
         heddle_status st;
 
@@ -167,11 +165,9 @@ static void stream_push(struct heddle_sim *s, struct sim_job *j)
     stream_advance(s, j->cls, j->stream);
 }
 
-static void pin_add(struct sim_class *c, struct sim_pins *l, struct sim_pin *p,
-                    struct sim_job *j)
+static void pin_add(struct sim_class *c, struct sim_pins *l, struct sim_pin *p, struct sim_job *j)
 {
-    *p =
-        (struct sim_pin){.prev = l->tail, .job = j, .number = c->next_number++};
+    *p = (struct sim_pin){.prev = l->tail, .job = j, .number = c->next_number++};
     if (l->tail != NULL)
         l->tail->next = p;
     else
@@ -179,8 +175,8 @@ static void pin_add(struct sim_class *c, struct sim_pins *l, struct sim_pin *p,
     l->tail = p;
 }
 
-static void pin_remove(struct heddle_sim *s, struct sim_class *c,
-                       struct sim_pins *l, struct sim_pin *p)
+static void pin_remove(struct heddle_sim *s, struct sim_class *c, struct sim_pins *l,
+                       struct sim_pin *p)
 {
     if (p->prev != NULL)
         p->prev->next = p->next;
@@ -228,8 +224,7 @@ void heddle_sim_give(struct heddle_sim *s, struct sim_job *j)
     stream_push(s, j);
 }
 
-void heddle_sim_hold(struct heddle_sim *s, struct sim_job *b,
-                     struct sim_job *first)
+void heddle_sim_hold(struct heddle_sim *s, struct sim_job *b, struct sim_job *first)
 {
     struct sim_job **end = &first->waiters;
 
@@ -268,8 +263,7 @@ static void wake_barriers(struct heddle_sim *s, struct sim_job *j)
     }
 }
 
-static void op_end(struct heddle_sim *s, struct heddle_op *op, uint64_t begin,
-                   heddle_status st)
+static void op_end(struct heddle_sim *s, struct heddle_op *op, uint64_t begin, heddle_status st)
 {
     op->begin_ns = begin;
     op->end_ns = heddle_load_rlx(&s->now);
@@ -328,8 +322,7 @@ static void event_handle(struct heddle_sim *s, struct sim_job *j)
 /* The spare operations that are due; see heddle_sim_after(). */
 static bool spare_due(const struct heddle_sim *s)
 {
-    return s->spare != NULL &&
-           (s->heap.n == 0 || s->spare->end_ns < s->heap.event[0].time);
+    return s->spare != NULL && (s->heap.n == 0 || s->spare->end_ns < s->heap.event[0].time);
 }
 
 static void spare_step(struct heddle_sim *s)
@@ -357,8 +350,7 @@ bool heddle_sim_step(struct heddle_sim *s)
         return false;
     time = s->heap.event[0].time;
     heddle_store_rlx(&s->now, time);
-    while (s->heap.n > 0 && s->heap.event[0].time == time &&
-           s->heap.event[0].seq < seq)
+    while (s->heap.n > 0 && s->heap.event[0].time == time && s->heap.event[0].seq < seq)
         event_handle(s, s->heap.event[0].job);
     return true;
 }

@@ -107,8 +107,8 @@ TEST(links)
     world_fini(&w);
 }
 
-static heddle_status sharing(struct world *w, unsigned stream, double ns,
-                             double share_ns, struct note *n)
+static heddle_status sharing(struct world *w, unsigned stream, double ns, double share_ns,
+                             struct note *n)
 {
     const struct heddle_dev_launch l = {.model_ns = ns, .share_ns = share_ns};
 
@@ -570,8 +570,7 @@ static void storm_in_order(unsigned i, heddle_status st)
 /* The link of a copy of a device. */
 static int storm_link(unsigned cls, enum heddle_copy_kind kind)
 {
-    static const int link[NCLS][3] = {
-        {-1, -1, -1}, {UP0, DOWN0, ACROSS}, {UP1, DOWN1, -1}};
+    static const int link[NCLS][3] = {{-1, -1, -1}, {UP0, DOWN0, ACROSS}, {UP1, DOWN1, -1}};
 
     return link[cls][kind];
 }
@@ -587,8 +586,7 @@ static void storm_done(struct heddle_op *op, heddle_status st)
     storm.is_flying[i] = false;
     storm.ended++;
     storm.hash = (storm.hash ^ (op->end_ns * 64 + i)) * 1099511628211u;
-    storm.hash =
-        (storm.hash ^ (op->begin_ns * 64 + (unsigned)st)) * 1099511628211u;
+    storm.hash = (storm.hash ^ (op->begin_ns * 64 + (unsigned)st)) * 1099511628211u;
     if (storm.given < 20000)
         storm_give(i);
 }
@@ -615,8 +613,7 @@ static void storm_give(unsigned i)
         heddle_sim_after(storm.w.s, (double)heddle_rng_below(r, 500), &n->op);
         st = HEDDLE_OK;
     } else if (what >= 4) {
-        st =
-            kernel(&storm.w, cls, stream, (double)heddle_rng_below(r, 1000), n);
+        st = kernel(&storm.w, cls, stream, (double)heddle_rng_below(r, 1000), n);
     } else {
         enum heddle_copy_kind kind = (enum heddle_copy_kind)(what % 3);
 
@@ -625,8 +622,7 @@ static void storm_give(unsigned i)
         storm.link_of[i] = storm_link(cls, kind);
         if (what == 3)
             storm.stream_of[i] = (int)(cls * 4 + stream);
-        st = copy(&storm.w, cls, kind, heddle_rng_below(r, 4000),
-                  what == 3 ? stream : nw, n);
+        st = copy(&storm.w, cls, kind, heddle_rng_below(r, 4000), what == 3 ? stream : nw, n);
     }
     storm.given++;
     if (st != HEDDLE_OK) {
@@ -647,8 +643,7 @@ static void storm_bus(void)
     for (unsigned i = 0; i < NLINKS; i++) {
         heddle_sim_link_use(storm.w.s, i, &busy, &bytes);
         CHECK(busy <= heddle_sim_now(storm.w.s));
-        CHECK((double)bytes <=
-              storm.w.m.link[i].bytes_per_ns * (double)busy + 8e5);
+        CHECK((double)bytes <= storm.w.m.link[i].bytes_per_ns * (double)busy + 8e5);
         if (storm.w.m.link[i].bus >= 0)
             sum += bytes;
     }
@@ -664,12 +659,10 @@ static uint64_t storm_run(uint64_t seed, bool executes, double lose_at)
     heddle_rng_seed(&storm.rng, seed);
     machine_init(&storm.w.m);
     if (lose_at > 0) {
-        storm.w.m.fault[0] = (struct heddle_fault){
-            .kind = HEDDLE_FAULT_LOSE, .where = GPU1, .at_ns = lose_at};
-        storm.w.m.fault[1] = (struct heddle_fault){.kind = HEDDLE_FAULT_SLOW,
-                                                   .where = GPU0,
-                                                   .at_ns = lose_at / 2,
-                                                   .factor = 1.7};
+        storm.w.m.fault[0] =
+            (struct heddle_fault){.kind = HEDDLE_FAULT_LOSE, .where = GPU1, .at_ns = lose_at};
+        storm.w.m.fault[1] = (struct heddle_fault){
+            .kind = HEDDLE_FAULT_SLOW, .where = GPU0, .at_ns = lose_at / 2, .factor = 1.7};
         storm.w.m.p.nfaults = 2;
     }
     world_open(&storm.w, &f.a, executes);
@@ -791,26 +784,21 @@ static void twin_kernel(unsigned d, unsigned i)
     struct heddle_exec *x = &twin.x[twin.nnotes];
     struct note *n = &twin.note[twin.nnotes];
     const struct heddle_dev_launch l = {
-        .run = scramble,
-        .x = x,
-        .model_ns = (double)heddle_rng_below(&twin.rng, 300)};
+        .run = scramble, .x = x, .model_ns = (double)heddle_rng_below(&twin.rng, 300)};
 
     *x = (struct heddle_exec){.data = twin.buf[d][i], .n = twin.nnotes};
     CHECK_OK(drv->launch(twin.w.dev[GPU0 + d], &l, 0, &n->op));
-    scramble(&(struct heddle_exec){.data = (int *)(void *)twin.want[d][i],
-                                   .n = twin.nnotes});
+    scramble(&(struct heddle_exec){.data = (int *)(void *)twin.want[d][i], .n = twin.nnotes});
 }
 
 static void twin_copy(unsigned d, unsigned i, unsigned h, bool is_in)
 {
-    const struct heddle_copy c = {.kind =
-                                      is_in ? HEDDLE_COPY_IN : HEDDLE_COPY_OUT,
+    const struct heddle_copy c = {.kind = is_in ? HEDDLE_COPY_IN : HEDDLE_COPY_OUT,
                                   .ptr = twin.buf[d][i],
                                   .host = twin.host[d][h],
                                   .runs = {.run_bytes = BUF, .nruns = 1}};
 
-    CHECK_OK(
-        drv->copy(twin.w.dev[GPU0 + d], &c, 0, &twin.note[twin.nnotes].op));
+    CHECK_OK(drv->copy(twin.w.dev[GPU0 + d], &c, 0, &twin.note[twin.nnotes].op));
     if (is_in)
         memcpy(twin.want[d][i], twin.host_want[d][h], BUF);
     else
@@ -959,7 +947,6 @@ TEST(speed)
     world_fini(&race.w);
 }
 
-TEST_MAIN(probe, streams, links, shares, no_link, buses, order_holds_back,
-          step_within_done, lose, slow_down, faults_of_the_description,
-          executes, failing_kernel, lose_within_run, fake_addresses,
-          the_same_twice, no_memory, same_data, speed)
+TEST_MAIN(probe, streams, links, shares, no_link, buses, order_holds_back, step_within_done, lose,
+          slow_down, faults_of_the_description, executes, failing_kernel, lose_within_run,
+          fake_addresses, the_same_twice, no_memory, same_data, speed)

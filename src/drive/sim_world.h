@@ -80,14 +80,11 @@ struct sim_buffer {
     uint64_t number; /* goes when the jobs before it have ended */
 };
 #define SIM_BUFFER_HEAD 64u
-_Static_assert(sizeof(struct sim_buffer) <= SIM_BUFFER_HEAD,
-               "header too large");
+_Static_assert(sizeof(struct sim_buffer) <= SIM_BUFFER_HEAD, "header too large");
 
 static inline uint64_t sim_ns(double ns)
 {
-    return ns >= SIM_NS_MAX ? (uint64_t)SIM_NS_MAX
-           : ns > 0         ? (uint64_t)(ns + 0.5)
-                            : 0;
+    return ns >= SIM_NS_MAX ? (uint64_t)SIM_NS_MAX : ns > 0 ? (uint64_t)(ns + 0.5) : 0;
 }
 
 static inline uint64_t sim_plus(uint64_t t, uint64_t ns)
@@ -96,21 +93,18 @@ static inline uint64_t sim_plus(uint64_t t, uint64_t ns)
 }
 
 /* How many times longer than described a job's device takes now. */
-static inline double sim_slowness(const struct heddle_sim *s,
-                                  const struct sim_job *j)
+static inline double sim_slowness(const struct heddle_sim *s, const struct sim_job *j)
 {
     return s->cls[j->cls].factor;
 }
 
 /* The number of the link, or -1. */
-static inline int sim_link_between(const struct heddle_sim *s, unsigned from,
-                                   unsigned to)
+static inline int sim_link_between(const struct heddle_sim *s, unsigned from, unsigned to)
 {
     return s->link_of[(size_t)from * s->plat->nnodes + to];
 }
 
-static inline bool sim_is_copy_stream(const struct heddle_sim *s, unsigned cls,
-                                      unsigned stream)
+static inline bool sim_is_copy_stream(const struct heddle_sim *s, unsigned cls, unsigned stream)
 {
     return stream == s->plat->cls[cls].nworkers;
 }
@@ -129,8 +123,7 @@ void heddle_sim_link_drop(struct heddle_sim *s, struct sim_job *j);
 /* Gives a job with its op, class and stream to its device. */
 void heddle_sim_give(struct heddle_sim *s, struct sim_job *j);
 /* What follows in `stream` waits for `first`; b is a new barrier. */
-void heddle_sim_hold(struct heddle_sim *s, struct sim_job *b,
-                     struct sim_job *first);
+void heddle_sim_hold(struct heddle_sim *s, struct sim_job *b, struct sim_job *first);
 /* Frees the buffers of a class that nothing in flight can use. */
 void heddle_sim_flush(struct heddle_sim *s, struct sim_class *c);
 HEDDLE_MUST_USE heddle_status heddle_sim_faults_create(struct heddle_sim *s);

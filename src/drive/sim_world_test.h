@@ -62,8 +62,7 @@ struct world {
 
 static const struct heddle_driver *const drv = &heddle_driver_sim;
 
-static inline void world_open(struct world *w, const struct heddle_allocator *a,
-                              bool executes)
+static inline void world_open(struct world *w, const struct heddle_allocator *a, bool executes)
 {
     CHECK_OK(heddle_sim_create(a, &w->m.p, executes, &w->s));
     w->env = (struct heddle_drive_env){.alloc = a, .world = w->s};
@@ -102,8 +101,8 @@ static inline void note_done(struct heddle_op *op, heddle_status st)
     n->rank = nended++;
 }
 
-static inline heddle_status kernel(struct world *w, unsigned cls,
-                                   unsigned stream, double ns, struct note *n)
+static inline heddle_status kernel(struct world *w, unsigned cls, unsigned stream, double ns,
+                                   struct note *n)
 {
     const struct heddle_dev_launch l = {.model_ns = ns};
 
@@ -111,14 +110,12 @@ static inline heddle_status kernel(struct world *w, unsigned cls,
     return drv->launch(w->dev[cls], &l, stream, &n->op);
 }
 
-static inline heddle_status copy(struct world *w, unsigned cls,
-                                 enum heddle_copy_kind kind, size_t bytes,
-                                 unsigned stream, struct note *n)
+static inline heddle_status copy(struct world *w, unsigned cls, enum heddle_copy_kind kind,
+                                 size_t bytes, unsigned stream, struct note *n)
 {
-    const struct heddle_copy c = {
-        .kind = kind,
-        .peer = kind == HEDDLE_COPY_PEER ? w->dev[GPU1] : NULL,
-        .runs = {.run_bytes = bytes, .nruns = 1}};
+    const struct heddle_copy c = {.kind = kind,
+                                  .peer = kind == HEDDLE_COPY_PEER ? w->dev[GPU1] : NULL,
+                                  .runs = {.run_bytes = bytes, .nruns = 1}};
 
     *n = (struct note){.op.done = note_done};
     return drv->copy(w->dev[cls], &c, stream, &n->op);
@@ -130,12 +127,12 @@ static inline void run_all(struct world *w)
         ;
 }
 
-#define CHECK_SPAN(n, b, e)                                                    \
-    do {                                                                       \
-        CHECK_EQ((n).ends, 1);                                                 \
-        CHECK_OK((n).st);                                                      \
-        CHECK_EQ((n).op.begin_ns, b);                                          \
-        CHECK_EQ((n).op.end_ns, e);                                            \
+#define CHECK_SPAN(n, b, e)                                                                        \
+    do {                                                                                           \
+        CHECK_EQ((n).ends, 1);                                                                     \
+        CHECK_OK((n).st);                                                                          \
+        CHECK_EQ((n).op.begin_ns, b);                                                              \
+        CHECK_EQ((n).op.end_ns, e);                                                                \
     } while (0)
 
 #endif /* HEDDLE_DRIVE_SIM_WORLD_TEST_H */

@@ -36,8 +36,7 @@ struct own {
     struct heddle_scratch m;
 };
 
-heddle_status heddle_spend_check(const struct heddle_energy_graph *eg,
-                                 char *error, size_t bytes)
+heddle_status heddle_spend_check(const struct heddle_energy_graph *eg, char *error, size_t bytes)
 {
     const struct heddle_bound_graph *g;
     size_t rows;
@@ -51,25 +50,20 @@ heddle_status heddle_spend_check(const struct heddle_energy_graph *eg,
         return heddle_energy_why(error, bytes, HEDDLE_EINVAL,
                                  "the idle power is not a number >= 0");
     rows = g->kind != NULL ? g->nkinds : g->ntasks;
-    if (rows > 0 && g->ntypes > 0 &&
-        (eg->joules == NULL || g->time == NULL || g->nworkers == NULL))
-        return heddle_energy_why(error, bytes, HEDDLE_EINVAL,
-                                 "joules, time or nworkers is NULL");
+    if (rows > 0 && g->ntypes > 0 && (eg->joules == NULL || g->time == NULL || g->nworkers == NULL))
+        return heddle_energy_why(error, bytes, HEDDLE_EINVAL, "joules, time or nworkers is NULL");
     for (size_t i = 0; i < rows * g->ntypes; i++)
         if (g->nworkers[i % g->ntypes] > 0 && g->time[i] < INFINITY &&
             !(eg->joules[i] >= 0.0 && eg->joules[i] < 1e280))
-            return heddle_energy_why(
-                error, bytes, HEDDLE_EINVAL,
-                "the joules of row %zu on type %zu are not a number >= 0",
-                i / g->ntypes, i % g->ntypes);
+            return heddle_energy_why(error, bytes, HEDDLE_EINVAL,
+                                     "the joules of row %zu on type %zu are not a number >= 0",
+                                     i / g->ntypes, i % g->ntypes);
     return HEDDLE_OK;
 }
 
-#define FAIL(st, ...)                                                          \
-    heddle_energy_why(x->l.error, x->l.error_bytes, st, __VA_ARGS__)
+#define FAIL(st, ...) heddle_energy_why(x->l.error, x->l.error_bytes, st, __VA_ARGS__)
 
-static heddle_status take_limits(struct run *x,
-                                 const struct heddle_energy_limits *limits)
+static heddle_status take_limits(struct run *x, const struct heddle_energy_limits *limits)
 {
     if (limits != NULL) {
         if (limits->size != sizeof(*limits))
@@ -108,21 +102,18 @@ static heddle_status copy_cert(struct run *x, const struct heddle_bound_cert *c,
     *out = *c;
     out->price = copy(x, c->price, c->ntypes, sizeof(*c->price));
     out->start = copy(x, c->start, c->nstarts, sizeof(*c->start));
-    out->start_flow =
-        copy(x, c->start_flow, c->nstarts, sizeof(*c->start_flow));
+    out->start_flow = copy(x, c->start_flow, c->nstarts, sizeof(*c->start_flow));
     out->edge = copy(x, c->edge, c->nedges, sizeof(*c->edge));
     out->edge_flow = copy(x, c->edge_flow, c->nedges, sizeof(*c->edge_flow));
-    return out->price != NULL && out->start != NULL &&
-                   out->start_flow != NULL && out->edge != NULL &&
-                   out->edge_flow != NULL
+    return out->price != NULL && out->start != NULL && out->start_flow != NULL &&
+                   out->edge != NULL && out->edge_flow != NULL
                ? HEDDLE_OK
                : HEDDLE_ENOMEM;
 }
 
 /* The flow of all paths, which is part of the first window. */
 static heddle_status add_flow(struct run *x, const struct heddle_dual_dag *d,
-                              const struct heddle_dual_sol *sol,
-                              struct heddle_bound_cert *c)
+                              const struct heddle_dual_sol *sol, struct heddle_bound_cert *c)
 {
     double *start = heddle_scratch_get(&x->tmp, d->n, sizeof(*start));
     double *edge = heddle_scratch_get(&x->tmp, d->e, sizeof(*edge));
@@ -169,8 +160,7 @@ static heddle_status add_flow(struct run *x, const struct heddle_dual_dag *d,
 }
 
 /* What a term weighs: the sum of its prices and what enters its flow. */
-static double size_of(const struct heddle_bound_graph *g,
-                      const struct heddle_bound_cert *c)
+static double size_of(const struct heddle_bound_graph *g, const struct heddle_bound_cert *c)
 {
     double n = 0.0;
 
@@ -186,10 +176,8 @@ static heddle_status certify(struct run *x, const struct heddle_dual_dag *d,
 {
     const uint32_t ntypes = x->eg->graph->ntypes;
     struct heddle_energy_cert *cert = &x->res->cert;
-    struct heddle_bound_cert *term =
-        heddle_scratch_get(&x->own, sol->nwindows + 1, sizeof(*term));
-    double *weight =
-        heddle_scratch_get(&x->own, sol->nwindows + 1, sizeof(*weight));
+    struct heddle_bound_cert *term = heddle_scratch_get(&x->own, sol->nwindows + 1, sizeof(*term));
+    double *weight = heddle_scratch_get(&x->own, sol->nwindows + 1, sizeof(*weight));
 
     if (term == NULL || weight == NULL)
         return HEDDLE_ENOMEM;
@@ -214,8 +202,7 @@ static heddle_status certify(struct run *x, const struct heddle_dual_dag *d,
     HEDDLE_TRY(copy_cert(x, &x->res->time, &term[sol->nwindows]));
     for (uint32_t j = 0; j < sol->nreasons; j++)
         if (sol->reason[j].kind == HEDDLE_DUAL_GIVEN)
-            weight[sol->nwindows] =
-                sol->s[j] / size_of(x->eg->graph, &x->res->time);
+            weight[sol->nwindows] = sol->s[j] / size_of(x->eg->graph, &x->res->time);
     cert->nterms = sol->nwindows + (weight[sol->nwindows] > 0.0);
     cert->term = term;
     cert->weight = weight;
@@ -282,15 +269,12 @@ static heddle_status impossible(struct run *x, const char *why)
     heddle_text_init(&tb, b, sizeof(b));
     heddle_text_double(&tb, x->res->time.value);
     x->res->value = INFINITY;
-    return FAIL(HEDDLE_OK,
-                "no schedule keeps the deadline of %s: %s (lower bound %s)", a,
-                why, b);
+    return FAIL(HEDDLE_OK, "no schedule keeps the deadline of %s: %s (lower bound %s)", a, why, b);
 }
 
 static heddle_status solve(struct run *x)
 {
-    struct heddle_dual_effort effort = {.iterations = x->l.iterations,
-                                        .gap = x->l.gap};
+    struct heddle_dual_effort effort = {.iterations = x->l.iterations, .gap = x->l.gap};
     struct heddle_dual_given given;
     struct heddle_dual_sol sol;
     struct heddle_dual_dag d;
@@ -303,8 +287,8 @@ static heddle_status solve(struct run *x)
         return impossible(x, "the tasks take longer");
     HEDDLE_TRY(heddle_dual_build(x->eg, x->l.deadline, &x->tmp, &d));
     HEDDLE_TRY(take_given(x, &d, &given, &has_given));
-    HEDDLE_TRY(heddle_dual_solve(&d, has_given ? &given : NULL, &effort,
-                                 x->res->time.value, &x->tmp, &sol));
+    HEDDLE_TRY(heddle_dual_solve(&d, has_given ? &given : NULL, &effort, x->res->time.value,
+                                 &x->tmp, &sol));
     HEDDLE_TRY(certify(x, &d, &sol));
     x->res->cert.value = x->res->value = fmax(0.0, sol.value);
     x->res->upper = sol.upper;
@@ -326,12 +310,10 @@ static heddle_status find_time(struct run *x)
     x->time.size = sizeof(x->time);
     if (x->l.time != NULL) {
         if (x->l.time->size != sizeof(*x->l.time) ||
-            x->l.time->cert[x->l.time->best_kind].ntypes !=
-                x->eg->graph->ntypes)
+            x->l.time->cert[x->l.time->best_kind].ntypes != x->eg->graph->ntypes)
             return FAIL(HEDDLE_EINVAL, "the bounds on the length are not of "
                                        "this graph");
-        return copy_cert(x, &x->l.time->cert[x->l.time->best_kind],
-                         &x->res->time);
+        return copy_cert(x, &x->l.time->cert[x->l.time->best_kind], &x->res->time);
     }
     if (l.time_ns != UINT64_MAX)
         l.time_ns = l.time_ns / 4 + 1;

@@ -27,18 +27,16 @@ static double bound_at(const struct small *s, double deadline, double optimum)
     if (value == (double)INFINITY) {
         CHECK(strstr(why, "no schedule keeps the deadline") != NULL);
         if (r.cert.nterms == 0) {
-            CHECK_OK(
-                heddle_bound_check(&s->g, &r.time, r.time.value, NULL, NULL));
+            CHECK_OK(heddle_bound_check(&s->g, &r.time, r.time.value, NULL, NULL));
             CHECK(r.time.value > deadline);
         }
         CHECK(optimum == (double)INFINITY);
     } else {
-        CHECK_OK(
-            heddle_energy_bound_check(&s->eg, &r.cert, value, &l, &proven));
+        CHECK_OK(heddle_energy_bound_check(&s->eg, &r.cert, value, &l, &proven));
         CHECK(proven <= optimum * (1.0 + 1e-9));
         CHECK(value <= optimum * (1.0 + 1e-9));
-        CHECK(heddle_energy_bound_check(&s->eg, &r.cert, 1.001 * proven + 1e-3,
-                                        NULL, NULL) == HEDDLE_EINVAL);
+        CHECK(heddle_energy_bound_check(&s->eg, &r.cert, 1.001 * proven + 1e-3, NULL, NULL) ==
+              HEDDLE_EINVAL);
     }
     heddle_energy_bound_finish(&r);
     return value;
@@ -62,8 +60,7 @@ TEST(no_bound_exceeds_the_optimum)
         (void)brute_energy(&s.eg, 0.0, &length);
         for (int k = 0; k < NDEADLINES; k++) {
             const double d = factor[k] * length;
-            const double opt =
-                brute_energy(&s.eg, d > 0.0 ? d : (double)INFINITY, NULL);
+            const double opt = brute_energy(&s.eg, d > 0.0 ? d : (double)INFINITY, NULL);
             const double b = bound_at(&s, d, opt);
 
             /* A longer deadline allows less, but for where the solver stops. */
@@ -77,8 +74,8 @@ TEST(no_bound_exceeds_the_optimum)
             }
         }
     }
-    printf("     bound / optimum: mean %.4f, within 0.1 %% in %zu of %zu\n",
-           sum / (double)n, tight, n);
+    printf("     bound / optimum: mean %.4f, within 0.1 %% in %zu of %zu\n", sum / (double)n, tight,
+           n);
     CHECK(sum / (double)n > 0.95);
 }
 
@@ -109,10 +106,8 @@ TEST(schedules_are_near_the_optimum)
                                                  .iterations = 100};
             struct heddle_offline_result r = {.size = sizeof(r)};
             struct heddle_energy_cost c;
-            const double opt =
-                brute_energy(&s.eg, d > 0.0 ? d : (double)INFINITY, NULL);
-            const heddle_status st =
-                heddle_energy_schedule(&s.eg, &o, &r, NULL);
+            const double opt = brute_energy(&s.eg, d > 0.0 ? d : (double)INFINITY, NULL);
+            const heddle_status st = heddle_energy_schedule(&s.eg, &o, &r, NULL);
 
             if (st == HEDDLE_ENOENT && k < 3)
                 continue; /* the very fastest may be missed */
@@ -154,8 +149,8 @@ struct forgery {
     double start_flow[3][2], edge_flow[3][2];
 };
 
-static void draw_terms(struct forgery *f, const struct small *s,
-                       struct heddle_rng *r, struct heddle_energy_cert *c)
+static void draw_terms(struct forgery *f, const struct small *s, struct heddle_rng *r,
+                       struct heddle_energy_cert *c)
 {
     memset(f, 0, sizeof(*f));
     for (int i = 0; i < 3; i++) {
@@ -171,8 +166,7 @@ static void draw_terms(struct forgery *f, const struct small *s,
         t->nedges = s->g.nedges > 0 ? heddle_rng_below32(r, 3) : 0;
         for (int k = 0; k < 2; k++) {
             f->start[i][k] = heddle_rng_below32(r, s->g.ntasks);
-            f->edge[i][k] =
-                s->g.nedges > 0 ? heddle_rng_below32(r, s->g.nedges) : 0;
+            f->edge[i][k] = s->g.nedges > 0 ? heddle_rng_below32(r, s->g.nedges) : 0;
             f->start_flow[i][k] = forge(r, 0.0);
             f->edge_flow[i][k] = forge(r, 0.0);
         }
@@ -210,18 +204,14 @@ TEST(no_forgery_proves_too_much)
             double proven = 0.0;
 
             draw_terms(&terms, &s, &rng, &c);
-            if (heddle_energy_bound_check(&s.eg, &c, -INFINITY, NULL,
-                                          &proven) != HEDDLE_OK)
+            if (heddle_energy_bound_check(&s.eg, &c, -INFINITY, NULL, &proven) != HEDDLE_OK)
                 continue;
             accepted++;
-            CHECK(proven <=
-                  brute_energy(&s.eg, d, NULL) * (1.0 + 1e-9) + 1e-12);
+            CHECK(proven <= brute_energy(&s.eg, d, NULL) * (1.0 + 1e-9) + 1e-12);
         }
     }
-    printf("     %zu of %zu random certificates prove something\n", accepted,
-           rounds * FORGERIES);
+    printf("     %zu of %zu random certificates prove something\n", accepted, rounds * FORGERIES);
     CHECK(accepted > rounds);
 }
 
-TEST_MAIN(no_bound_exceeds_the_optimum, schedules_are_near_the_optimum,
-          no_forgery_proves_too_much)
+TEST_MAIN(no_bound_exceeds_the_optimum, schedules_are_near_the_optimum, no_forgery_proves_too_much)

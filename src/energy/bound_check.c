@@ -45,8 +45,8 @@ struct verify {
 };
 
 HEDDLE_PRINTF(3, 4)
-static heddle_status refuse(const struct heddle_energy_limits *limits,
-                            heddle_status st, const char *fmt, ...)
+static heddle_status refuse(const struct heddle_energy_limits *limits, heddle_status st,
+                            const char *fmt, ...)
 {
     struct heddle_text t;
     va_list ap;
@@ -69,8 +69,7 @@ static size_t row_of(const struct verify *x, uint32_t t)
 
 static double time_on(const struct verify *x, uint32_t t, uint32_t r)
 {
-    return x->g->nworkers[r] > 0 ? x->g->time[row_of(x, t) + r]
-                                 : (double)INFINITY;
+    return x->g->nworkers[r] > 0 ? x->g->time[row_of(x, t) + r] : (double)INFINITY;
 }
 
 static double fastest(const struct verify *x, uint32_t t)
@@ -99,8 +98,7 @@ static heddle_status check_task(const struct verify *x, uint32_t t)
             continue;
         if (!(time_on(x, t, r) >= 0.0))
             return NO("task %u has a time that is not a number >= 0", t);
-        if (time_on(x, t, r) < INFINITY &&
-            !is_weight(x->eg->joules[row_of(x, t) + r]))
+        if (time_on(x, t, r) < INFINITY && !is_weight(x->eg->joules[row_of(x, t) + r]))
             return NO("task %u has joules that are not a number >= 0", t);
     }
     if (!(fastest(x, t) < INFINITY))
@@ -112,13 +110,11 @@ static heddle_status check_graph(const struct verify *x)
 {
     const struct heddle_bound_graph *g = x->g;
 
-    if (g->ntypes > HEDDLE_BOUND_TYPES_MAX || g->ntasks == UINT32_MAX ||
-        g->nedges == UINT32_MAX)
+    if (g->ntypes > HEDDLE_BOUND_TYPES_MAX || g->ntasks == UINT32_MAX || g->nedges == UINT32_MAX)
         return NO("the graph has too many types, tasks or edges");
     if ((g->nedges > 0 && (g->edge_from == NULL || g->edge_to == NULL)) ||
         (g->ntypes > 0 && g->nworkers == NULL) ||
-        (g->ntasks > 0 && g->ntypes > 0 &&
-         (g->time == NULL || x->eg->joules == NULL)))
+        (g->ntasks > 0 && g->ntypes > 0 && (g->time == NULL || x->eg->joules == NULL)))
         return NO("an array of the graph is missing");
     if (!is_weight(x->eg->idle))
         return NO("the idle power is not a number >= 0");
@@ -137,8 +133,7 @@ static heddle_status check_term(const struct verify *x, uint32_t i)
     if (!is_weight(x->c->weight[i]))
         return NO("the weight of term %u is not a number >= 0", i);
     if (c->ntypes != x->g->ntypes)
-        return NO("term %u is for %u types, the graph has %u", i, c->ntypes,
-                  x->g->ntypes);
+        return NO("term %u is for %u types, the graph has %u", i, c->ntypes, x->g->ntypes);
     if (!is_weight(c->head) || !is_weight(c->tail))
         return NO("head or tail of term %u is not a number >= 0", i);
     if ((c->ntypes > 0 && c->price == NULL) ||
@@ -150,12 +145,10 @@ static heddle_status check_term(const struct verify *x, uint32_t i)
             return NO("term %u: price %u is not a number >= 0", i, r);
     for (uint32_t k = 0; k < c->nstarts; k++)
         if (!is_weight(c->start_flow[k]) || c->start[k] >= x->g->ntasks)
-            return NO("term %u: start %u is not a task with a number >= 0", i,
-                      k);
+            return NO("term %u: start %u is not a task with a number >= 0", i, k);
     for (uint32_t k = 0; k < c->nedges; k++)
         if (!is_weight(c->edge_flow[k]) || c->edge[k] >= x->g->nedges)
-            return NO("term %u: flow %u is not an edge with a number >= 0", i,
-                      k);
+            return NO("term %u: flow %u is not an edge with a number >= 0", i, k);
     return HEDDLE_OK;
 }
 
@@ -214,23 +207,20 @@ static void measure(const struct verify *x)
     }
 }
 
-static bool is_inside(const struct verify *x, const struct heddle_bound_cert *c,
-                      uint32_t t)
+static bool is_inside(const struct verify *x, const struct heddle_bound_cert *c, uint32_t t)
 {
     return x->head[t] >= c->head && x->tail[t] >= c->tail;
 }
 
 /* What passes each task of a term; *enters_out: what enters in all. */
-static heddle_status add_flow(const struct verify *x,
-                              const struct heddle_bound_cert *c,
+static heddle_status add_flow(const struct verify *x, const struct heddle_bound_cert *c,
                               double *enters_out)
 {
     for (uint32_t t = 0; t < x->g->ntasks; t++)
         x->flow[t] = x->in[t] = x->out[t] = 0.0;
     for (uint32_t i = 0; i < c->nstarts; i++) {
         if (!is_inside(x, c, c->start[i]))
-            return NO("a flow starts outside its window, at task %u",
-                      c->start[i]);
+            return NO("a flow starts outside its window, at task %u", c->start[i]);
         x->flow[c->start[i]] += c->start_flow[i];
     }
     for (uint32_t i = 0; i < c->nedges; i++) {
@@ -252,8 +242,7 @@ static heddle_status add_flow(const struct verify *x,
 
 /* Adds the prices of one term; *s_out: its weight times its size. A window
  * without tasks says nothing. */
-static heddle_status add_term(const struct verify *x, uint32_t i, double scale,
-                              double *s_out)
+static heddle_status add_term(const struct verify *x, uint32_t i, double scale, double *s_out)
 {
     const struct heddle_bound_cert *c = &x->c->term[i];
     const double weight = x->c->weight[i] * scale;
@@ -266,8 +255,7 @@ static heddle_status add_term(const struct verify *x, uint32_t i, double scale,
             continue;
         has_task = true;
         for (uint32_t r = 0; r < x->g->ntypes; r++)
-            x->price[(size_t)t * x->g->ntypes + r] +=
-                weight * (c->price[r] + x->flow[t]);
+            x->price[(size_t)t * x->g->ntypes + r] += weight * (c->price[r] + x->flow[t]);
     }
     for (uint32_t r = 0; r < c->ntypes; r++)
         enters += c->price[r] * (double)x->g->nworkers[r];
@@ -284,11 +272,9 @@ static double least_cost(const struct verify *x, uint32_t t)
         const double p = time_on(x, t, r);
         double cost;
 
-        if (!(p < INFINITY) ||
-            x->head[t] + p + x->tail[t] > x->c->deadline * (1.0 + SLACK))
+        if (!(p < INFINITY) || x->head[t] + p + x->tail[t] > x->c->deadline * (1.0 + SLACK))
             continue;
-        cost = x->eg->joules[row_of(x, t) + r] +
-               x->price[(size_t)t * x->g->ntypes + r] * p;
+        cost = x->eg->joules[row_of(x, t) + r] + x->price[(size_t)t * x->g->ntypes + r] * p;
         if (cost < least)
             least = cost;
     }
@@ -304,8 +290,8 @@ static void add(double *sum, double *lost, double v)
     *sum = next;
 }
 
-static heddle_status sum_terms(const struct verify *x, double scale,
-                               double *s_out, double *lead_out)
+static heddle_status sum_terms(const struct verify *x, double scale, double *s_out,
+                               double *lead_out)
 {
     double s = 0.0, lead = 0.0;
 
@@ -357,16 +343,11 @@ static heddle_status with_memory(struct verify *x, double *proven_out)
     x->sorted = heddle_zalloc(x->alloc, e, sizeof(*x->sorted));
     is_good = x->price != NULL && x->sorted != NULL;
     for (int i = 0; i < 5; i++)
-        is_good = (*numbers[i] = heddle_zalloc(x->alloc, n, sizeof(double))) !=
-                      NULL &&
-                  is_good;
+        is_good = (*numbers[i] = heddle_zalloc(x->alloc, n, sizeof(double))) != NULL && is_good;
     for (int i = 0; i < 3; i++)
-        is_good = (*words[i] = heddle_zalloc(x->alloc, n, sizeof(uint32_t))) !=
-                      NULL &&
-                  is_good;
+        is_good = (*words[i] = heddle_zalloc(x->alloc, n, sizeof(uint32_t))) != NULL && is_good;
     st = is_good ? prove(x, proven_out)
-                 : refuse(x->limits, HEDDLE_ENOMEM,
-                          "no memory to check the certificate");
+                 : refuse(x->limits, HEDDLE_ENOMEM, "no memory to check the certificate");
     for (int i = 0; i < 5; i++)
         heddle_free(x->alloc, *numbers[i], n * sizeof(double));
     for (int i = 0; i < 3; i++)
@@ -376,9 +357,10 @@ static heddle_status with_memory(struct verify *x, double *proven_out)
     return st;
 }
 
-heddle_status heddle_energy_bound_check(
-    const struct heddle_energy_graph *eg, const struct heddle_energy_cert *cert,
-    double value, const struct heddle_energy_limits *limits, double *proven_out)
+heddle_status heddle_energy_bound_check(const struct heddle_energy_graph *eg,
+                                        const struct heddle_energy_cert *cert, double value,
+                                        const struct heddle_energy_limits *limits,
+                                        double *proven_out)
 {
     struct verify state = {.eg = eg, .c = cert, .limits = limits};
     struct verify *x = &state;

@@ -37,9 +37,7 @@ enum {
 /* The entry of a plan and a reason in the program. */
 static double entry(const struct heddle_dual *x, uint32_t plan, uint32_t j)
 {
-    return -(x->load[(size_t)plan * HEDDLE_DUAL_REASONS + j] +
-             x->reason[j].lead) /
-           x->tscale;
+    return -(x->load[(size_t)plan * HEDDLE_DUAL_REASONS + j] + x->reason[j].lead) / x->tscale;
 }
 
 static void program_add_reason(struct heddle_dual *x, uint32_t j)
@@ -124,8 +122,8 @@ static void collect(struct heddle_dual *x, const double *s, struct prices *p)
 }
 
 /* The cheapest type of the task at v; returns its cost. */
-static double answer(const struct heddle_dual *x, const struct prices *p,
-                     uint32_t v, uint8_t *type_out)
+static double answer(const struct heddle_dual *x, const struct prices *p, uint32_t v,
+                     uint8_t *type_out)
 {
     const uint32_t r = x->d->r;
     double c[HEDDLE_BOUND_TYPES_MAX], least = INFINITY;
@@ -174,8 +172,7 @@ static double evaluate(struct heddle_dual *x, const double *s)
         sum += s[j] * x->reason[j].lead;
     }
     if (all > x->d->idle)
-        sum -= x->d->deadline < INFINITY ? (all - x->d->idle) * x->d->deadline
-                                         : (double)INFINITY;
+        sum -= x->d->deadline < INFINITY ? (all - x->d->idle) * x->d->deadline : (double)INFINITY;
     return sum;
 }
 
@@ -186,8 +183,7 @@ static void within_idle(const struct heddle_dual *x, double *s)
 
     for (uint32_t j = 0; j < x->nreasons; j++)
         all += s[j];
-    for (uint32_t j = 0; j < x->nreasons && all > x->d->idle &&
-                         x->d->deadline == (double)INFINITY;
+    for (uint32_t j = 0; j < x->nreasons && all > x->d->idle && x->d->deadline == (double)INFINITY;
          j++)
         s[j] *= x->d->idle / all * (1.0 - 1e-15);
 }
@@ -209,8 +205,7 @@ static void drop_reasons(struct heddle_dual *x)
     uint32_t k = 0;
 
     for (uint32_t j = 0; j < x->nreasons; j++) {
-        if (j >= x->d->r + 1 && x->s[j] <= 0.0 && x->best_s[j] <= 0.0 &&
-            j + FRESH < x->nreasons)
+        if (j >= x->d->r + 1 && x->s[j] <= 0.0 && x->best_s[j] <= 0.0 && j + FRESH < x->nreasons)
             continue;
         x->reason[k] = x->reason[j];
         x->s[k] = x->s[j];
@@ -233,8 +228,8 @@ static void drop_windows(struct heddle_dual *x)
         bool is_used = false;
 
         for (uint32_t j = 0; j < x->nreasons; j++)
-            is_used = is_used || (x->reason[j].kind == HEDDLE_DUAL_AREA &&
-                                  x->reason[j].window == w);
+            is_used =
+                is_used || (x->reason[j].kind == HEDDLE_DUAL_AREA && x->reason[j].window == w);
         to[w] = k;
         if (is_used)
             x->window[k++] = x->window[w];
@@ -256,8 +251,7 @@ static void drop_plans(struct heddle_dual *x)
         x->plan[k] = x->plan[i];
         x->plan[i] = swap;
         x->energy[k] = x->energy[i];
-        memcpy(x->load + (size_t)k * HEDDLE_DUAL_REASONS,
-               x->load + (size_t)i * HEDDLE_DUAL_REASONS,
+        memcpy(x->load + (size_t)k * HEDDLE_DUAL_REASONS, x->load + (size_t)i * HEDDLE_DUAL_REASONS,
                HEDDLE_DUAL_REASONS * sizeof(*x->load));
         k++;
     }
@@ -270,16 +264,14 @@ static bool make_room(struct heddle_dual *x)
 {
     const uint32_t reasons = 3 + x->d->r;
 
-    if (x->nplans + 2 <= x->max_plans &&
-        x->nreasons + reasons <= HEDDLE_DUAL_REASONS &&
+    if (x->nplans + 2 <= x->max_plans && x->nreasons + reasons <= HEDDLE_DUAL_REASONS &&
         x->nwindows + x->d->r <= HEDDLE_DUAL_WINDOWS)
         return true;
     drop_reasons(x);
     drop_windows(x);
     drop_plans(x);
     program_make(x);
-    return x->nplans + 2 <= x->max_plans &&
-           x->nreasons + reasons <= HEDDLE_DUAL_REASONS &&
+    return x->nplans + 2 <= x->max_plans && x->nreasons + reasons <= HEDDLE_DUAL_REASONS &&
            x->nwindows + x->d->r <= HEDDLE_DUAL_WINDOWS;
 }
 
@@ -344,15 +336,13 @@ static heddle_status iterate(struct heddle_dual *x, double gap, bool *is_done)
     return st;
 }
 
-static heddle_status loop(struct heddle_dual *x,
-                          const struct heddle_dual_effort *effort,
+static heddle_status loop(struct heddle_dual *x, const struct heddle_dual_effort *effort,
                           uint32_t *iterations)
 {
     heddle_status st = HEDDLE_OK;
     bool is_done = false;
 
-    for (*iterations = 0; *iterations < effort->iterations && !is_done;
-         ++*iterations) {
+    for (*iterations = 0; *iterations < effort->iterations && !is_done; ++*iterations) {
         if (effort->deadline != 0 && heddle_clock_ns() >= effort->deadline)
             break;
         if (!make_room(x) || !program_solve(x))
@@ -369,26 +359,21 @@ static heddle_status get_memory(struct heddle_dual *x)
     const uint32_t n = x->d->n, most = PLAN_BYTES / (n + 1);
     struct heddle_scratch *m = x->m;
 
-    x->max_plans = most < 32                  ? 32
-                   : most < HEDDLE_DUAL_PLANS ? most
-                                              : HEDDLE_DUAL_PLANS;
+    x->max_plans = most < 32 ? 32 : most < HEDDLE_DUAL_PLANS ? most : HEDDLE_DUAL_PLANS;
     x->reason = heddle_scratch_get(m, HEDDLE_DUAL_REASONS, sizeof(*x->reason));
     x->window = heddle_scratch_get(m, HEDDLE_DUAL_WINDOWS, sizeof(*x->window));
     x->plan = heddle_scratch_get(m, x->max_plans, sizeof(*x->plan));
     x->energy = heddle_scratch_get(m, x->max_plans, sizeof(*x->energy));
-    x->load = heddle_scratch_get(m, (size_t)x->max_plans * HEDDLE_DUAL_REASONS,
-                                 sizeof(*x->load));
+    x->load = heddle_scratch_get(m, (size_t)x->max_plans * HEDDLE_DUAL_REASONS, sizeof(*x->load));
     x->mean = heddle_scratch_get(m, n, sizeof(*x->mean));
     x->len = heddle_scratch_get(m, n, sizeof(*x->len));
     x->via = heddle_scratch_get(m, n, sizeof(*x->via));
     x->flow = heddle_scratch_get(m, n, sizeof(*x->flow));
     x->cell = heddle_scratch_get(m, n, sizeof(*x->cell));
-    x->grid = heddle_scratch_get(
-        m, (size_t)x->d->r * HEDDLE_DUAL_GRID * HEDDLE_DUAL_GRID,
-        sizeof(*x->grid));
-    if (x->reason == NULL || x->window == NULL || x->plan == NULL ||
-        x->energy == NULL || x->load == NULL || x->mean == NULL ||
-        x->len == NULL || x->via == NULL || x->flow == NULL ||
+    x->grid = heddle_scratch_get(m, (size_t)x->d->r * HEDDLE_DUAL_GRID * HEDDLE_DUAL_GRID,
+                                 sizeof(*x->grid));
+    if (x->reason == NULL || x->window == NULL || x->plan == NULL || x->energy == NULL ||
+        x->load == NULL || x->mean == NULL || x->len == NULL || x->via == NULL || x->flow == NULL ||
         x->cell == NULL || x->grid == NULL)
         return HEDDLE_ENOMEM;
     for (uint32_t i = 0; i < x->max_plans; i++)
@@ -407,12 +392,12 @@ static heddle_status begin(struct heddle_dual *x)
 
     x->nwindows = 1;
     for (uint32_t i = 0; i < r; i++)
-        heddle_dual_add_reason(x, &(struct heddle_dual_reason){
-                                      .kind = HEDDLE_DUAL_AREA, .type = i});
+        heddle_dual_add_reason(x,
+                               &(struct heddle_dual_reason){.kind = HEDDLE_DUAL_AREA, .type = i});
     if (x->given != NULL)
-        heddle_dual_add_reason(x, &(struct heddle_dual_reason){
-                                      .kind = HEDDLE_DUAL_GIVEN,
-                                      .lead = x->given->head + x->given->tail});
+        heddle_dual_add_reason(
+            x, &(struct heddle_dual_reason){.kind = HEDDLE_DUAL_GIVEN,
+                                            .lead = x->given->head + x->given->tail});
     attempt(x, s);
     if (x->given != NULL) {
         s[r] = x->d->idle;
@@ -429,9 +414,8 @@ static heddle_status begin(struct heddle_dual *x)
 
 heddle_status heddle_dual_solve(const struct heddle_dual_dag *d,
                                 const struct heddle_dual_given *given,
-                                const struct heddle_dual_effort *effort,
-                                double length, struct heddle_scratch *m,
-                                struct heddle_dual_sol *sol_out)
+                                const struct heddle_dual_effort *effort, double length,
+                                struct heddle_scratch *m, struct heddle_dual_sol *sol_out)
 {
     struct heddle_dual *x = heddle_scratch_get(m, 1, sizeof(*x));
 

@@ -28,8 +28,8 @@ enum {
 
 struct heddle_dual_dag {
     uint32_t n, r, e;
-    uint32_t *type;   /* [r] in the caller's graph: those with workers */
-    double *nworkers; /* [r] */
+    uint32_t *type;              /* [r] in the caller's graph: those with workers */
+    double *nworkers;            /* [r] */
     const double *time, *joules; /* the caller's, [rows x ntypes] */
     uint32_t ntypes;
     uint32_t *row;       /* [n] of the task at a position */
@@ -37,9 +37,8 @@ struct heddle_dual_dag {
     uint32_t *pred_end;  /* [n + 1] */
     uint32_t *pred;      /* [e] positions < v */
     uint32_t *pred_edge; /* [e] in the caller's graph */
-    double *head,
-        *tail;       /* [n] longest chains before and after, at the fastest */
-    double deadline; /* INFINITY: none */
+    double *head, *tail; /* [n] longest chains before and after, at the fastest */
+    double deadline;     /* INFINITY: none */
     double idle;
 };
 
@@ -85,27 +84,27 @@ struct heddle_dual_effort {
 };
 
 /* Of a graph that heddle_bound_all() accepted. */
-HEDDLE_MUST_USE heddle_status
-heddle_dual_build(const struct heddle_energy_graph *eg, double deadline,
-                  struct heddle_scratch *m, struct heddle_dual_dag *d_out);
+HEDDLE_MUST_USE heddle_status heddle_dual_build(const struct heddle_energy_graph *eg,
+                                                double deadline, struct heddle_scratch *m,
+                                                struct heddle_dual_dag *d_out);
 
 /* Can the task at v run on type r (of d) in time? *time_out: how long. */
-static inline bool heddle_dual_can(const struct heddle_dual_dag *d, uint32_t v,
-                                   uint32_t r, double *time_out)
+static inline bool heddle_dual_can(const struct heddle_dual_dag *d, uint32_t v, uint32_t r,
+                                   double *time_out)
 {
     const double p = d->time[(size_t)d->row[v] * d->ntypes + d->type[r]];
 
     *time_out = p;
     /* The checker leaves out a little more, so rounding cannot matter. */
-    return d->head[v] + p + d->tail[v] <= d->deadline * (1.0 + 2e-9) &&
-           p * 0.0 == 0.0;
+    return d->head[v] + p + d->tail[v] <= d->deadline * (1.0 + 2e-9) && p * 0.0 == 0.0;
 }
 
 /* `given` may be NULL. What sol_out points to is in m. */
-HEDDLE_MUST_USE heddle_status heddle_dual_solve(
-    const struct heddle_dual_dag *d, const struct heddle_dual_given *given,
-    const struct heddle_dual_effort *effort, double length,
-    struct heddle_scratch *m, struct heddle_dual_sol *sol_out);
+HEDDLE_MUST_USE heddle_status heddle_dual_solve(const struct heddle_dual_dag *d,
+                                                const struct heddle_dual_given *given,
+                                                const struct heddle_dual_effort *effort,
+                                                double length, struct heddle_scratch *m,
+                                                struct heddle_dual_sol *sol_out);
 
 /* --- inside the solver --------------------------------------------------------- */
 
@@ -142,11 +141,9 @@ struct heddle_dual {
     double *grid;   /* [r x HEDDLE_DUAL_GRID x HEDDLE_DUAL_GRID] */
 };
 
-static inline bool heddle_dual_in_window(const struct heddle_dual *x,
-                                         uint32_t v, uint32_t w)
+static inline bool heddle_dual_in_window(const struct heddle_dual *x, uint32_t v, uint32_t w)
 {
-    return x->d->head[v] >= x->window[w].head &&
-           x->d->tail[v] >= x->window[w].tail;
+    return x->d->head[v] >= x->window[w].head && x->d->tail[v] >= x->window[w].tail;
 }
 
 static inline bool heddle_dual_in_given(const struct heddle_dual *x, uint32_t v)
@@ -154,14 +151,12 @@ static inline bool heddle_dual_in_given(const struct heddle_dual *x, uint32_t v)
     return x->d->head[v] >= x->given->head && x->d->tail[v] >= x->given->tail;
 }
 
-static inline double heddle_dual_time_of(const struct heddle_dual *x,
-                                         uint32_t v, uint32_t r)
+static inline double heddle_dual_time_of(const struct heddle_dual *x, uint32_t v, uint32_t r)
 {
     return x->d->time[(size_t)x->d->row[v] * x->d->ntypes + x->d->type[r]];
 }
 
-static inline double heddle_dual_joules_of(const struct heddle_dual *x,
-                                           uint32_t v, uint32_t r)
+static inline double heddle_dual_joules_of(const struct heddle_dual *x, uint32_t v, uint32_t r)
 {
     return x->d->joules[(size_t)x->d->row[v] * x->d->ntypes + x->d->type[r]];
 }
@@ -171,8 +166,7 @@ static inline double heddle_dual_joules_of(const struct heddle_dual *x,
 double heddle_dual_load(const struct heddle_dual *x, const uint8_t *plan,
                         const struct heddle_dual_reason *q);
 /* Puts a reason behind the others; its loads under all plans are computed. */
-void heddle_dual_add_reason(struct heddle_dual *x,
-                            const struct heddle_dual_reason *q);
+void heddle_dual_add_reason(struct heddle_dual *x, const struct heddle_dual_reason *q);
 /* Levels of the grid, and the cell of each task. */
 HEDDLE_MUST_USE heddle_status heddle_dual_levels(struct heddle_dual *x);
 /* The mix of plans by u: mean times, and loads on the grid. */
@@ -180,8 +174,7 @@ void heddle_dual_mix(struct heddle_dual *x);
 /* Adds the longest path under the mean times, if it is longer than `length`; the
  * same under one plan, if it is longer than `than`. */
 HEDDLE_MUST_USE heddle_status heddle_dual_add_path(struct heddle_dual *x);
-HEDDLE_MUST_USE heddle_status heddle_dual_path_of_plan(struct heddle_dual *x,
-                                                       uint32_t plan,
+HEDDLE_MUST_USE heddle_status heddle_dual_path_of_plan(struct heddle_dual *x, uint32_t plan,
                                                        double than);
 /* Adds the fullest window of each type, if it needs more than `length`. */
 void heddle_dual_add_windows(struct heddle_dual *x);

@@ -6,8 +6,7 @@
 #include "energy/dual.h"
 
 /* The tasks in an order in which all edges go forward; place[t]: where. */
-static heddle_status sort_tasks(const struct heddle_bound_graph *g,
-                                struct heddle_scratch *m,
+static heddle_status sort_tasks(const struct heddle_bound_graph *g, struct heddle_scratch *m,
                                 struct heddle_dual_dag *d, uint32_t *place)
 {
     uint32_t *at = heddle_scratch_get(m, (size_t)d->n + 1, sizeof(*at));
@@ -41,8 +40,8 @@ static heddle_status sort_tasks(const struct heddle_bound_graph *g,
     return n == d->n ? HEDDLE_OK : HEDDLE_ECYCLE;
 }
 
-static void take_edges(const struct heddle_bound_graph *g,
-                       const uint32_t *place, struct heddle_dual_dag *d)
+static void take_edges(const struct heddle_bound_graph *g, const uint32_t *place,
+                       struct heddle_dual_dag *d)
 {
     for (uint32_t e = 0; e < d->e; e++)
         d->pred_end[place[g->edge_to[e]] + 1]++;
@@ -74,17 +73,14 @@ static void measure(struct heddle_dual_dag *d)
 {
     for (uint32_t v = 0; v < d->n; v++)
         for (uint32_t i = d->pred_end[v]; i < d->pred_end[v + 1]; i++)
-            d->head[v] =
-                fmax(d->head[v], d->head[d->pred[i]] + fastest(d, d->pred[i]));
+            d->head[v] = fmax(d->head[v], d->head[d->pred[i]] + fastest(d, d->pred[i]));
     for (uint32_t v = d->n; v-- > 0;)
         for (uint32_t i = d->pred_end[v]; i < d->pred_end[v + 1]; i++)
-            d->tail[d->pred[i]] =
-                fmax(d->tail[d->pred[i]], d->tail[v] + fastest(d, v));
+            d->tail[d->pred[i]] = fmax(d->tail[d->pred[i]], d->tail[v] + fastest(d, v));
 }
 
-heddle_status heddle_dual_build(const struct heddle_energy_graph *eg,
-                                double deadline, struct heddle_scratch *m,
-                                struct heddle_dual_dag *d)
+heddle_status heddle_dual_build(const struct heddle_energy_graph *eg, double deadline,
+                                struct heddle_scratch *m, struct heddle_dual_dag *d)
 {
     const struct heddle_bound_graph *g = eg->graph;
     uint32_t *place = heddle_scratch_get(m, g->ntasks, sizeof(*place));
@@ -105,10 +101,9 @@ heddle_status heddle_dual_build(const struct heddle_energy_graph *eg,
     d->pred_edge = heddle_scratch_get(m, d->e, sizeof(*d->pred_edge));
     d->head = heddle_scratch_get(m, d->n, sizeof(*d->head));
     d->tail = heddle_scratch_get(m, d->n, sizeof(*d->tail));
-    if (place == NULL || d->type == NULL || d->nworkers == NULL ||
-        d->row == NULL || d->task == NULL || d->pred_end == NULL ||
-        d->pred == NULL || d->pred_edge == NULL || d->head == NULL ||
-        d->tail == NULL)
+    if (place == NULL || d->type == NULL || d->nworkers == NULL || d->row == NULL ||
+        d->task == NULL || d->pred_end == NULL || d->pred == NULL || d->pred_edge == NULL ||
+        d->head == NULL || d->tail == NULL)
         return HEDDLE_ENOMEM;
     for (uint32_t r = 0; r < g->ntypes; r++) {
         if (g->nworkers[r] == 0)

@@ -27,28 +27,24 @@ double heddle_dual_load(const struct heddle_dual *x, const uint8_t *plan,
             sum += heddle_dual_time_of(x, q->pos[i], plan[q->pos[i]]);
     else if (q->kind == HEDDLE_DUAL_GIVEN)
         for (uint32_t v = 0; v < x->d->n; v++)
-            sum += heddle_dual_in_given(x, v)
-                       ? (x->given->price[plan[v]] + x->given->flow[v]) *
-                             heddle_dual_time_of(x, v, plan[v])
-                       : 0.0;
+            sum += heddle_dual_in_given(x, v) ? (x->given->price[plan[v]] + x->given->flow[v]) *
+                                                    heddle_dual_time_of(x, v, plan[v])
+                                              : 0.0;
     else
         for (uint32_t v = 0; v < x->d->n; v++)
             if (plan[v] == q->type && heddle_dual_in_window(x, v, q->window))
-                sum += heddle_dual_time_of(x, v, q->type) /
-                       x->d->nworkers[q->type];
+                sum += heddle_dual_time_of(x, v, q->type) / x->d->nworkers[q->type];
     return sum;
 }
 
-void heddle_dual_add_reason(struct heddle_dual *x,
-                            const struct heddle_dual_reason *q)
+void heddle_dual_add_reason(struct heddle_dual *x, const struct heddle_dual_reason *q)
 {
     const uint32_t j = x->nreasons++;
 
     x->reason[j] = *q;
     x->s[j] = x->best_s[j] = 0.0;
     for (uint32_t i = 0; i < x->nplans; i++)
-        x->load[(size_t)i * HEDDLE_DUAL_REASONS + j] =
-            heddle_dual_load(x, x->plan[i], q);
+        x->load[(size_t)i * HEDDLE_DUAL_REASONS + j] = heddle_dual_load(x, x->plan[i], q);
 }
 
 static bool has_room(const struct heddle_dual *x)
@@ -110,19 +106,16 @@ heddle_status heddle_dual_add_path(struct heddle_dual *x)
 {
     uint32_t last = 0;
 
-    return longest(x, &last) > x->length * (1.0 + VIOLATED) ? add_path(x, last)
-                                                            : HEDDLE_OK;
+    return longest(x, &last) > x->length * (1.0 + VIOLATED) ? add_path(x, last) : HEDDLE_OK;
 }
 
-heddle_status heddle_dual_path_of_plan(struct heddle_dual *x, uint32_t plan,
-                                       double than)
+heddle_status heddle_dual_path_of_plan(struct heddle_dual *x, uint32_t plan, double than)
 {
     uint32_t last = 0;
 
     for (uint32_t v = 0; v < x->d->n; v++)
         x->mean[v] = heddle_dual_time_of(x, v, x->plan[plan][v]);
-    return longest(x, &last) > than * (1.0 + VIOLATED) ? add_path(x, last)
-                                                       : HEDDLE_OK;
+    return longest(x, &last) > than * (1.0 + VIOLATED) ? add_path(x, last) : HEDDLE_OK;
 }
 
 static uint32_t find_window(struct heddle_dual *x, double head, double tail)
@@ -150,8 +143,7 @@ void heddle_dual_mix(struct heddle_dual *x)
             const double time = u * heddle_dual_time_of(x, v, r);
 
             x->mean[v] += time;
-            x->grid[(size_t)r * GRID * GRID + x->cell[v]] +=
-                time / x->d->nworkers[r];
+            x->grid[(size_t)r * GRID * GRID + x->cell[v]] += time / x->d->nworkers[r];
         }
     }
 }
@@ -167,8 +159,7 @@ void heddle_dual_add_windows(struct heddle_dual *x)
             for (uint32_t k = x->ngrid[1]; k-- > 0;) {
                 double *c = &g[i * GRID + k];
 
-                *c += (i + 1 < GRID ? c[GRID] : 0.0) +
-                      (k + 1 < GRID ? c[1] : 0.0) -
+                *c += (i + 1 < GRID ? c[GRID] : 0.0) + (k + 1 < GRID ? c[1] : 0.0) -
                       (i + 1 < GRID && k + 1 < GRID ? c[GRID + 1] : 0.0);
                 if (*c > 0.0 && *c + x->level[0][i] + x->level[1][k] > most) {
                     most = *c + x->level[0][i] + x->level[1][k];
@@ -185,14 +176,12 @@ void heddle_dual_add_windows(struct heddle_dual *x)
                 x, &(struct heddle_dual_reason){.kind = HEDDLE_DUAL_AREA,
                                                 .window = w,
                                                 .type = r,
-                                                .lead = x->window[w].head +
-                                                        x->window[w].tail});
+                                                .lead = x->window[w].head + x->window[w].tail});
     }
 }
 
 /* Levels of the grid: GRID values among the heads or tails, 0 the first. */
-static heddle_status take_levels(struct heddle_dual *x, const double *v,
-                                 int side)
+static heddle_status take_levels(struct heddle_dual *x, const double *v, int side)
 {
     const uint32_t n = x->d->n;
     struct heddle_pair *sorted = heddle_scratch_get(x->m, n, sizeof(*sorted));
@@ -239,7 +228,6 @@ heddle_status heddle_dual_levels(struct heddle_dual *x)
     HEDDLE_TRY(take_levels(x, d->head, 0));
     HEDDLE_TRY(take_levels(x, d->tail, 1));
     for (uint32_t v = 0; v < d->n; v++)
-        x->cell[v] = (uint16_t)(level_of(x, 0, d->head[v]) * GRID +
-                                level_of(x, 1, d->tail[v]));
+        x->cell[v] = (uint16_t)(level_of(x, 0, d->head[v]) * GRID + level_of(x, 1, d->tail[v]));
     return HEDDLE_OK;
 }

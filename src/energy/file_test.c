@@ -42,17 +42,16 @@ static heddle_status rig_read(struct rig *r, heddle_energy **out)
     return heddle_energy_read(NULL, r->path, out, r->why, sizeof(r->why));
 }
 
-static const char sample[] =
-    "# by hand\n"
-    "heddle-energy 1   # version\n"
-    "\n"
-    "domain package-0 idle_watts 41.5 device cpu low 40 high 43\n"
-    "domain \"the room\" idle_watts 0\n"
-    "active gemm cpu watts 6.25 count 400 low 6 high 6.5\n"
-    "active gemm cuda0 bytes 4096 variant tf32 watts 301 group 2\r\n"
-    "active * \"cuda small\" watts 1e2\n"
-    "\tcap cuda0 250W watts .7 time 1.1\n"
-    "move joules_per_gb 0.5";
+static const char sample[] = "# by hand\n"
+                             "heddle-energy 1   # version\n"
+                             "\n"
+                             "domain package-0 idle_watts 41.5 device cpu low 40 high 43\n"
+                             "domain \"the room\" idle_watts 0\n"
+                             "active gemm cpu watts 6.25 count 400 low 6 high 6.5\n"
+                             "active gemm cuda0 bytes 4096 variant tf32 watts 301 group 2\r\n"
+                             "active * \"cuda small\" watts 1e2\n"
+                             "\tcap cuda0 250W watts .7 time 1.1\n"
+                             "move joules_per_gb 0.5";
 
 TEST(sample_is_read)
 {
@@ -147,8 +146,7 @@ TEST(there_and_back)
         CHECK_NEAR(a2.watts, a.watts, 0);
         CHECK_NEAR(a2.low, a.low, 0);
         CHECK_NEAR(a2.high, a.high, 0);
-        CHECK(a2.bytes == a.bytes && a2.count == a.count &&
-              a2.group == a.group);
+        CHECK(a2.bytes == a.bytes && a2.count == a.count && a2.group == a.group);
         CHECK_OK(heddle_energy_get_domain(back, 0, &d2));
         CHECK_NEAR(d2.idle_watts, d.idle_watts, 0);
         CHECK_OK(heddle_energy_get_domain(e, 0, &d));
@@ -156,8 +154,7 @@ TEST(there_and_back)
         CHECK_STR(d2.device, d.device);
         CHECK_OK(heddle_energy_get_cap(back, 0, &c2));
         CHECK_NEAR(c2.time_factor, c.time_factor, 0);
-        CHECK_NEAR(heddle_energy_get_move(back), heddle_energy_get_move(e),
-                   1e-24);
+        CHECK_NEAR(heddle_energy_get_move(back), heddle_energy_get_move(e), 1e-24);
         heddle_energy_destroy(e);
         heddle_energy_destroy(back);
     }
@@ -202,8 +199,7 @@ static const struct {
     {HEAD "active k cpu watts -0.1\n", ":2:", "negative"},
     {HEAD "active k cpu watts 1 bytes 1.5\n", ":2:", "whole number"},
     {HEAD "active k cpu watts 1 group 4294967296\n", ":2:", "whole number"},
-    {HEAD "active k cpu watts 1 count 99999999999999999999\n",
-     ":2:", "whole number"},
+    {HEAD "active k cpu watts 1 count 99999999999999999999\n", ":2:", "whole number"},
     {HEAD "active k cpu watts 1\nactive k cpu watts 1\n", ":3:", "same"},
     {HEAD "active \"k cpu watts 1\n", ":2:", "not closed"},
     {HEAD "active \"k\"cpu watts 1\n", ":2:", "blank"},
@@ -213,8 +209,7 @@ static const struct {
     {HEAD "active a\\b cpu watts 1\n", ":2:", "quotes"},
     {HEAD "cap cuda 250W time 1\n", ":2:", "'watts' is missing"},
     {HEAD "cap cuda 250W time 0 watts 1\n", ":2:", "above 0"},
-    {HEAD "cap cuda 1 time 1 watts 1\ncap cuda 1 time 2 watts 1\n",
-     ":3:", "same"},
+    {HEAD "cap cuda 1 time 1 watts 1\ncap cuda 1 time 2 watts 1\n", ":3:", "same"},
     {HEAD "move 3\n", ":2:", "no '3'"},
     {HEAD "move joules_per_gb 1\nmove joules_per_gb 1\n", ":3:", "same"},
 };
@@ -230,8 +225,7 @@ TEST(faults)
         rig_put(&r, corpus[i].text, strlen(corpus[i].text));
         CHECK_STATUS(rig_read(&r, &e), HEDDLE_EFORMAT);
         CHECK(e == NULL);
-        if (strstr(r.why, corpus[i].where) == NULL ||
-            strstr(r.why, corpus[i].word) == NULL)
+        if (strstr(r.why, corpus[i].where) == NULL || strstr(r.why, corpus[i].word) == NULL)
             printf("case %zu: %s\n", i, r.why);
         CHECK(strstr(r.why, corpus[i].where) != NULL);
         CHECK(strstr(r.why, corpus[i].word) != NULL);
@@ -249,15 +243,11 @@ TEST(other_files)
 
     rig_init(&r);
     CHECK_STATUS(rig_read(&r, &e), HEDDLE_ENOENT);
-    CHECK_STATUS(heddle_energy_read(NULL, r.dir, &e, r.why, sizeof(r.why)),
-                 HEDDLE_EFORMAT);
-    CHECK_STATUS(heddle_energy_read(NULL, NULL, &e, r.why, sizeof(r.why)),
-                 HEDDLE_EINVAL);
-    CHECK_STATUS(heddle_energy_read(NULL, r.path, NULL, NULL, 0),
-                 HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_energy_read(NULL, r.dir, &e, r.why, sizeof(r.why)), HEDDLE_EFORMAT);
+    CHECK_STATUS(heddle_energy_read(NULL, NULL, &e, r.why, sizeof(r.why)), HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_energy_read(NULL, r.path, NULL, NULL, 0), HEDDLE_EINVAL);
     CHECK_OK(heddle_energy_create(NULL, &e));
-    CHECK_STATUS(heddle_energy_write(e, "/nowhere/x", r.why, sizeof(r.why)),
-                 HEDDLE_EIO);
+    CHECK_STATUS(heddle_energy_write(e, "/nowhere/x", r.why, sizeof(r.why)), HEDDLE_EIO);
     CHECK(strstr(r.why, "/nowhere/x cannot be written") != NULL);
     CHECK_STATUS(heddle_energy_write(NULL, r.path, NULL, 0), HEDDLE_EINVAL);
     CHECK_OK(heddle_energy_write(e, r.path, NULL, 0));
@@ -301,8 +291,7 @@ TEST(damaged_files)
         memcpy(text, sample, sizeof(text));
         if (k >= n)
             for (int i = 0; i < 3; i++)
-                text[heddle_rng_below(&rng, n)] =
-                    (char)heddle_rng_below(&rng, 256);
+                text[heddle_rng_below(&rng, n)] = (char)heddle_rng_below(&rng, 256);
         rig_put(&r, text, k < n ? k : n);
         r.why[0] = '\0';
         st = rig_read(&r, &e);
@@ -333,5 +322,4 @@ TEST(no_memory)
     rig_fini(&r);
 }
 
-TEST_MAIN(sample_is_read, there_and_back, faults, other_files, damaged_files,
-          no_memory)
+TEST_MAIN(sample_is_read, there_and_back, faults, other_files, damaged_files, no_memory)

@@ -18,8 +18,7 @@
 
 enum { NBOOT = 200, MAX_BOOT = 2000 };
 
-static heddle_status fail(const struct heddle_energy_fitting *f,
-                          heddle_status st, const char *text)
+static heddle_status fail(const struct heddle_energy_fitting *f, heddle_status st, const char *text)
 {
     return heddle_energy_why(f->o.why, f->o.why_bytes, st, "%s", text);
 }
@@ -27,8 +26,7 @@ static heddle_status fail(const struct heddle_energy_fitting *f,
 /* ---- what the logs have ------------------------------------------------------ */
 
 /* The sentence when there is nothing to fit: what the logs say about it. */
-static heddle_status no_samples(const struct heddle_energy_fitting *f,
-                                bool has_series)
+static heddle_status no_samples(const struct heddle_energy_fitting *f, bool has_series)
 {
     char text[512];
     struct heddle_text t;
@@ -36,17 +34,15 @@ static heddle_status no_samples(const struct heddle_energy_fitting *f,
     const char *time = "";
 
     heddle_text_init(&t, text, sizeof(text));
-    heddle_text_str(&t, has_series
-                            ? "the counters in the log never moved, or not "
-                              "while it was read"
-                            : "the log has no samples of energy counters");
+    heddle_text_str(&t, has_series ? "the counters in the log never moved, or not "
+                                     "while it was read"
+                                   : "the log has no samples of energy counters");
     for (size_t i = 0; i < v->ninfos; i++) {
         const char *key = v->infos[i].key;
 
         if (strcmp(key, "time") == 0)
             time = v->infos[i].value;
-        if (strncmp(key, "energy", 6) == 0 &&
-            strncmp(key, "energy.domain.", 14) != 0 &&
+        if (strncmp(key, "energy", 6) == 0 && strncmp(key, "energy.domain.", 14) != 0 &&
             strncmp(key, "energy.source", 13) != 0)
             heddle_text_add(&t, "; it says: %s", v->infos[i].value);
     }
@@ -65,26 +61,22 @@ static heddle_status read_logs(struct heddle_energy_fitting *f)
         return HEDDLE_ENOMEM;
     for (size_t i = 0; i < f->nlogs; i++) {
         HEDDLE_TRY(heddle_energy_load_make(&f->load[i], f->logs[i], &f->keys));
-        HEDDLE_TRY(heddle_energy_series_get(&f->tmp, f->logs[i], &f->series[i],
-                                            &f->nseries[i]));
+        HEDDLE_TRY(heddle_energy_series_get(&f->tmp, f->logs[i], &f->series[i], &f->nseries[i]));
     }
     return HEDDLE_OK;
 }
 
 /* The domain of a series; a new one when there is none. */
-static struct heddle_energy_system *
-system_of(struct heddle_energy_fitting *f, const struct heddle_energy_series *s)
+static struct heddle_energy_system *system_of(struct heddle_energy_fitting *f,
+                                              const struct heddle_energy_series *s)
 {
     size_t i = 0;
 
     while (i < f->ndomains && strcmp(f->system[i].name, s->name) != 0)
         i++;
     if (i == f->ndomains)
-        f->system[f->ndomains++] =
-            (struct heddle_energy_system){.mem = &f->tmp,
-                                          .keys = &f->keys,
-                                          .name = s->name,
-                                          .device = s->device};
+        f->system[f->ndomains++] = (struct heddle_energy_system){
+            .mem = &f->tmp, .keys = &f->keys, .name = s->name, .device = s->device};
     return &f->system[i];
 }
 
@@ -92,23 +84,20 @@ static heddle_status note_series(struct heddle_energy_fitting *f,
                                  const struct heddle_energy_series *s)
 {
     if (s->nback > 0)
-        HEDDLE_TRY(heddle_energy_fit_note(
-            f,
-            "%s went back %zu times, and no wrap explains it: the "
-            "energy around it is left out",
-            s->name, s->nback));
+        HEDDLE_TRY(heddle_energy_fit_note(f,
+                                          "%s went back %zu times, and no wrap explains it: the "
+                                          "energy around it is left out",
+                                          s->name, s->nback));
     if (s->njumps > 0)
-        HEDDLE_TRY(heddle_energy_fit_note(
-            f,
-            "%s jumped ahead %zu times, by more than 100 times the "
-            "usual power: these are left out",
-            s->name, s->njumps));
+        HEDDLE_TRY(heddle_energy_fit_note(f,
+                                          "%s jumped ahead %zu times, by more than 100 times the "
+                                          "usual power: these are left out",
+                                          s->name, s->njumps));
     if (s->ngaps > 0)
-        HEDDLE_TRY(
-            heddle_energy_fit_note(f, "%s has %zu gaps", s->name, s->ngaps));
+        HEDDLE_TRY(heddle_energy_fit_note(f, "%s has %zu gaps", s->name, s->ngaps));
     if (s->nsteps == 0)
-        HEDDLE_TRY(heddle_energy_fit_note(f, "%s never moved in %zu samples",
-                                          s->name, s->nsamples));
+        HEDDLE_TRY(
+            heddle_energy_fit_note(f, "%s never moved in %zu samples", s->name, s->nsamples));
     return HEDDLE_OK;
 }
 
@@ -131,14 +120,12 @@ static heddle_status systems_make(struct heddle_energy_fitting *f)
                 continue;
             y = system_of(f, s);
             if (y->part == NULL)
-                y->part =
-                    heddle_scratch_get(&f->tmp, f->nlogs, sizeof(*y->part));
+                y->part = heddle_scratch_get(&f->tmp, f->nlogs, sizeof(*y->part));
             if (y->part == NULL)
                 return HEDDLE_ENOMEM;
             if (y->nparts > 0 && y->part[y->nparts - 1].log == i)
                 continue; /* the same name twice in a log */
-            y->part[y->nparts++] =
-                (struct heddle_energy_part){&f->load[i], s, i, 0};
+            y->part[y->nparts++] = (struct heddle_energy_part){&f->load[i], s, i, 0};
         }
     return f->ndomains > 0 ? HEDDLE_OK : no_samples(f, most > 0);
 }
@@ -155,8 +142,7 @@ static bool moves_touch(const struct heddle_energy_system *y)
     return false;
 }
 
-static heddle_status columns_make(struct heddle_energy_fitting *f,
-                                  struct heddle_energy_system *y)
+static heddle_status columns_make(struct heddle_energy_fitting *f, struct heddle_energy_system *y)
 {
     y->has_bytes = moves_touch(y);
     y->key = heddle_scratch_get(&f->tmp, f->keys.n + 2, sizeof(*y->key));
@@ -165,8 +151,7 @@ static heddle_status columns_make(struct heddle_energy_fitting *f,
     y->key[0] = SIZE_MAX;
     y->ncols = 1;
     for (size_t i = 0; i < f->keys.n; i++)
-        if (f->keys.key[i].seconds > 0 &&
-            heddle_energy_counts(y->device, f->keys.key[i].device))
+        if (f->keys.key[i].seconds > 0 && heddle_energy_counts(y->device, f->keys.key[i].device))
             y->key[y->ncols++] = i;
     if (y->has_bytes)
         y->key[y->ncols++] = SIZE_MAX;
@@ -182,12 +167,10 @@ static heddle_status columns_make(struct heddle_energy_fitting *f,
 /* ---- the model ----------------------------------------------------------------- */
 
 /* The mean of a device stands for kernels that did not run. */
-static heddle_status mean_row(const struct heddle_energy_fitting *f,
-                              size_t first, heddle_energy *e)
+static heddle_status mean_row(const struct heddle_energy_fitting *f, size_t first, heddle_energy *e)
 {
     const struct heddle_energy_fit_row *r = f->r->rows;
-    struct heddle_energy_active a = {
-        .size = sizeof(a), .kernel = "*", .device = r[first].device};
+    struct heddle_energy_active a = {.size = sizeof(a), .kernel = "*", .device = r[first].device};
     double seconds = 0, joules = 0;
 
     for (size_t i = 0; i < f->r->nrows; i++) {
@@ -203,8 +186,7 @@ static heddle_status mean_row(const struct heddle_energy_fitting *f,
     return heddle_energy_set_active(e, &a);
 }
 
-static heddle_status model_make(const struct heddle_energy_fitting *f,
-                                heddle_energy *e)
+static heddle_status model_make(const struct heddle_energy_fitting *f, heddle_energy *e)
 {
     for (size_t i = 0; i < f->ndomains; i++) {
         const struct heddle_energy_fit_domain *d = &f->domain[i];
@@ -242,16 +224,12 @@ static heddle_status model_make(const struct heddle_energy_fitting *f,
 
 static heddle_status solve_domains(struct heddle_energy_fitting *f)
 {
-    const struct heddle_energy_solve_opts so = {.nlogs = f->nlogs,
-                                                .nboot = f->o.nbootstrap,
-                                                .seed = f->o.seed,
-                                                .prior = f->o.prior};
+    const struct heddle_energy_solve_opts so = {
+        .nlogs = f->nlogs, .nboot = f->o.nbootstrap, .seed = f->o.seed, .prior = f->o.prior};
 
-    f->solution =
-        heddle_scratch_get(&f->tmp, f->ndomains, sizeof(*f->solution));
+    f->solution = heddle_scratch_get(&f->tmp, f->ndomains, sizeof(*f->solution));
     f->domain = heddle_scratch_get(f->own, f->ndomains, sizeof(*f->domain));
-    f->sorted =
-        heddle_scratch_get(&f->tmp, f->o.nbootstrap, sizeof(*f->sorted));
+    f->sorted = heddle_scratch_get(&f->tmp, f->o.nbootstrap, sizeof(*f->sorted));
     if (f->solution == NULL || f->domain == NULL || f->sorted == NULL)
         return HEDDLE_ENOMEM;
     for (size_t d = 0; d < f->ndomains; d++) {
@@ -292,9 +270,8 @@ static heddle_status check(struct heddle_energy_fitting *f,
     for (size_t i = 0; i < f->nlogs; i++)
         if (f->logs[i] == NULL)
             return fail(f, HEDDLE_EINVAL, "a log is needed");
-    if (f->o.has_lag &&
-        (f->o.lag_ns < 0 || f->o.window_ns < 0 ||
-         f->o.lag_ns > INT64_MAX / 1024 || f->o.window_ns > INT64_MAX / 1024))
+    if (f->o.has_lag && (f->o.lag_ns < 0 || f->o.window_ns < 0 || f->o.lag_ns > INT64_MAX / 1024 ||
+                         f->o.window_ns > INT64_MAX / 1024))
         return fail(f, HEDDLE_EINVAL, "a lag or a window is negative");
     if (f->o.nbootstrap == 0)
         f->o.nbootstrap = NBOOT;
@@ -323,8 +300,7 @@ heddle_status heddle_energy_fit(const heddle_log *const *logs, size_t n,
     f.keys = heddle_energy_keys_make(f.o.alloc, f.o.by_size != 0);
     f.r = heddle_scratch_get(&own, 1, sizeof(*f.r));
     kept = heddle_scratch_get(&own, 1, sizeof(*kept));
-    st = f.r == NULL || kept == NULL ? HEDDLE_ENOMEM
-                                     : heddle_energy_create(f.o.alloc, &e);
+    st = f.r == NULL || kept == NULL ? HEDDLE_ENOMEM : heddle_energy_create(f.o.alloc, &e);
     if (st == HEDDLE_OK)
         st = fit(&f, e);
     for (size_t i = 0; i < n && f.load != NULL; i++)
@@ -334,8 +310,7 @@ heddle_status heddle_energy_fit(const heddle_log *const *logs, size_t n,
     if (st != HEDDLE_OK) {
         heddle_energy_destroy(e);
         heddle_scratch_drop(&own);
-        return st == HEDDLE_ENOMEM ? fail(&f, st, "there is not enough memory")
-                                   : st;
+        return st == HEDDLE_ENOMEM ? fail(&f, st, "there is not enough memory") : st;
     }
     *kept = own;
     f.r->own = kept;

@@ -53,20 +53,19 @@ struct heddle_energy_rows {
 
 /* Up to `max` steps of each of the n parts from `first` on, each a row; `each`
  * successive ones of a log become one. HEDDLE_ENOMEM. */
-HEDDLE_MUST_USE heddle_status heddle_energy_rows_make(
-    struct heddle_scratch *mem, const struct heddle_energy_system *s,
-    size_t first, size_t n, size_t each, size_t max,
-    struct heddle_energy_rows *out);
+HEDDLE_MUST_USE heddle_status heddle_energy_rows_make(struct heddle_scratch *mem,
+                                                      const struct heddle_energy_system *s,
+                                                      size_t first, size_t n, size_t each,
+                                                      size_t max, struct heddle_energy_rows *out);
 /* In place: `each` successive rows of one log become one. */
 void heddle_energy_rows_merge(struct heddle_energy_rows *r, size_t each);
 size_t heddle_energy_count_steps(const struct heddle_energy_system *s);
 /* The median length of a step in ns; 0: there is none. HEDDLE_ENOMEM. */
-HEDDLE_MUST_USE heddle_status
-heddle_energy_median_step(const struct heddle_energy_system *s, int64_t *out);
+HEDDLE_MUST_USE heddle_status heddle_energy_median_step(const struct heddle_energy_system *s,
+                                                        int64_t *out);
 
 /* Sets window_ns, and lag_ns of the parts. HEDDLE_ENOMEM. */
-HEDDLE_MUST_USE heddle_status
-heddle_energy_find_lag(struct heddle_energy_system *s);
+HEDDLE_MUST_USE heddle_status heddle_energy_find_lag(struct heddle_energy_system *s);
 
 /* ---- normal equations ------------------------------------------------------ */
 
@@ -81,17 +80,13 @@ struct heddle_energy_gram {
 };
 
 /* Zeroed; false: no memory. */
-bool heddle_energy_gram_init(struct heddle_scratch *mem, size_t n,
-                             struct heddle_energy_gram *out);
+bool heddle_energy_gram_init(struct heddle_scratch *mem, size_t n, struct heddle_energy_gram *out);
 /* A row, weighted by the square root of its length. */
-void heddle_energy_gram_row(struct heddle_energy_gram *g, const double *a,
-                            double b);
-void heddle_energy_gram_add(struct heddle_energy_gram *to,
-                            const struct heddle_energy_gram *from,
+void heddle_energy_gram_row(struct heddle_energy_gram *g, const double *a, double b);
+void heddle_energy_gram_add(struct heddle_energy_gram *to, const struct heddle_energy_gram *from,
                             double factor);
 void heddle_energy_gram_clear(struct heddle_energy_gram *g);
-double heddle_energy_gram_rss(const struct heddle_energy_gram *g,
-                              const double *x);
+double heddle_energy_gram_rss(const struct heddle_energy_gram *g, const double *x);
 
 struct heddle_energy_solution {
     size_t ncols;
@@ -114,9 +109,8 @@ struct heddle_energy_solve_opts {
 };
 
 /* HEDDLE_ENOMEM. Results are in s->mem. */
-HEDDLE_MUST_USE heddle_status
-heddle_energy_solve(const struct heddle_energy_system *s,
-                    const struct heddle_energy_solve_opts *o,
-                    struct heddle_energy_solution *out);
+HEDDLE_MUST_USE heddle_status heddle_energy_solve(const struct heddle_energy_system *s,
+                                                  const struct heddle_energy_solve_opts *o,
+                                                  struct heddle_energy_solution *out);
 
 #endif /* HEDDLE_ENERGY_FIT_PRIVATE_H */

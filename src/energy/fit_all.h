@@ -32,13 +32,11 @@ struct heddle_energy_fitting {
 
 /* Adds a sentence to the report. HEDDLE_ENOMEM. */
 HEDDLE_PRINTF(2, 3)
-HEDDLE_MUST_USE heddle_status
-heddle_energy_fit_note(struct heddle_energy_fitting *f, const char *fmt, ...);
+HEDDLE_MUST_USE heddle_status heddle_energy_fit_note(struct heddle_energy_fitting *f,
+                                                     const char *fmt, ...);
 
 /* fit_report.c. Domain d, once it is solved; then all that is left. HEDDLE_ENOMEM. */
-HEDDLE_MUST_USE heddle_status
-heddle_energy_fit_domain(struct heddle_energy_fitting *f, size_t d);
-HEDDLE_MUST_USE heddle_status
-heddle_energy_fit_results(struct heddle_energy_fitting *f);
+HEDDLE_MUST_USE heddle_status heddle_energy_fit_domain(struct heddle_energy_fitting *f, size_t d);
+HEDDLE_MUST_USE heddle_status heddle_energy_fit_results(struct heddle_energy_fitting *f);
 
 #endif /* HEDDLE_ENERGY_FIT_ALL_H */

@@ -25,8 +25,7 @@ enum { MAX_BLOCKS = 48, MAX_ROWS = 65536, MIN_ROWS = 40, MAX_EACH = 64 };
 /* ---- how many rows become one ---------------------------------------------- */
 
 /* Variance of the joules of all columns but idle, were rows independent. */
-static double doubt(struct heddle_energy_solving *f,
-                    const struct heddle_energy_gram *g)
+static double doubt(struct heddle_energy_solving *f, const struct heddle_energy_gram *g)
 {
     const size_t n = g->n;
     double *l = f->work, *e = f->work + n * n, sum = 0;
@@ -62,8 +61,7 @@ heddle_status heddle_energy_choose_rows(struct heddle_energy_solving *f)
     struct heddle_energy_gram g;
 
     f->out->each = first;
-    HEDDLE_TRY(heddle_energy_rows_make(&f->tmp, s, 0, s->nparts, first,
-                                       SIZE_MAX, &f->rows));
+    HEDDLE_TRY(heddle_energy_rows_make(&f->tmp, s, 0, s->nparts, first, SIZE_MAX, &f->rows));
     if (!heddle_energy_gram_init(&f->tmp, s->ncols, &g))
         return HEDDLE_ENOMEM;
     for (size_t each = 1; each <= MAX_EACH; each *= 2) {
@@ -83,8 +81,7 @@ heddle_status heddle_energy_choose_rows(struct heddle_energy_solving *f)
         }
     }
     /* Merged for good. */
-    HEDDLE_TRY(heddle_energy_rows_make(&f->tmp, s, 0, s->nparts, f->out->each,
-                                       SIZE_MAX, &f->rows));
+    HEDDLE_TRY(heddle_energy_rows_make(&f->tmp, s, 0, s->nparts, f->out->each, SIZE_MAX, &f->rows));
     f->out->nrows = f->rows.n;
     return HEDDLE_OK;
 }
@@ -111,8 +108,7 @@ static heddle_status blocks_make(struct heddle_energy_solving *f)
             b->log = f->rows.log[i];
             have = 0;
         }
-        heddle_energy_gram_row(&f->block[f->nblocks - 1], f->rows.a + i * ncols,
-                               f->rows.b[i]);
+        heddle_energy_gram_row(&f->block[f->nblocks - 1], f->rows.a + i * ncols, f->rows.b[i]);
     }
     return HEDDLE_OK;
 }
@@ -137,8 +133,7 @@ static bool are_twins(const struct heddle_energy_gram *g, size_t i, size_t j)
 /* Copies come with tasks, so their joules are easily mistaken for those: the
  * column of bytes stays only if it explains more than chance would (Schwarz's
  * criterion, with something to spare). */
-static bool bytes_matter(struct heddle_energy_solving *f,
-                         const struct heddle_energy_gram *g)
+static bool bytes_matter(struct heddle_energy_solving *f, const struct heddle_energy_gram *g)
 {
     const size_t n = g->n;
     const double rows = (double)g->nrows;
@@ -156,8 +151,7 @@ static bool bytes_matter(struct heddle_energy_solving *f,
     return rows * log(without / (with > 0 ? with : 1e-300)) > log(rows) + 4;
 }
 
-static void group_columns(struct heddle_energy_solving *f,
-                          const struct heddle_energy_gram *g)
+static void group_columns(struct heddle_energy_solving *f, const struct heddle_energy_gram *g)
 {
     const struct heddle_energy_system *s = f->s;
     const size_t last = s->ncols - (s->has_bytes ? 1 : 0);
@@ -179,8 +173,7 @@ static void group_columns(struct heddle_energy_solving *f,
             f->out->is_idle_unclear = true;
         for (size_t k = 1; k < c && c < last && twin == c; k++)
             if (f->to[k] != SIZE_MAX && are_twins(g, k, c) &&
-                strcmp(s->keys->key[s->key[k]].device,
-                       s->keys->key[s->key[c]].device) == 0)
+                strcmp(s->keys->key[s->key[k]].device, s->keys->key[s->key[c]].device) == 0)
                 twin = k;
         if (twin == c) {
             f->to[c] = f->n++;
@@ -195,8 +188,7 @@ static void group_columns(struct heddle_energy_solving *f,
     }
 }
 
-void heddle_energy_gram_compress(const struct heddle_energy_gram *from,
-                                 const size_t *to,
+void heddle_energy_gram_compress(const struct heddle_energy_gram *from, const size_t *to,
                                  struct heddle_energy_gram *out)
 {
     const size_t n = from->n;

@@ -5,8 +5,7 @@
 
 #include "energy/fit.h"
 
-bool heddle_energy_gram_init(struct heddle_scratch *mem, size_t n,
-                             struct heddle_energy_gram *out)
+bool heddle_energy_gram_init(struct heddle_scratch *mem, size_t n, struct heddle_energy_gram *out)
 {
     *out = (struct heddle_energy_gram){.n = n};
     out->g = heddle_scratch_get(mem, n * n, sizeof(*out->g));
@@ -24,8 +23,7 @@ void heddle_energy_gram_clear(struct heddle_energy_gram *g)
     g->nrows = 0;
 }
 
-void heddle_energy_gram_row(struct heddle_energy_gram *g, const double *a,
-                            double b)
+void heddle_energy_gram_row(struct heddle_energy_gram *g, const double *a, double b)
 {
     const double w = a[0] > 0 ? 1 / a[0] : 0;
 
@@ -42,8 +40,7 @@ void heddle_energy_gram_row(struct heddle_energy_gram *g, const double *a,
     g->nrows++;
 }
 
-void heddle_energy_gram_add(struct heddle_energy_gram *to,
-                            const struct heddle_energy_gram *from,
+void heddle_energy_gram_add(struct heddle_energy_gram *to, const struct heddle_energy_gram *from,
                             double factor)
 {
     const size_t n = to->n;
@@ -59,8 +56,7 @@ void heddle_energy_gram_add(struct heddle_energy_gram *to,
     to->nrows = factor > 0 ? to->nrows + from->nrows : to->nrows - from->nrows;
 }
 
-double heddle_energy_gram_rss(const struct heddle_energy_gram *g,
-                              const double *x)
+double heddle_energy_gram_rss(const struct heddle_energy_gram *g, const double *x)
 {
     double rss = g->bb;
 

@@ -47,11 +47,8 @@ static size_t choose(struct search *f)
         size_t rank = 0;
 
         for (size_t k = 1; k < last && c < last; k++)
-            rank += s->keys->key[s->key[k]].seconds >
-                        s->keys->key[s->key[c]].seconds ||
-                    (s->keys->key[s->key[k]].seconds ==
-                         s->keys->key[s->key[c]].seconds &&
-                     k < c);
+            rank += s->keys->key[s->key[k]].seconds > s->keys->key[s->key[c]].seconds ||
+                    (s->keys->key[s->key[k]].seconds == s->keys->key[s->key[c]].seconds && k < c);
         if (c >= last)
             f->to[c] = n; /* bytes have another unit */
         else
@@ -63,13 +60,11 @@ static size_t choose(struct search *f)
 }
 
 /* Normal equations of part i with the lag and window that are set. */
-static heddle_status part_gram(struct search *f, size_t i,
-                               struct heddle_energy_gram *out)
+static heddle_status part_gram(struct search *f, size_t i, struct heddle_energy_gram *out)
 {
     struct heddle_scratch tmp = heddle_scratch_make(f->s->mem->a);
     struct heddle_energy_rows r;
-    const heddle_status st =
-        heddle_energy_rows_make(&tmp, f->s, i, 1, 1, MAX_STEPS, &r);
+    const heddle_status st = heddle_energy_rows_make(&tmp, f->s, i, 1, 1, MAX_STEPS, &r);
 
     heddle_energy_gram_clear(out);
     for (size_t k = 0; k < r.n && st == HEDDLE_OK; k++) {
@@ -237,14 +232,12 @@ static bool search_init(struct search *f, struct heddle_scratch *tmp)
     n = choose(f);
     f->row = heddle_scratch_get(tmp, n, sizeof(*f->row));
     f->x = heddle_scratch_get(tmp, n, sizeof(*f->x));
-    f->work =
-        heddle_scratch_get(tmp, HEDDLE_ENERGY_NNLS_WORK(n), sizeof(*f->work));
+    f->work = heddle_scratch_get(tmp, HEDDLE_ENERGY_NNLS_WORK(n), sizeof(*f->work));
     for (size_t i = 0; i < nparts; i++)
         if (!heddle_energy_gram_init(tmp, n, &f->part[i]))
             return false;
-    return heddle_energy_gram_init(tmp, n, &f->all) &&
-           heddle_energy_gram_init(tmp, n, &f->one) && f->row != NULL &&
-           f->x != NULL && f->work != NULL;
+    return heddle_energy_gram_init(tmp, n, &f->all) && heddle_energy_gram_init(tmp, n, &f->one) &&
+           f->row != NULL && f->x != NULL && f->work != NULL;
 }
 
 heddle_status heddle_energy_find_lag(struct heddle_energy_system *s)

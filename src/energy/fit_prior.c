@@ -29,8 +29,7 @@
 static heddle_status scale_make(struct heddle_energy_solving *f, double idle)
 {
     const size_t last = f->s->ncols - (f->s->has_bytes ? 1 : 0);
-    struct heddle_pair *p =
-        heddle_scratch_get(&f->tmp, 2 * f->rows.n, sizeof(*p));
+    struct heddle_pair *p = heddle_scratch_get(&f->tmp, 2 * f->rows.n, sizeof(*p));
     size_t n = 0;
 
     if (p == NULL)
@@ -72,8 +71,7 @@ static heddle_status device_means(struct heddle_energy_solving *f,
         size_t k = 1;
 
         while (k < c && c < last &&
-               strcmp(s->keys->key[s->key[k]].device,
-                      s->keys->key[s->key[c]].device) != 0)
+               strcmp(s->keys->key[s->key[k]].device, s->keys->key[s->key[c]].device) != 0)
             k++;
         to[c] = c < last && k < c ? to[k] : n++;
     }
@@ -100,9 +98,9 @@ static void given_prior(struct heddle_energy_solving *f)
         domain++;
     for (size_t c = 1; c < s->ncols - (s->has_bytes ? 1 : 0); c++) {
         const struct heddle_energy_key *k = &s->keys->key[s->key[c]];
-        const double w = heddle_energy_watts(f->o->prior, k->kernel, k->variant,
-                                             k->device, k->bytes) *
-                         heddle_energy_share(f->o->prior, domain, k->device);
+        const double w =
+            heddle_energy_watts(f->o->prior, k->kernel, k->variant, k->device, k->bytes) *
+            heddle_energy_share(f->o->prior, domain, k->device);
 
         if (w > 0)
             f->out->prior[c] = w;
@@ -116,8 +114,7 @@ static void floor_make(struct heddle_energy_solving *f)
     const double left = (double)f->all.nrows - (double)n;
 
     heddle_energy_nnls(n, f->all.g, f->all.h, f->x, f->work);
-    f->sigma =
-        sqrt(heddle_energy_gram_rss(&f->all, f->x) / (left > 1 ? left : 1));
+    f->sigma = sqrt(heddle_energy_gram_rss(&f->all, f->x) / (left > 1 ? left : 1));
     for (size_t i = 1; i < n; i++) {
         const bool is_bytes = f->s->has_bytes && i == f->to[f->s->ncols - 1];
         const double error = is_bytes ? BYTE_JOULES : f->scale;
@@ -140,8 +137,7 @@ heddle_status heddle_energy_choose_prior(struct heddle_energy_solving *f,
     f->ridge = heddle_scratch_get(&f->tmp, f->n, sizeof(*f->ridge));
     f->floor = heddle_scratch_get(&f->tmp, f->n, sizeof(*f->floor));
     f->is_pinned = heddle_scratch_get(&f->tmp, f->n, sizeof(*f->is_pinned));
-    if (f->prior == NULL || f->ridge == NULL || f->floor == NULL ||
-        f->is_pinned == NULL)
+    if (f->prior == NULL || f->ridge == NULL || f->floor == NULL || f->is_pinned == NULL)
         return HEDDLE_ENOMEM;
     for (size_t c = 1; c < s->ncols; c++) {
         if (f->to[c] == SIZE_MAX)

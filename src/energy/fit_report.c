@@ -17,8 +17,7 @@ enum { NOTE_BYTES = 320 };
 #define LOW  0.025
 #define HIGH 0.975
 
-heddle_status heddle_energy_fit_note(struct heddle_energy_fitting *f,
-                                     const char *fmt, ...)
+heddle_status heddle_energy_fit_note(struct heddle_energy_fitting *f, const char *fmt, ...)
 {
     char *s = heddle_scratch_get(f->own, NOTE_BYTES, 1);
     struct heddle_text t;
@@ -59,8 +58,7 @@ static double quantile(double *v, size_t n, double share)
 }
 
 /* Interval around x out of n draws in f->sorted. */
-static void interval(struct heddle_energy_fitting *f, double x, size_t n,
-                     double *low, double *high)
+static void interval(struct heddle_energy_fitting *f, double x, size_t n, double *low, double *high)
 {
     *low = *high = 0;
     if (n < 20)
@@ -73,8 +71,7 @@ static void interval(struct heddle_energy_fitting *f, double x, size_t n,
         *high = x;
 }
 
-static double mean_error(const double *predicted, const double *measured,
-                         size_t n)
+static double mean_error(const double *predicted, const double *measured, size_t n)
 {
     double sum = 0;
     size_t k = 0;
@@ -87,8 +84,7 @@ static double mean_error(const double *predicted, const double *measured,
     return k < 2 ? NAN : sum / (double)k;
 }
 
-heddle_status heddle_energy_fit_domain(struct heddle_energy_fitting *f,
-                                       size_t d)
+heddle_status heddle_energy_fit_domain(struct heddle_energy_fitting *f, size_t d)
 {
     const struct heddle_energy_system *y = &f->system[d];
     const struct heddle_energy_solution *x = &f->solution[d];
@@ -97,8 +93,7 @@ heddle_status heddle_energy_fit_domain(struct heddle_energy_fitting *f,
 
     HEDDLE_TRY(heddle_energy_median_step(y, &step));
     out->name = heddle_scratch_text(f->own, y->name);
-    out->device = heddle_scratch_text(
-        f->own, strcmp(y->device, "-") == 0 ? "" : y->device);
+    out->device = heddle_scratch_text(f->own, strcmp(y->device, "-") == 0 ? "" : y->device);
     if (out->name == NULL || out->device == NULL)
         return HEDDLE_ENOMEM;
     for (size_t i = 0; i < y->nparts; i++) {
@@ -138,8 +133,7 @@ static size_t column_of(const struct heddle_energy_system *y, size_t key)
 }
 
 /* Watts of a key: the sum over domains. */
-static void key_result(struct heddle_energy_fitting *f, size_t key,
-                       uint32_t *first_group)
+static void key_result(struct heddle_energy_fitting *f, size_t key, uint32_t *first_group)
 {
     size_t n = SIZE_MAX;
 
@@ -157,8 +151,7 @@ static void key_result(struct heddle_energy_fitting *f, size_t key,
         for (size_t k = 0; k < n; k++)
             f->sorted[k] += x->boot[k * x->ncols + c];
         if (*first_group == 0 && x->group[c] != 0)
-            *first_group =
-                (uint32_t)(d * HEDDLE_ENERGY_COLUMNS_MAX) + x->group[c];
+            *first_group = (uint32_t)(d * HEDDLE_ENERGY_COLUMNS_MAX) + x->group[c];
     }
     if (n == SIZE_MAX)
         f->watts[key] = NAN;
@@ -175,8 +168,7 @@ static heddle_status keys_result(struct heddle_energy_fitting *f)
     f->low = heddle_scratch_get(&f->tmp, n, sizeof(*f->low));
     f->high = heddle_scratch_get(&f->tmp, n, sizeof(*f->high));
     f->group = heddle_scratch_get(&f->tmp, 2 * n, sizeof(*f->group));
-    if (f->watts == NULL || f->low == NULL || f->high == NULL ||
-        f->group == NULL)
+    if (f->watts == NULL || f->low == NULL || f->high == NULL || f->group == NULL)
         return HEDDLE_ENOMEM;
     for (size_t i = 0; i < n; i++) {
         uint32_t *raw = f->group + n;
@@ -191,8 +183,7 @@ static heddle_status keys_result(struct heddle_energy_fitting *f)
     return HEDDLE_OK;
 }
 
-static double byte_joules(const struct heddle_energy_fitting *f,
-                          double *bytes_out)
+static double byte_joules(const struct heddle_energy_fitting *f, double *bytes_out)
 {
     double joules = 0, bytes = 0;
 
@@ -203,18 +194,15 @@ static double byte_joules(const struct heddle_energy_fitting *f,
 
         for (size_t i = 0; i < y->nparts && y->has_bytes; i++)
             for (size_t k = 0; k < y->part[i].load->nplaces; k++)
-                if (heddle_energy_counts(y->device,
-                                         y->part[i].load->place[k].name))
-                    joules += f->solution[d].x[y->ncols - 1] *
-                              y->part[i].load->place[k].moved;
+                if (heddle_energy_counts(y->device, y->part[i].load->place[k].name))
+                    joules += f->solution[d].x[y->ncols - 1] * y->part[i].load->place[k].moved;
     }
     *bytes_out = bytes;
     return bytes > 0 ? joules / bytes : 0;
 }
 
 /* Is there another key that is equal but for its variant (or its bytes)? */
-static bool has_other(const struct heddle_energy_fitting *f, size_t i,
-                      bool bytes)
+static bool has_other(const struct heddle_energy_fitting *f, size_t i, bool bytes)
 {
     const struct heddle_energy_key *a = &f->keys.key[i];
 
@@ -223,8 +211,7 @@ static bool has_other(const struct heddle_energy_fitting *f, size_t i,
 
         if (k != i && b->seconds > 0 && strcmp(a->kernel, b->kernel) == 0 &&
             strcmp(a->device, b->device) == 0 &&
-            (bytes ? a->bytes != b->bytes
-                   : strcmp(a->variant, b->variant) != 0))
+            (bytes ? a->bytes != b->bytes : strcmp(a->variant, b->variant) != 0))
             return true;
     }
     return false;
@@ -233,8 +220,7 @@ static bool has_other(const struct heddle_energy_fitting *f, size_t i,
 static heddle_status rows_make(struct heddle_energy_fitting *f)
 {
     const size_t n = f->keys.n;
-    struct heddle_energy_fit_row *row =
-        heddle_scratch_get(f->own, n, sizeof(*row));
+    struct heddle_energy_fit_row *row = heddle_scratch_get(f->own, n, sizeof(*row));
     struct heddle_pair *p = heddle_scratch_get(&f->tmp, 2 * n, sizeof(*p));
     size_t nrows = 0;
 
@@ -256,8 +242,7 @@ static heddle_status rows_make(struct heddle_energy_fitting *f)
 
         row[k] = (struct heddle_energy_fit_row){
             .kernel = heddle_scratch_text(f->own, key->kernel),
-            .variant = heddle_scratch_text(
-                f->own, has_other(f, i, false) ? key->variant : ""),
+            .variant = heddle_scratch_text(f->own, has_other(f, i, false) ? key->variant : ""),
             .device = heddle_scratch_text(f->own, key->device),
             .bytes = has_other(f, i, true) ? key->bytes : 0,
             .ntasks = key->ntasks,
@@ -267,8 +252,7 @@ static heddle_status rows_make(struct heddle_energy_fitting *f)
             .high = f->high[i],
             .joules = f->watts[i] * key->seconds,
             .group = f->group[i]};
-        if (row[k].kernel == NULL || row[k].variant == NULL ||
-            row[k].device == NULL)
+        if (row[k].kernel == NULL || row[k].variant == NULL || row[k].device == NULL)
             return HEDDLE_ENOMEM;
         f->r->active_joules += row[k].joules;
     }
@@ -302,37 +286,32 @@ static heddle_status note_results(struct heddle_energy_fitting *f)
         const struct heddle_energy_system *y = &f->system[d];
 
         if (strcmp(y->device, "*") == 0)
-            HEDDLE_TRY(heddle_energy_fit_note(
-                f,
-                "the log does not say whose tasks %s counts: all "
-                "are taken",
-                y->name));
+            HEDDLE_TRY(heddle_energy_fit_note(f,
+                                              "the log does not say whose tasks %s counts: all "
+                                              "are taken",
+                                              y->name));
         if (x->nrows < 3 * x->ncols)
-            HEDDLE_TRY(heddle_energy_fit_note(
-                f,
-                "%s has %zu intervals for %zu unknowns: longer "
-                "runs are needed",
-                y->name, x->nrows, x->ncols));
+            HEDDLE_TRY(heddle_energy_fit_note(f,
+                                              "%s has %zu intervals for %zu unknowns: longer "
+                                              "runs are needed",
+                                              y->name, x->nrows, x->ncols));
         if (x->is_idle_unclear)
-            HEDDLE_TRY(heddle_energy_fit_note(
-                f,
-                "%s: a kernel ran all the time, so that its watts "
-                "cannot be told from idle ones",
-                y->name));
+            HEDDLE_TRY(heddle_energy_fit_note(f,
+                                              "%s: a kernel ran all the time, so that its watts "
+                                              "cannot be told from idle ones",
+                                              y->name));
         for (size_t c = 1; c < y->ncols; c++)
             if (!x->has_data[c] && y->key[c] != SIZE_MAX)
-                HEDDLE_TRY(heddle_energy_fit_note(
-                    f,
-                    "%s on %s ran too little while %s was read: "
-                    "it has the mean of its device",
-                    f->keys.key[y->key[c]].kernel,
-                    f->keys.key[y->key[c]].device, y->name));
+                HEDDLE_TRY(heddle_energy_fit_note(f,
+                                                  "%s on %s ran too little while %s was read: "
+                                                  "it has the mean of its device",
+                                                  f->keys.key[y->key[c]].kernel,
+                                                  f->keys.key[y->key[c]].device, y->name));
     }
     for (size_t i = 0; i < f->keys.n; i++)
         if (isnan(f->watts[i]) && f->keys.key[i].seconds > 0)
-            HEDDLE_TRY(heddle_energy_fit_note(
-                f, "%s on %s: no counter counts that device",
-                f->keys.key[i].kernel, f->keys.key[i].device));
+            HEDDLE_TRY(heddle_energy_fit_note(f, "%s on %s: no counter counts that device",
+                                              f->keys.key[i].kernel, f->keys.key[i].device));
     return HEDDLE_OK;
 }
 

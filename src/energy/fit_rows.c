@@ -26,8 +26,7 @@ size_t heddle_energy_count_steps(const struct heddle_energy_system *s)
     return n;
 }
 
-heddle_status heddle_energy_median_step(const struct heddle_energy_system *s,
-                                        int64_t *out)
+heddle_status heddle_energy_median_step(const struct heddle_energy_system *s, int64_t *out)
 {
     struct heddle_scratch tmp = heddle_scratch_make(s->mem->a);
     const size_t n = heddle_energy_count_steps(s);
@@ -49,9 +48,8 @@ heddle_status heddle_energy_median_step(const struct heddle_energy_system *s,
 }
 
 /* Bytes that touch the memories of the domain's device. */
-static double bytes_from(const struct heddle_energy_system *s,
-                         const struct heddle_energy_load *l, double ns,
-                         size_t *hint)
+static double bytes_from(const struct heddle_energy_system *s, const struct heddle_energy_load *l,
+                         double ns, size_t *hint)
 {
     double sum = 0;
 
@@ -62,9 +60,8 @@ static double bytes_from(const struct heddle_energy_system *s,
 }
 
 /* Between two times; hints for both ends. */
-static double between(const struct heddle_energy_system *s,
-                      const struct heddle_energy_load *l, size_t col,
-                      double from, double to, size_t *hint, size_t nhints)
+static double between(const struct heddle_energy_system *s, const struct heddle_energy_load *l,
+                      size_t col, double from, double to, size_t *hint, size_t nhints)
 {
     const struct heddle_energy_curve *c;
 
@@ -78,8 +75,7 @@ static double between(const struct heddle_energy_system *s,
            heddle_energy_curve_from(c, from, &hint[2 * col]);
 }
 
-static void row_add(const struct heddle_energy_system *s,
-                    const struct heddle_energy_part *p,
+static void row_add(const struct heddle_energy_system *s, const struct heddle_energy_part *p,
                     const struct heddle_energy_step *t, size_t *hint, double *a)
 {
     const double to = (double)(t->to - p->lag_ns);
@@ -88,18 +84,15 @@ static void row_add(const struct heddle_energy_system *s,
 
     a[0] += length * NS;
     for (size_t c = 1; c < s->ncols; c++)
-        a[c] +=
-            between(s, p->load, c, to - window, to, hint, p->load->nplaces) *
-            length / window;
+        a[c] += between(s, p->load, c, to - window, to, hint, p->load->nplaces) * length / window;
 }
 
 static heddle_status part_rows(const struct heddle_energy_system *s,
-                               const struct heddle_energy_part *p, size_t each,
-                               size_t max, struct heddle_energy_rows *out)
+                               const struct heddle_energy_part *p, size_t each, size_t max,
+                               struct heddle_energy_rows *out)
 {
     struct heddle_scratch tmp = heddle_scratch_make(s->mem->a);
-    size_t *hint = heddle_scratch_get(&tmp, 2 * s->ncols + 2 * p->load->nplaces,
-                                      sizeof(*hint));
+    size_t *hint = heddle_scratch_get(&tmp, 2 * s->ncols + 2 * p->load->nplaces, sizeof(*hint));
     size_t nsteps = p->series->nsteps;
 
     if (hint == NULL)
@@ -109,8 +102,7 @@ static heddle_status part_rows(const struct heddle_energy_system *s,
     for (size_t i = 0; i < nsteps; i++) {
         if (i % each == 0)
             out->log[out->n++] = (uint32_t)p->log;
-        row_add(s, p, &p->series->step[i], hint,
-                out->a + (out->n - 1) * s->ncols);
+        row_add(s, p, &p->series->step[i], hint, out->a + (out->n - 1) * s->ncols);
         out->b[out->n - 1] += p->series->step[i].joules;
     }
     heddle_scratch_drop(&tmp);
@@ -118,9 +110,8 @@ static heddle_status part_rows(const struct heddle_energy_system *s,
 }
 
 heddle_status heddle_energy_rows_make(struct heddle_scratch *mem,
-                                      const struct heddle_energy_system *s,
-                                      size_t first, size_t nparts, size_t each,
-                                      size_t max,
+                                      const struct heddle_energy_system *s, size_t first,
+                                      size_t nparts, size_t each, size_t max,
                                       struct heddle_energy_rows *out)
 {
     size_t n = 0;

@@ -26,16 +26,14 @@ enum { FEW_BLOCKS = 4, WEAK_DRAWS = 60, NLAMBDAS = 19 };
 /* ---- solving ----------------------------------------------------------------- */
 
 /* The weight of the prior of unknown i. */
-static double weight(const struct heddle_energy_solving *f, double lambda,
-                     size_t i)
+static double weight(const struct heddle_energy_solving *f, double lambda, size_t i)
 {
     return lambda * f->ridge[i] + f->floor[i];
 }
 
 /* g and h with the prior as further rows. */
-static void with_ridge(struct heddle_energy_solving *f,
-                       const struct heddle_energy_gram *g, const double *prior,
-                       double lambda)
+static void with_ridge(struct heddle_energy_solving *f, const struct heddle_energy_gram *g,
+                       const double *prior, double lambda)
 {
     memcpy(f->gl, g->g, f->n * f->n * sizeof(*f->gl));
     for (size_t i = 0; i < f->n; i++) {
@@ -44,9 +42,8 @@ static void with_ridge(struct heddle_energy_solving *f,
     }
 }
 
-static void solve_one(struct heddle_energy_solving *f,
-                      const struct heddle_energy_gram *g, const double *prior,
-                      double lambda, double *x)
+static void solve_one(struct heddle_energy_solving *f, const struct heddle_energy_gram *g,
+                      const double *prior, double lambda, double *x)
 {
     with_ridge(f, g, prior, lambda);
     heddle_energy_nnls(f->n, f->gl, f->hl, x, f->work);
@@ -69,8 +66,7 @@ static double gcv(struct heddle_energy_solving *f, double lambda)
         trace += e[i];
     }
     left = (double)f->all.nrows - trace;
-    return left <= 1 ? INFINITY
-                     : heddle_energy_gram_rss(&f->all, f->x) / (left * left);
+    return left <= 1 ? INFINITY : heddle_energy_gram_rss(&f->all, f->x) / (left * left);
 }
 
 /* The largest lambda that is as good as the best: between those the data do not
@@ -87,23 +83,21 @@ static double best_lambda(struct heddle_energy_solving *f)
     }
     lambda = LAMBDA_LO;
     for (int i = 0; i < NLAMBDAS; i++, lambda *= LAMBDA_UP)
-        if (value[i] <= least * (1 + 2 / (double)f->all.nrows) &&
-            !isinf(value[i]))
+        if (value[i] <= least * (1 + 2 / (double)f->all.nrows) && !isinf(value[i]))
             best = lambda;
     return best;
 }
 
 /* Unknowns as columns; what has no data gets its prior. */
-static void expand(const struct heddle_energy_solving *f, const double *x,
-                   double *out)
+static void expand(const struct heddle_energy_solving *f, const double *x, double *out)
 {
     for (size_t c = 0; c < f->s->ncols; c++)
         out[c] = f->to[c] == SIZE_MAX ? f->out->prior[c] : x[f->to[c]];
 }
 
 /* A prior within its error, as its weight says how large that is. */
-static double draw_prior(const struct heddle_energy_solving *f, double lambda,
-                         size_t i, struct heddle_rng *rng)
+static double draw_prior(const struct heddle_energy_solving *f, double lambda, size_t i,
+                         struct heddle_rng *rng)
 {
     const double w = weight(f, lambda, i);
     double sum = -6, x;
@@ -124,8 +118,7 @@ struct draws {
     double *x, *prior; /* [n] */
 };
 
-static heddle_status draws_init(struct heddle_energy_solving *f,
-                                struct draws *d)
+static heddle_status draws_init(struct heddle_energy_solving *f, struct draws *d)
 {
     d->x = heddle_scratch_get(&f->tmp, 2 * f->n, sizeof(*d->x));
     heddle_rng_seed(&d->rng, f->o->seed);
@@ -140,8 +133,7 @@ static void draw(struct heddle_energy_solving *f, struct draws *d)
 {
     heddle_energy_gram_clear(&d->g);
     for (size_t i = 0; i < f->nblocks; i++)
-        heddle_energy_gram_add(
-            &d->g, &f->small[heddle_rng_below(&d->rng, f->nblocks)], 1);
+        heddle_energy_gram_add(&d->g, &f->small[heddle_rng_below(&d->rng, f->nblocks)], 1);
     for (size_t i = 0; i < f->n; i++)
         d->prior[i] = draw_prior(f, f->out->lambda, i, &d->rng);
     solve_one(f, &d->g, d->prior, f->out->lambda, d->x);
@@ -170,8 +162,7 @@ static heddle_status pin_weak(struct heddle_energy_solving *f)
         const size_t i = f->to[c];
 
         if (i == SIZE_MAX || !(f->prior[i] > 0) ||
-            (!is_few &&
-             squares[i] - sum[i] * sum[i] <= f->scale * f->scale / 2))
+            (!is_few && squares[i] - sum[i] * sum[i] <= f->scale * f->scale / 2))
             continue;
         f->is_pinned[i] = true;
         f->floor[i] = PINNED * f->all.g[0];
@@ -186,8 +177,7 @@ static heddle_status bootstrap(struct heddle_energy_solving *f)
     struct draws d;
 
     out->nboot = f->nblocks >= FEW_BLOCKS ? f->o->nboot : 0;
-    out->boot = heddle_scratch_get(f->s->mem, out->nboot * out->ncols,
-                                   sizeof(*out->boot));
+    out->boot = heddle_scratch_get(f->s->mem, out->nboot * out->ncols, sizeof(*out->boot));
     if (out->boot == NULL)
         return HEDDLE_ENOMEM;
     HEDDLE_TRY(draws_init(f, &d));
@@ -211,8 +201,7 @@ static heddle_status hold_out(struct heddle_energy_solving *f)
         heddle_energy_gram_clear(&g);
         heddle_energy_gram_clear(&one);
         for (size_t i = 0; i < f->nblocks; i++)
-            heddle_energy_gram_add(f->small[i].log == log ? &one : &g,
-                                   &f->small[i], 1);
+            heddle_energy_gram_add(f->small[i].log == log ? &one : &g, &f->small[i], 1);
         if (one.nrows == 0 || g.nrows == 0)
             continue;
         solve_one(f, &g, f->prior, out->lambda, f->x);
@@ -227,8 +216,7 @@ static heddle_status hold_out(struct heddle_energy_solving *f)
 static double r_squared(const struct heddle_energy_solving *f, const double *x)
 {
     const double total = f->all.bb - f->all.h[0] * f->all.h[0] / f->all.g[0];
-    const double r2 =
-        total > 0 ? 1 - heddle_energy_gram_rss(&f->all, x) / total : 0;
+    const double r2 = total > 0 ? 1 - heddle_energy_gram_rss(&f->all, x) / total : 0;
 
     return r2 > 0 ? r2 : 0;
 }
@@ -243,20 +231,16 @@ static heddle_status results_get(struct heddle_energy_solving *f)
     out->prior = heddle_scratch_get(f->s->mem, n, sizeof(*out->prior));
     out->has_data = heddle_scratch_get(f->s->mem, n, sizeof(*out->has_data));
     out->group = heddle_scratch_get(f->s->mem, n, sizeof(*out->group));
-    out->predicted =
-        heddle_scratch_get(f->s->mem, f->o->nlogs, sizeof(*out->predicted));
-    out->measured =
-        heddle_scratch_get(f->s->mem, f->o->nlogs, sizeof(*out->measured));
+    out->predicted = heddle_scratch_get(f->s->mem, f->o->nlogs, sizeof(*out->predicted));
+    out->measured = heddle_scratch_get(f->s->mem, f->o->nlogs, sizeof(*out->measured));
     f->to = heddle_scratch_get(&f->tmp, n, sizeof(*f->to));
     f->x = heddle_scratch_get(&f->tmp, n, sizeof(*f->x));
     f->hl = heddle_scratch_get(&f->tmp, n, sizeof(*f->hl));
     f->gl = heddle_scratch_get(&f->tmp, n * n, sizeof(*f->gl));
-    f->work = heddle_scratch_get(&f->tmp, HEDDLE_ENERGY_NNLS_WORK(n),
-                                 sizeof(*f->work));
-    return out->x == NULL || out->prior == NULL || out->has_data == NULL ||
-                   out->group == NULL || out->predicted == NULL ||
-                   out->measured == NULL || f->to == NULL || f->x == NULL ||
-                   f->hl == NULL || f->gl == NULL || f->work == NULL
+    f->work = heddle_scratch_get(&f->tmp, HEDDLE_ENERGY_NNLS_WORK(n), sizeof(*f->work));
+    return out->x == NULL || out->prior == NULL || out->has_data == NULL || out->group == NULL ||
+                   out->predicted == NULL || out->measured == NULL || f->to == NULL ||
+                   f->x == NULL || f->hl == NULL || f->gl == NULL || f->work == NULL
                ? HEDDLE_ENOMEM
                : HEDDLE_OK;
 }

@@ -11,8 +11,8 @@ struct fitted {
     char why[512];
 };
 
-static heddle_status fit_logs(struct fitted *f, heddle_log *const *logs,
-                              size_t n, const struct heddle_energy_fit_opts *o)
+static heddle_status fit_logs(struct fitted *f, heddle_log *const *logs, size_t n,
+                              const struct heddle_energy_fit_opts *o)
 {
     struct heddle_energy_fit_opts opts = {.size = sizeof(opts)};
 
@@ -21,8 +21,7 @@ static heddle_status fit_logs(struct fitted *f, heddle_log *const *logs,
         opts = *o;
     opts.why = f->why;
     opts.why_bytes = sizeof(f->why);
-    return heddle_energy_fit((const heddle_log *const *)logs, n, &opts,
-                             &f->model, &f->r);
+    return heddle_energy_fit((const heddle_log *const *)logs, n, &opts, &f->model, &f->r);
 }
 
 static void fitted_fini(struct fitted *f)
@@ -31,8 +30,8 @@ static void fitted_fini(struct fitted *f)
     heddle_energy_fit_report_destroy(f->r);
 }
 
-static const struct heddle_energy_fit_domain *
-domain(const struct heddle_energy_fit_report *r, const char *name)
+static const struct heddle_energy_fit_domain *domain(const struct heddle_energy_fit_report *r,
+                                                     const char *name)
 {
     for (size_t i = 0; i < r->ndomains; i++)
         if (strcmp(r->domains[i].name, name) == 0)
@@ -50,18 +49,14 @@ static bool has_note(const struct heddle_energy_fit_report *r, const char *word)
 }
 
 /* All watts of the truth, within a share of them. */
-static void check_watts(const heddle_energy *truth, const struct fitted *f,
-                        double share)
+static void check_watts(const heddle_energy *truth, const struct fitted *f, double share)
 {
     for (size_t i = 0; i < f->r->nrows; i++) {
         const struct heddle_energy_fit_row *k = &f->r->rows[i];
-        const double w =
-            heddle_energy_watts(truth, k->kernel, k->variant, k->device, 0);
+        const double w = heddle_energy_watts(truth, k->kernel, k->variant, k->device, 0);
 
         CHECK_NEAR(k->watts, w, share * w);
-        CHECK_NEAR(
-            heddle_energy_watts(f->model, k->kernel, k->variant, k->device, 0),
-            k->watts, 0);
+        CHECK_NEAR(heddle_energy_watts(f->model, k->kernel, k->variant, k->device, 0), k->watts, 0);
         CHECK(k->low <= k->watts && k->watts <= k->high);
         CHECK(k->high > 0);
     }
@@ -106,8 +101,7 @@ TEST(watts_are_found_again)
 TEST(lag_and_window)
 {
     struct heddle_energy_counter c = clear_counter();
-    const struct heddle_energy_fit_opts none = {.size = sizeof(none),
-                                                .has_lag = 1};
+    const struct heddle_energy_fit_opts none = {.size = sizeof(none), .has_lag = 1};
     heddle_energy *truth = phases_truth();
     heddle_log *plain = phases_log(2), *log;
     struct fitted f, without;
@@ -254,8 +248,7 @@ TEST(variants_and_prior)
     (void)book_kernel(&b, "k");
     (void)book_kernel(&b, "other");
     for (int64_t t = 0; t < 1000 * MS; t += 10 * MS)
-        book_task(&b, t / (70 * MS) % 3 == 2, 0, t, t + 8 * MS)->variant =
-            t / (70 * MS) % 3 == 1;
+        book_task(&b, t / (70 * MS) % 3 == 2, 0, t, t + 8 * MS)->variant = t / (70 * MS) % 3 == 1;
     plain = book_open(&b);
     CHECK_OK(heddle_energy_create(NULL, &truth));
     model_domain(truth, "package-0", "cpu", 30);
@@ -267,8 +260,7 @@ TEST(variants_and_prior)
     CHECK_EQ(f.r->nrows, 3);
     check_watts(truth, &f, 0.02);
     for (size_t i = 0; i < f.r->nrows; i++)
-        CHECK((f.r->rows[i].variant[0] == '\0') ==
-              (strcmp(f.r->rows[i].kernel, "other") == 0));
+        CHECK((f.r->rows[i].variant[0] == '\0') == (strcmp(f.r->rows[i].kernel, "other") == 0));
     fitted_fini(&f);
     /* A prior that is wrong does not matter when there are data. */
     CHECK_OK(heddle_energy_create(NULL, &prior));
@@ -300,8 +292,7 @@ TEST(no_samples)
     CHECK_STATUS(fit_logs(&f, &plain, 0, NULL), HEDDLE_EINVAL);
     o.nbootstrap = 100000;
     CHECK_STATUS(fit_logs(&f, &plain, 1, &o), HEDDLE_EINVAL);
-    o = (struct heddle_energy_fit_opts){
-        .size = sizeof(o), .has_lag = 1, .lag_ns = -1};
+    o = (struct heddle_energy_fit_opts){.size = sizeof(o), .has_lag = 1, .lag_ns = -1};
     CHECK_STATUS(fit_logs(&f, &plain, 1, &o), HEDDLE_EINVAL);
     o.size = 1;
     CHECK_STATUS(fit_logs(&f, &plain, 1, &o), HEDDLE_EINVAL);
@@ -437,8 +428,7 @@ TEST(no_memory)
     log = plant_log(plain, truth, &c, 1);
     /* every one of the first ones, then some of the many that follow */
     for (size_t k = 1; k == 1 || f.has_failed; k += step) {
-        struct heddle_energy_fit_opts o = {
-            .size = sizeof(o), .alloc = &f.a, .nbootstrap = 20};
+        struct heddle_energy_fit_opts o = {.size = sizeof(o), .alloc = &f.a, .nbootstrap = 20};
         struct fitted x;
         heddle_status st;
 
@@ -457,6 +447,5 @@ TEST(no_memory)
     heddle_energy_destroy(truth);
 }
 
-TEST_MAIN(watts_are_found_again, lag_and_window, several_logs,
-          twins_and_rare_ones, variants_and_prior, no_samples, bad_samples,
-          any_samples, no_memory)
+TEST_MAIN(watts_are_found_again, lag_and_window, several_logs, twins_and_rare_ones,
+          variants_and_prior, no_samples, bad_samples, any_samples, no_memory)

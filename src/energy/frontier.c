@@ -31,8 +31,7 @@ struct frontier {
     struct heddle_energy_cost cost;    /* of best */
 };
 
-#define FAIL(st, ...)                                                          \
-    heddle_energy_why(x->o.error, x->o.error_bytes, st, __VA_ARGS__)
+#define FAIL(st, ...) heddle_energy_why(x->o.error, x->o.error_bytes, st, __VA_ARGS__)
 
 /* `part` of the time that is left for searches. */
 static uint64_t share(const struct frontier *x, double part)
@@ -85,8 +84,7 @@ static heddle_status step(struct frontier *x, uint32_t i, uint32_t n)
     struct heddle_energy_cost c;
 
     HEDDLE_TRY(search(x, p->deadline, 1.0 / (n - i), &s));
-    if (heddle_energy_of_schedule(x->eg, &s, &c) == HEDDLE_OK &&
-        c.total < x->cost.total) {
+    if (heddle_energy_of_schedule(x->eg, &s, &c) == HEDDLE_OK && c.total < x->cost.total) {
         heddle_offline_finish(&x->best);
         x->best = s;
         x->cost = c;
@@ -112,8 +110,7 @@ static heddle_status find_ends(struct frontier *x, uint32_t *nout)
     last = fmax(first, s.makespan);
     *nout = last > first * (1.0 + NEAR) ? x->n : 1;
     for (uint32_t i = 0; i < *nout; i++)
-        x->point[i].deadline =
-            i + 1 == *nout ? last : first + (last - first) * i / (*nout - 1);
+        x->point[i].deadline = i + 1 == *nout ? last : first + (last - first) * i / (*nout - 1);
     for (uint32_t i = 0; i + 1 < *nout; i++) {
         st = step(x, i, *nout);
         if (st != HEDDLE_OK) {
@@ -171,10 +168,8 @@ static heddle_status run(struct frontier *x, uint32_t *nout)
 }
 
 heddle_status heddle_energy_frontier(const struct heddle_energy_graph *eg,
-                                     const struct heddle_energy_opts *opts,
-                                     uint32_t n,
-                                     struct heddle_energy_point *out,
-                                     uint32_t *nout)
+                                     const struct heddle_energy_opts *opts, uint32_t n,
+                                     struct heddle_energy_point *out, uint32_t *nout)
 {
     struct frontier state = {.eg = eg, .point = out, .n = n};
     struct frontier *x = &state;
@@ -197,8 +192,7 @@ heddle_status heddle_energy_frontier(const struct heddle_energy_graph *eg,
                                    "iterations");
     x->begin = heddle_clock_ns();
     if (x->o.time_ns != UINT64_MAX)
-        x->end = x->begin +
-                 (uint64_t)((1.0 - BOUND_PART) * (double)x->o.time_ns) + 1;
+        x->end = x->begin + (uint64_t)((1.0 - BOUND_PART) * (double)x->o.time_ns) + 1;
     x->time.size = sizeof(x->time);
     x->best.size = sizeof(x->best);
     memset(out, 0, n * sizeof(*out));

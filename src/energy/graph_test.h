@@ -44,14 +44,12 @@ static inline void small_draw(struct small *s, struct heddle_rng *r)
         for (uint32_t i = 0; i < s->g.ntypes; i++) {
             double *p = &s->time[t * s->g.ntypes + i];
 
-            *p = style == 0 ? 1.0 + heddle_rng_below32(r, 3)
-                            : 10.0 * heddle_rng_double(r);
+            *p = style == 0 ? 1.0 + heddle_rng_below32(r, 3) : 10.0 * heddle_rng_double(r);
             if (style > 1 && heddle_rng_below32(r, 6) == 0)
                 *p = heddle_rng_below32(r, 2) == 0 ? 0.0 : (double)INFINITY;
             can_run |= s->nworkers[i] > 0 && *p < INFINITY;
-            s->joules[t * s->g.ntypes + i] = heddle_rng_below32(r, 7) == 0
-                                                 ? 0.0
-                                                 : 20.0 * heddle_rng_double(r);
+            s->joules[t * s->g.ntypes + i] =
+                heddle_rng_below32(r, 7) == 0 ? 0.0 : 20.0 * heddle_rng_double(r);
         }
         for (uint32_t i = 0; i < s->g.ntypes && !can_run; i++)
             s->time[t * s->g.ntypes + i] = 2.0;
@@ -69,8 +67,7 @@ static inline void small_draw(struct small *s, struct heddle_rng *r)
     s->eg.size = sizeof(s->eg);
     s->eg.graph = &s->g;
     s->eg.joules = s->joules;
-    s->eg.idle =
-        heddle_rng_below32(r, 5) == 0 ? 0.0 : 3.0 * heddle_rng_double(r);
+    s->eg.idle = heddle_rng_below32(r, 5) == 0 ? 0.0 : 3.0 * heddle_rng_double(r);
 }
 
 /* Every task on every worker in every order, each as early as it can: some best
@@ -83,8 +80,7 @@ struct brute {
     double energy, length; /* the least of each */
 };
 
-static inline void brute_branch(struct brute *b, uint32_t done, double length,
-                                double active)
+static inline void brute_branch(struct brute *b, uint32_t done, double length, double active)
 {
     const struct heddle_bound_graph *g = b->eg->graph;
 
@@ -113,8 +109,7 @@ static inline void brute_branch(struct brute *b, uint32_t done, double length,
             if (!(g->time[at] < INFINITY))
                 continue;
             b->end[t] = b->free_at[w] = fmax(was, ready) + g->time[at];
-            brute_branch(b, done | 1u << t, fmax(length, b->end[t]),
-                         active + b->eg->joules[at]);
+            brute_branch(b, done | 1u << t, fmax(length, b->end[t]), active + b->eg->joules[at]);
             b->free_at[w] = was;
         }
     }
@@ -122,11 +117,10 @@ static inline void brute_branch(struct brute *b, uint32_t done, double length,
 
 /* The least energy within the deadline, INFINITY: there is no schedule; the
  * least length, if it is not NULL. */
-static inline double brute_energy(const struct heddle_energy_graph *eg,
-                                  double deadline, double *length)
+static inline double brute_energy(const struct heddle_energy_graph *eg, double deadline,
+                                  double *length)
 {
-    struct brute b = {
-        .eg = eg, .deadline = deadline, .energy = INFINITY, .length = INFINITY};
+    struct brute b = {.eg = eg, .deadline = deadline, .energy = INFINITY, .length = INFINITY};
 
     for (uint32_t r = 0; r < eg->graph->ntypes; r++)
         for (uint32_t i = 0; i < eg->graph->nworkers[r]; i++)
@@ -150,8 +144,7 @@ struct chol {
     int last[CHOL_TILES][CHOL_TILES];
 };
 
-static inline void chol_use(struct chol *c, uint32_t i, uint32_t j,
-                            bool is_write)
+static inline void chol_use(struct chol *c, uint32_t i, uint32_t j, bool is_write)
 {
     const uint32_t t = c->g.ntasks - 1;
 
@@ -175,8 +168,7 @@ static inline void chol_task(struct chol *c, uint32_t kind)
  * 130. `tiles` <= CHOL_TILES. */
 static inline void chol_make(struct chol *c, uint32_t tiles)
 {
-    static const double us[8] = {18850, 5475, 45647, 6407,
-                                 43890, 1410, 87780, 2821};
+    static const double us[8] = {18850, 5475, 45647, 6407, 43890, 1410, 87780, 2821};
     static const double watts[8] = {8, 110, 10, 130, 11, 160, 12, 170};
 
     memset(c, 0, sizeof(*c));

@@ -41,25 +41,21 @@ struct make {
 
 /* How well a row for `name` fits a type: by the type's name, or by what kind of
  * device it is. */
-static unsigned fit_type(const char *name,
-                         const struct heddle_log_graph_type *type)
+static unsigned fit_type(const char *name, const struct heddle_log_graph_type *type)
 {
     const unsigned own = heddle_energy_fit_device(name, type->name);
-    const unsigned kind =
-        heddle_energy_fit_device(name, heddle_device_name(type->device));
+    const unsigned kind = heddle_energy_fit_device(name, heddle_device_name(type->device));
 
     return own >= 2 ? own + 1 : kind >= 2 ? 2 : own;
 }
 
 /* The name under which the model knows a type. */
-static const char *name_of(const struct make *x,
-                           const struct heddle_log_graph_type *type)
+static const char *name_of(const struct make *x, const struct heddle_log_graph_type *type)
 {
     struct heddle_energy_active a = {.size = sizeof(a)};
     unsigned best = 0;
 
-    for (size_t i = 0; heddle_energy_get_active(x->model, i, &a) == HEDDLE_OK;
-         i++) {
+    for (size_t i = 0; heddle_energy_get_active(x->model, i, &a) == HEDDLE_OK; i++) {
         const unsigned fit = fit_type(a.device, type);
 
         best = fit > best ? fit : best;
@@ -94,8 +90,7 @@ static heddle_status find_cap(const struct make *x, const char *name,
     struct heddle_energy_cap c = {.size = sizeof(c)};
     unsigned best = 0;
 
-    for (size_t i = 0; heddle_energy_get_cap(x->model, i, &c) == HEDDLE_OK;
-         i++) {
+    for (size_t i = 0; heddle_energy_get_cap(x->model, i, &c) == HEDDLE_OK; i++) {
         const unsigned fit = fit_type(c.device, type);
 
         if (strcmp(c.name, name) == 0 && fit > best) {
@@ -104,8 +99,7 @@ static heddle_status find_cap(const struct make *x, const char *name,
         }
     }
     return best > 0 ? HEDDLE_OK
-                    : FAIL(HEDDLE_ENOENT, "the model has no cap '%s' for '%s'",
-                           name, type->name);
+                    : FAIL(HEDDLE_ENOENT, "the model has no cap '%s' for '%s'", name, type->name);
 }
 
 static heddle_status split(struct make *x, uint32_t r, bool *is_used)
@@ -123,8 +117,7 @@ static heddle_status split(struct make *x, uint32_t r, bool *is_used)
         is_used[i] = true;
         HEDDLE_TRY(find_cap(x, s->cap, type, &cap));
         if (n > left)
-            return FAIL(HEDDLE_EINVAL,
-                        "'%s' has %u workers without a cap, not %u", type->name,
+            return FAIL(HEDDLE_EINVAL, "'%s' has %u workers without a cap, not %u", type->name,
                         left, n);
         if (n == 0)
             continue;
@@ -149,8 +142,7 @@ static heddle_status split_all(struct make *x)
         HEDDLE_TRY(split(x, r, is_used));
     for (size_t i = 0; i < x->nstates; i++)
         if (!is_used[i])
-            return FAIL(HEDDLE_EINVAL, "there is no type of workers '%s'",
-                        x->state[i].type);
+            return FAIL(HEDDLE_EINVAL, "there is no type of workers '%s'", x->state[i].type);
     return HEDDLE_OK;
 }
 
@@ -158,29 +150,25 @@ static heddle_status take_watts(struct make *x)
 {
     const uint32_t r = x->log->graph.ntypes;
 
-    x->watts = heddle_scratch_get(&x->m, (size_t)x->log->nkinds * r,
-                                  sizeof(*x->watts));
+    x->watts = heddle_scratch_get(&x->m, (size_t)x->log->nkinds * r, sizeof(*x->watts));
     if (x->watts == NULL)
         return HEDDLE_ENOMEM;
     for (uint32_t i = 0; i < r; i++) {
         const char *device = name_of(x, &x->log->types[i]);
 
         for (uint32_t k = 0; k < x->log->nkinds; k++)
-            x->watts[(size_t)k * r + i] =
-                heddle_energy_watts(x->model, x->log->kinds[k].name, NULL,
-                                    device, x->log->kinds[k].bytes);
+            x->watts[(size_t)k * r + i] = heddle_energy_watts(x->model, x->log->kinds[k].name, NULL,
+                                                              device, x->log->kinds[k].bytes);
     }
     return HEDDLE_OK;
 }
 
-static heddle_status fill(struct make *x, size_t rows, double *time,
-                          double *joules)
+static heddle_status fill(struct make *x, size_t rows, double *time, double *joules)
 {
     const struct heddle_bound_graph *g = &x->log->graph;
 
     for (size_t row = 0; row < rows; row++) {
-        const uint32_t kind =
-            g->kind != NULL ? (uint32_t)row : x->log->kind[row];
+        const uint32_t kind = g->kind != NULL ? (uint32_t)row : x->log->kind[row];
 
         for (uint32_t i = 0; i < x->ntypes; i++) {
             const uint32_t r = x->type_of[i];
@@ -192,8 +180,7 @@ static heddle_status fill(struct make *x, size_t rows, double *time,
             if (!(p < INFINITY) || x->nworkers[i] == 0)
                 continue;
             if (isnan(w))
-                return FAIL(HEDDLE_ENOENT,
-                            "the model has no watts for kernel '%s' on '%s'",
+                return FAIL(HEDDLE_ENOENT, "the model has no watts for kernel '%s' on '%s'",
                             x->log->kinds[kind].name, x->log->types[r].name);
             joules[at] = w * x->watts_factor[i] * time[at] * 1e-9;
         }
@@ -210,8 +197,8 @@ static double run_joules(const struct make *x)
     for (uint32_t t = 0; t < x->log->graph.ntasks; t++)
         sum += x->log->type[t] == HEDDLE_LOG_GRAPH_NONE
                    ? (double)NAN
-                   : x->watts[(size_t)x->log->kind[t] * r + x->log->type[t]] *
-                         x->log->took_ns[t] * 1e-9;
+                   : x->watts[(size_t)x->log->kind[t] * r + x->log->type[t]] * x->log->took_ns[t] *
+                         1e-9;
     return sum;
 }
 
@@ -236,8 +223,8 @@ static heddle_status make(struct make *x)
     nworkers = heddle_scratch_get(&x->m, x->ntypes, sizeof(*nworkers));
     type_of = heddle_scratch_get(&x->m, x->ntypes, sizeof(*type_of));
     cap = heddle_scratch_get(&x->m, x->ntypes, sizeof(*cap));
-    if (out == NULL || time == NULL || joules == NULL || nworkers == NULL ||
-        type_of == NULL || cap == NULL)
+    if (out == NULL || time == NULL || joules == NULL || nworkers == NULL || type_of == NULL ||
+        cap == NULL)
         return HEDDLE_ENOMEM;
     HEDDLE_TRY(fill(x, rows, time, joules));
     memcpy(nworkers, x->nworkers, x->ntypes * sizeof(*nworkers));
@@ -248,21 +235,21 @@ static heddle_status make(struct make *x)
     out->graph.ntypes = x->ntypes;
     out->graph.nworkers = nworkers;
     out->graph.time = time;
-    out->eg = (struct heddle_energy_graph){
-        .size = sizeof(out->eg),
-        .graph = &out->graph,
-        .joules = joules,
-        .idle = heddle_energy_idle_watts(x->model) * 1e-9};
+    out->eg = (struct heddle_energy_graph){.size = sizeof(out->eg),
+                                           .graph = &out->graph,
+                                           .joules = joules,
+                                           .idle = heddle_energy_idle_watts(x->model) * 1e-9};
     out->type_of = type_of;
     out->cap = cap;
     out->run_joules = run_joules(x);
     return HEDDLE_OK;
 }
 
-heddle_status heddle_energy_graph_create(
-    const struct heddle_allocator *alloc, const heddle_energy *model,
-    const struct heddle_log_graph *log, const struct heddle_energy_state *state,
-    size_t nstates, struct heddle_energy_instance **out, char *why, size_t cap)
+heddle_status heddle_energy_graph_create(const struct heddle_allocator *alloc,
+                                         const heddle_energy *model,
+                                         const struct heddle_log_graph *log,
+                                         const struct heddle_energy_state *state, size_t nstates,
+                                         struct heddle_energy_instance **out, char *why, size_t cap)
 {
     struct make state_of = {.model = model,
                             .log = log,
@@ -275,8 +262,7 @@ heddle_status heddle_energy_graph_create(
     struct heddle_scratch *own;
     heddle_status st;
 
-    if (model == NULL || log == NULL || out == NULL ||
-        (nstates > 0 && state == NULL))
+    if (model == NULL || log == NULL || out == NULL || (nstates > 0 && state == NULL))
         return FAIL(HEDDLE_EINVAL, "an argument is NULL");
     own = heddle_scratch_get(&x->m, 1, sizeof(*own));
     st = own == NULL ? HEDDLE_ENOMEM : make(x);

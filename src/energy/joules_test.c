@@ -14,16 +14,15 @@ struct fake {
 
 static void fake_make(struct fake *f)
 {
-    *f = (struct fake){
-        .types = {{.name = "cpu", .device = 1, .nworkers = 4},
-                  {.name = "cuda0", .device = 2, .nworkers = 1},
-                  {.name = "big box", .device = 2, .nworkers = 3}},
-        .kinds = {{.name = "a", .bytes = 100}, {.name = "b", .bytes = 200}},
-        .nworkers = {4, 1, 3},
-        .kind = {0, 1, 0},
-        .type = {0, 1, 2},
-        .time = {10e9, 1e9, 2e9, 20e9, INFINITY, 4e9},
-        .took = {10e9, 3e9, 2e9}};
+    *f = (struct fake){.types = {{.name = "cpu", .device = 1, .nworkers = 4},
+                                 {.name = "cuda0", .device = 2, .nworkers = 1},
+                                 {.name = "big box", .device = 2, .nworkers = 3}},
+                       .kinds = {{.name = "a", .bytes = 100}, {.name = "b", .bytes = 200}},
+                       .nworkers = {4, 1, 3},
+                       .kind = {0, 1, 0},
+                       .type = {0, 1, 2},
+                       .time = {10e9, 1e9, 2e9, 20e9, INFINITY, 4e9},
+                       .took = {10e9, 3e9, 2e9}};
     f->g = (struct heddle_log_graph){.size = sizeof(f->g),
                                      .graph = {.size = sizeof(f->g.graph),
                                                .ntasks = 3,
@@ -42,15 +41,11 @@ static void fake_make(struct fake *f)
 
 static heddle_energy *model_make(const struct heddle_allocator *a)
 {
-    const struct heddle_energy_domain d = {
-        .size = sizeof(d), .name = "all", .idle_watts = 50};
+    const struct heddle_energy_domain d = {.size = sizeof(d), .name = "all", .idle_watts = 50};
     const struct {
         const char *kernel, *device;
         double watts;
-    } rows[] = {{"a", "cpu", 5},
-                {"b", "cpu", 6},
-                {"*", "cuda", 100},
-                {"a", "big", 200}};
+    } rows[] = {{"a", "cpu", 5}, {"b", "cpu", 6}, {"*", "cuda", 100}, {"a", "big", 200}};
     const struct heddle_energy_cap cap = {.size = sizeof(cap),
                                           .device = "cuda",
                                           .name = "low",
@@ -62,11 +57,10 @@ static heddle_energy *model_make(const struct heddle_allocator *a)
     CHECK_OK(heddle_energy_set_domain(e, &d));
     for (int i = 0; i < 4; i++)
         CHECK_OK(heddle_energy_set_active(
-            e, &(struct heddle_energy_active){
-                   .size = sizeof(struct heddle_energy_active),
-                   .kernel = rows[i].kernel,
-                   .device = rows[i].device,
-                   .watts = rows[i].watts}));
+            e, &(struct heddle_energy_active){.size = sizeof(struct heddle_energy_active),
+                                              .kernel = rows[i].kernel,
+                                              .device = rows[i].device,
+                                              .watts = rows[i].watts}));
     CHECK_OK(heddle_energy_set_cap(e, &cap));
     return e;
 }
@@ -87,12 +81,11 @@ TEST(watts_times_seconds)
 
     fake_make(&f);
     /* "big box" has a row of its own for `a`; one for `b` is missing. */
-    CHECK(heddle_energy_graph_create(NULL, e, &f.g, NULL, 0, &x, why,
-                                     sizeof(why)) == HEDDLE_ENOENT);
+    CHECK(heddle_energy_graph_create(NULL, e, &f.g, NULL, 0, &x, why, sizeof(why)) ==
+          HEDDLE_ENOENT);
     CHECK_STR(why, "the model has no watts for kernel 'b' on 'big box'");
     CHECK_OK(heddle_energy_set_active(e, &b));
-    CHECK_OK(heddle_energy_graph_create(NULL, e, &f.g, NULL, 0, &x, why,
-                                        sizeof(why)));
+    CHECK_OK(heddle_energy_graph_create(NULL, e, &f.g, NULL, 0, &x, why, sizeof(why)));
     CHECK_EQ(x->graph.ntypes, 3);
     CHECK(is_near(x->eg.idle, 50e-9));
     CHECK(is_near(x->eg.joules[0], 50));  /* a: 10 s of 5 W */
@@ -130,8 +123,7 @@ TEST(kinds_of_devices_count)
 TEST(caps_split_types)
 {
     heddle_energy *e = model_make(NULL);
-    const struct heddle_energy_state uneven[] = {{"cuda0", 0, "low"},
-                                                 {"box", 2, "low"}};
+    const struct heddle_energy_state uneven[] = {{"cuda0", 0, "low"}, {"box", 2, "low"}};
     const struct heddle_energy_state bad[] = {{"cuda9", 0, "low"},
                                               {"box", 4, "low"},
                                               {"box", 1, "none"},
@@ -165,12 +157,12 @@ TEST(caps_split_types)
     heddle_energy_graph_destroy(x);
     for (int i = 0; i < 5; i++) {
         why[0] = '\0';
-        CHECK(heddle_energy_graph_create(NULL, e, &f.g, &bad[i], 1, &x, why,
-                                         sizeof(why)) != HEDDLE_OK);
+        CHECK(heddle_energy_graph_create(NULL, e, &f.g, &bad[i], 1, &x, why, sizeof(why)) !=
+              HEDDLE_OK);
         CHECK(why[0] != '\0');
     }
-    CHECK(heddle_energy_graph_create(NULL, NULL, &f.g, NULL, 0, &x, why,
-                                     sizeof(why)) == HEDDLE_EINVAL);
+    CHECK(heddle_energy_graph_create(NULL, NULL, &f.g, NULL, 0, &x, why, sizeof(why)) ==
+          HEDDLE_EINVAL);
     heddle_energy_destroy(e);
 }
 
@@ -183,8 +175,8 @@ TEST(idle_power_is_not_invented)
 
     fake_make(&f);
     CHECK_OK(heddle_energy_create(NULL, &e));
-    CHECK(heddle_energy_graph_create(NULL, e, &f.g, NULL, 0, &x, why,
-                                     sizeof(why)) == HEDDLE_ENOENT);
+    CHECK(heddle_energy_graph_create(NULL, e, &f.g, NULL, 0, &x, why, sizeof(why)) ==
+          HEDDLE_ENOENT);
     CHECK(strstr(why, "idle power") != NULL);
     heddle_energy_destroy(e);
 }
@@ -211,5 +203,5 @@ TEST(each_allocation_fails)
     heddle_energy_destroy(e);
 }
 
-TEST_MAIN(watts_times_seconds, kinds_of_devices_count, caps_split_types,
-          idle_power_is_not_invented, each_allocation_fails)
+TEST_MAIN(watts_times_seconds, kinds_of_devices_count, caps_split_types, idle_power_is_not_invented,
+          each_allocation_fails)

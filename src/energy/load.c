@@ -24,11 +24,9 @@
 
 /* ---- keys ------------------------------------------------------------------ */
 
-struct heddle_energy_keys
-heddle_energy_keys_make(const struct heddle_allocator *a, bool by_size)
+struct heddle_energy_keys heddle_energy_keys_make(const struct heddle_allocator *a, bool by_size)
 {
-    return (struct heddle_energy_keys){.mem = heddle_scratch_make(a),
-                                       .by_size = by_size};
+    return (struct heddle_energy_keys){.mem = heddle_scratch_make(a), .by_size = by_size};
 }
 
 void heddle_energy_keys_drop(struct heddle_energy_keys *k)
@@ -49,15 +47,13 @@ static const char *keep(struct heddle_scratch *mem, const char *s, size_t n)
     return to;
 }
 
-static heddle_status key_add(struct heddle_energy_keys *k,
-                             const struct heddle_energy_key *like)
+static heddle_status key_add(struct heddle_energy_keys *k, const struct heddle_energy_key *like)
 {
     struct heddle_energy_key *to;
 
     if (k->n == k->room) {
         const size_t room = k->room == 0 ? 32 : 2 * k->room;
-        struct heddle_energy_key *more =
-            heddle_scratch_get(&k->mem, room, sizeof(*more));
+        struct heddle_energy_key *more = heddle_scratch_get(&k->mem, room, sizeof(*more));
 
         if (more == NULL)
             return HEDDLE_ENOMEM;
@@ -83,15 +79,15 @@ static bool is_named(const char *kept, const char *s)
     return strncmp(kept, s, HEDDLE_ENERGY_NAME_MAX) == 0;
 }
 
-static heddle_status key_find(struct heddle_energy_keys *k,
-                              const struct heddle_energy_key *like, size_t *out)
+static heddle_status key_find(struct heddle_energy_keys *k, const struct heddle_energy_key *like,
+                              size_t *out)
 {
     size_t i = 0;
 
-    while (i < k->n && !(k->key[i].bytes == like->bytes &&
-                         is_named(k->key[i].kernel, like->kernel) &&
-                         is_named(k->key[i].variant, like->variant) &&
-                         is_named(k->key[i].device, like->device)))
+    while (i < k->n &&
+           !(k->key[i].bytes == like->bytes && is_named(k->key[i].kernel, like->kernel) &&
+             is_named(k->key[i].variant, like->variant) &&
+             is_named(k->key[i].device, like->device)))
         i++;
     *out = i;
     return i < k->n ? HEDDLE_OK : key_add(k, like);
@@ -99,8 +95,7 @@ static heddle_status key_find(struct heddle_energy_keys *k,
 
 /* ---- curves ---------------------------------------------------------------- */
 
-double heddle_energy_curve_from(const struct heddle_energy_curve *c, double ns,
-                                size_t *hint)
+double heddle_energy_curve_from(const struct heddle_energy_curve *c, double ns, size_t *hint)
 {
     size_t lo = 0, hi = c->n; /* points before lo are not after ns */
     size_t step = 1;
@@ -126,8 +121,7 @@ double heddle_energy_curve_from(const struct heddle_energy_curve *c, double ns,
         return 0;
     if (lo == c->n)
         return c->v[c->n - 1];
-    return c->v[lo - 1] + (c->v[lo] - c->v[lo - 1]) *
-                              (ns - (double)c->t[lo - 1]) /
+    return c->v[lo - 1] + (c->v[lo] - c->v[lo - 1]) * (ns - (double)c->t[lo - 1]) /
                               (double)(c->t[lo] - c->t[lo - 1]);
 }
 
@@ -146,10 +140,9 @@ struct piece {
 };
 
 /* Pieces of one curve, as events in order of time. */
-static heddle_status curve_build(struct heddle_scratch *mem,
-                                 const struct heddle_allocator *a,
-                                 const struct piece *p, const uint32_t *idx,
-                                 size_t n, struct heddle_energy_curve *out)
+static heddle_status curve_build(struct heddle_scratch *mem, const struct heddle_allocator *a,
+                                 const struct piece *p, const uint32_t *idx, size_t n,
+                                 struct heddle_energy_curve *out)
 {
     struct heddle_scratch tmp = heddle_scratch_make(a);
     struct heddle_pair *e = heddle_scratch_get(&tmp, 4 * n, sizeof(*e));
@@ -164,8 +157,7 @@ static heddle_status curve_build(struct heddle_scratch *mem,
     }
     for (size_t i = 0; i < n; i++) {
         e[2 * i] = (struct heddle_pair){heddle_time_key(p[idx[i]].from), i};
-        e[2 * i + 1] =
-            (struct heddle_pair){heddle_time_key(p[idx[i]].to), i + n};
+        e[2 * i + 1] = (struct heddle_pair){heddle_time_key(p[idx[i]].to), i + n};
     }
     heddle_sort_pairs(e, e + 2 * n, 2 * n);
     for (size_t i = 0; i < 2 * n; i++) {
@@ -174,8 +166,7 @@ static heddle_status curve_build(struct heddle_scratch *mem,
         const int64_t t = is_end ? q->to : q->from;
 
         if (k == 0 || out->t[k - 1] != t) {
-            out->v[k] =
-                k == 0 ? 0 : out->v[k - 1] + rate * (double)(t - out->t[k - 1]);
+            out->v[k] = k == 0 ? 0 : out->v[k - 1] + rate * (double)(t - out->t[k - 1]);
             out->t[k++] = t;
         }
         rate += is_end ? -q->rate : q->rate;
@@ -188,10 +179,8 @@ static heddle_status curve_build(struct heddle_scratch *mem,
 }
 
 /* All curves [ncurves] out of pieces in any order. */
-static heddle_status curves_build(struct heddle_energy_load *l,
-                                  const struct piece *p, size_t n,
-                                  struct heddle_energy_curve *out,
-                                  size_t ncurves)
+static heddle_status curves_build(struct heddle_energy_load *l, const struct piece *p, size_t n,
+                                  struct heddle_energy_curve *out, size_t ncurves)
 {
     struct heddle_scratch tmp = heddle_scratch_make(l->mem.a);
     size_t *first = heddle_scratch_get(&tmp, ncurves + 2, sizeof(*first));
@@ -207,21 +196,20 @@ static heddle_status curves_build(struct heddle_energy_load *l,
     for (size_t i = 0; i < n && st == HEDDLE_OK; i++)
         idx[first[p[i].what + 1]++] = (uint32_t)i;
     for (size_t i = 0; i < ncurves && st == HEDDLE_OK; i++)
-        st = curve_build(&l->mem, l->mem.a, p, idx + first[i],
-                         first[i + 1] - first[i], &out[i]);
+        st = curve_build(&l->mem, l->mem.a, p, idx + first[i], first[i + 1] - first[i], &out[i]);
     heddle_scratch_drop(&tmp);
     return st;
 }
 
 /* ---- lanes and devices ----------------------------------------------------- */
 
-static heddle_status place_find(struct heddle_energy_load *l, const char *name,
-                                size_t n, uint32_t node, uint32_t *out)
+static heddle_status place_find(struct heddle_energy_load *l, const char *name, size_t n,
+                                uint32_t node, uint32_t *out)
 {
     uint32_t i = 0;
 
-    while (i < l->nplaces && !(strlen(l->place[i].name) == n &&
-                               memcmp(l->place[i].name, name, n) == 0))
+    while (i < l->nplaces &&
+           !(strlen(l->place[i].name) == n && memcmp(l->place[i].name, name, n) == 0))
         i++;
     *out = i;
     if (i < l->nplaces)
@@ -235,8 +223,7 @@ static heddle_status place_find(struct heddle_energy_load *l, const char *name,
 }
 
 /* The device of each lane; there is room for as many as lanes. */
-static heddle_status places_make(struct heddle_energy_load *l,
-                                 uint32_t *lane_place)
+static heddle_status places_make(struct heddle_energy_load *l, uint32_t *lane_place)
 {
     const struct heddle_log_view *v = heddle_log_get_view(l->log);
 
@@ -262,8 +249,7 @@ static heddle_status places_make(struct heddle_energy_load *l,
 
 bool heddle_energy_counts(const char *domain_device, const char *device)
 {
-    return domain_device[0] != '\0' &&
-           heddle_energy_fit_device(domain_device, device) > 0;
+    return domain_device[0] != '\0' && heddle_energy_fit_device(domain_device, device) > 0;
 }
 
 /* ---- tasks ----------------------------------------------------------------- */
@@ -273,9 +259,8 @@ static bool has_run(const struct heddle_log_view *v, size_t i)
     const struct heddle_log_task *t = &v->tasks[i];
 
     return t->lane < v->nlanes && t->status != HEDDLE_LOG_PENDING &&
-           t->status != HEDDLE_LOG_CANCELLED &&
-           t->start_ns != HEDDLE_LOG_NONE && t->end_ns != HEDDLE_LOG_NONE &&
-           t->end_ns >= t->start_ns;
+           t->status != HEDDLE_LOG_CANCELLED && t->start_ns != HEDDLE_LOG_NONE &&
+           t->end_ns != HEDDLE_LOG_NONE && t->end_ns >= t->start_ns;
 }
 
 static uint64_t task_bytes(const heddle_log *log, uint64_t id)
@@ -310,16 +295,13 @@ static heddle_status task_key(struct maker *m, size_t i)
     const uint32_t place = m->lane_place[t->lane];
     const struct heddle_energy_key like = {
         .kernel = k->name,
-        .variant =
-            t->variant < k->nvariants && k->variants[t->variant].name != NULL
-                ? k->variants[t->variant].name
-                : "",
+        .variant = t->variant < k->nvariants && k->variants[t->variant].name != NULL
+                       ? k->variants[t->variant].name
+                       : "",
         .device = m->l->place[place].name,
         .bytes = m->keys->by_size ? task_bytes(m->l->log, t->id) : 0};
-    const uint64_t hash =
-        heddle_mix64(heddle_mix64((uint64_t)t->kernel << 32 |
-                                  (uint64_t)t->variant << 24 | place) ^
-                     like.bytes);
+    const uint64_t hash = heddle_mix64(
+        heddle_mix64((uint64_t)t->kernel << 32 | (uint64_t)t->variant << 24 | place) ^ like.bytes);
     uint64_t *slot = NULL;
     size_t key = 0;
 
@@ -340,8 +322,7 @@ static void piece_put(struct maker *m, size_t task, int64_t from, int64_t to)
 }
 
 /* One lane: its executions in order of start, those that began last on top. */
-static void lane_sweep(struct maker *m, const uint32_t *exec, size_t n,
-                       uint32_t *stack)
+static void lane_sweep(struct maker *m, const uint32_t *exec, size_t n, uint32_t *stack)
 {
     int64_t now = INT64_MIN;
     size_t depth = 0;
@@ -423,8 +404,7 @@ static heddle_status tasks_make(struct maker *m)
     HEDDLE_TRY(lanes_sweep(m));
     HEDDLE_TRY(curves_build(l, m->piece, m->npieces, l->curve, l->ncurves));
     for (size_t i = 0; i < m->npieces; i++)
-        l->seconds[m->piece[i].what] +=
-            (double)(m->piece[i].to - m->piece[i].from) * NS;
+        l->seconds[m->piece[i].what] += (double)(m->piece[i].to - m->piece[i].from) * NS;
     for (size_t i = 0; i < m->v->ntasks; i++)
         if (has_run(m->v, i))
             l->ntasks[m->key[i]]++;
@@ -437,18 +417,16 @@ static heddle_status tasks_make(struct maker *m)
 
 static bool is_move(const struct heddle_log_event *e)
 {
-    return e->kind >= HEDDLE_LOG_FETCH && e->kind <= HEDDLE_LOG_EVICT &&
-           e->y_ns >= 0 && e->z_ns >= 0 && e->t_ns != HEDDLE_LOG_NONE &&
-           e->y_ns < INT64_MAX / 4 && e->z_ns < INT64_MAX / 4 &&
-           e->t_ns < INT64_MAX / 4;
+    return e->kind >= HEDDLE_LOG_FETCH && e->kind <= HEDDLE_LOG_EVICT && e->y_ns >= 0 &&
+           e->z_ns >= 0 && e->t_ns != HEDDLE_LOG_NONE && e->y_ns < INT64_MAX / 4 &&
+           e->z_ns < INT64_MAX / 4 && e->t_ns < INT64_MAX / 4;
 }
 
 /* Its bytes, spread over the time of the copy, for each place it touches. */
 static heddle_status moves_make(struct maker *m)
 {
     struct heddle_energy_load *l = m->l;
-    struct heddle_energy_curve *curve =
-        heddle_scratch_get(&m->tmp, l->nplaces, sizeof(*curve));
+    struct heddle_energy_curve *curve = heddle_scratch_get(&m->tmp, l->nplaces, sizeof(*curve));
     struct piece *p;
     size_t n = 0, k = 0;
     heddle_status st;
@@ -481,19 +459,16 @@ static heddle_status moves_make(struct maker *m)
     return st;
 }
 
-heddle_status heddle_energy_load_make(struct heddle_energy_load *l,
-                                      const heddle_log *log,
+heddle_status heddle_energy_load_make(struct heddle_energy_load *l, const heddle_log *log,
                                       struct heddle_energy_keys *keys)
 {
     struct maker m = {.l = l, .keys = keys, .v = heddle_log_get_view(log)};
     heddle_status st;
 
-    *l = (struct heddle_energy_load){.log = log,
-                                     .mem = heddle_scratch_make(keys->mem.a)};
+    *l = (struct heddle_energy_load){.log = log, .mem = heddle_scratch_make(keys->mem.a)};
     m.tmp = heddle_scratch_make(keys->mem.a);
     heddle_map_init(&m.seen, keys->mem.a);
-    m.lane_place =
-        heddle_scratch_get(&m.tmp, m.v->nlanes, sizeof(*m.lane_place));
+    m.lane_place = heddle_scratch_get(&m.tmp, m.v->nlanes, sizeof(*m.lane_place));
     st = m.lane_place == NULL ? HEDDLE_ENOMEM : places_make(l, m.lane_place);
     if (st == HEDDLE_OK)
         st = tasks_make(&m);

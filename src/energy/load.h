@@ -34,8 +34,7 @@ struct heddle_energy_keys {
     size_t n, room;
 };
 
-struct heddle_energy_keys
-heddle_energy_keys_make(const struct heddle_allocator *a, bool by_size);
+struct heddle_energy_keys heddle_energy_keys_make(const struct heddle_allocator *a, bool by_size);
 void heddle_energy_keys_drop(struct heddle_energy_keys *k);
 
 struct heddle_energy_curve {
@@ -48,8 +47,7 @@ struct heddle_energy_curve {
 double heddle_energy_curve_at(const struct heddle_energy_curve *c, double ns);
 /* The same; *hint is where the last one was, 0 at first: quick for times that
  * grow. */
-double heddle_energy_curve_from(const struct heddle_energy_curve *c, double ns,
-                                size_t *hint);
+double heddle_energy_curve_from(const struct heddle_energy_curve *c, double ns, size_t *hint);
 
 /* A device of the log. */
 struct heddle_energy_place {
@@ -73,9 +71,9 @@ struct heddle_energy_load {
 };
 
 /* HEDDLE_ENOMEM. Drop it in every case. */
-HEDDLE_MUST_USE heddle_status
-heddle_energy_load_make(struct heddle_energy_load *l, const heddle_log *log,
-                        struct heddle_energy_keys *keys);
+HEDDLE_MUST_USE heddle_status heddle_energy_load_make(struct heddle_energy_load *l,
+                                                      const heddle_log *log,
+                                                      struct heddle_energy_keys *keys);
 void heddle_energy_load_drop(struct heddle_energy_load *l);
 
 /* Does a domain of `domain_device` count the tasks of `device`? "*" counts all,

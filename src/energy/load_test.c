@@ -45,8 +45,7 @@ TEST(devices_and_nesting)
             CHECK_EQ(l.ntasks[i], is_outer ? 1 : 2);
         }
         CHECK_NEAR(heddle_energy_curve_at(&l.curve[i], -1), 0, 0);
-        CHECK_NEAR(heddle_energy_curve_at(&l.curve[i], 1e18), l.seconds[i],
-                   1e-12);
+        CHECK_NEAR(heddle_energy_curve_at(&l.curve[i], 1e18), l.seconds[i], 1e-12);
     }
     CHECK_EQ(l.last_ns - l.first_ns, 100 * MS);
     heddle_energy_load_drop(&l);
@@ -79,8 +78,7 @@ TEST(curves_are_exact)
         (void)book_kernel(&b, "k");
         for (int i = 0; i < 60; i++) {
             const uint32_t lane =
-                i < 12 ? book_lane(&b, "worker 1", HEDDLE_LOG_WORKER, 0)
-                       : (uint32_t)i % 12;
+                i < 12 ? book_lane(&b, "worker 1", HEDDLE_LOG_WORKER, 0) : (uint32_t)i % 12;
 
             /* tasks of a lane one after the other, lanes at once */
             from[i] = (i / 12) * 1000 + (int64_t)heddle_rng_below(&rng, 500);
@@ -95,10 +93,8 @@ TEST(curves_are_exact)
             for (int i = 0; i < 60; i++)
                 if (at > from[i])
                     sum += (double)((at < to[i] ? at : to[i]) - from[i]);
-            CHECK_NEAR(heddle_energy_curve_at(&l.curve[0], (double)at),
-                       sum * 1e-9, 1e-15);
-            CHECK_NEAR(heddle_energy_curve_from(&l.curve[0], (double)at, &hint),
-                       sum * 1e-9, 1e-15);
+            CHECK_NEAR(heddle_energy_curve_at(&l.curve[0], (double)at), sum * 1e-9, 1e-15);
+            CHECK_NEAR(heddle_energy_curve_from(&l.curve[0], (double)at, &hint), sum * 1e-9, 1e-15);
         }
         heddle_energy_load_drop(&l);
         heddle_energy_keys_drop(&keys);
@@ -111,13 +107,10 @@ TEST(curves_are_exact)
 TEST(sizes_and_moves)
 {
     struct heddle_energy_keys keys = heddle_energy_keys_make(NULL, true);
-    struct heddle_log_handle handle[2] = {
-        {.id = 1, .parent = 0, .bytes = 100, .name = ""},
-        {.id = 2, .parent = 1, .bytes = 900, .name = ""}};
+    struct heddle_log_handle handle[2] = {{.id = 1, .parent = 0, .bytes = 100, .name = ""},
+                                          {.id = 2, .parent = 1, .bytes = 900, .name = ""}};
     struct heddle_log_access access[3] = {
-        {.task = 1, .handle = 0},
-        {.task = 2, .handle = 1},
-        {.task = 2, .handle = 0, .operand = 1}};
+        {.task = 1, .handle = 0}, {.task = 2, .handle = 1}, {.task = 2, .handle = 0, .operand = 1}};
     struct heddle_energy_load l;
     struct book b;
     heddle_log *log;
@@ -132,14 +125,13 @@ TEST(sizes_and_moves)
     b.v.nhandles = 2;
     b.v.accesses = access;
     b.v.naccesses = 3;
-    b.event[b.v.nevents++] =
-        (struct heddle_log_event){.t_ns = 0,
-                                  .x = 900,
-                                  .y_ns = 10,
-                                  .z_ns = 90,
-                                  .c = 2,
-                                  .b = 0 + 256 * 1,
-                                  .kind = HEDDLE_LOG_FETCH};
+    b.event[b.v.nevents++] = (struct heddle_log_event){.t_ns = 0,
+                                                       .x = 900,
+                                                       .y_ns = 10,
+                                                       .z_ns = 90,
+                                                       .c = 2,
+                                                       .b = 0 + 256 * 1,
+                                                       .kind = HEDDLE_LOG_FETCH};
     log = book_open(&b);
     CHECK_OK(heddle_energy_load_make(&l, log, &keys));
     CHECK_EQ(keys.n, 2);
@@ -167,8 +159,8 @@ static void book_samples(struct book *b, int n)
         book_sample(b, 3, i * 10 * MS, (uint64_t)i * 1000000, 0);
 }
 
-static struct heddle_energy_series *series_of(struct heddle_scratch *mem,
-                                              struct book *b, size_t want)
+static struct heddle_energy_series *series_of(struct heddle_scratch *mem, struct book *b,
+                                              size_t want)
 {
     struct heddle_energy_series *s = NULL;
     heddle_log *log = book_open(b);
@@ -269,26 +261,22 @@ TEST(updates)
         for (int64_t i = 0; i < 200; i++) {
             const int64_t t = i * 47 * MS;
             /* with jitter: updates at any time */
-            const uint64_t n = (uint64_t)((t + 70 * MS) / (100 * MS)) +
-                               (jitter ? heddle_mix64((uint64_t)i / 7) % 50 +
-                                             (uint64_t)i / 7 * 60
-                                       : 0);
+            const uint64_t n =
+                (uint64_t)((t + 70 * MS) / (100 * MS)) +
+                (jitter ? heddle_mix64((uint64_t)i / 7) % 50 + (uint64_t)i / 7 * 60 : 0);
 
             book_sample(&b, 0, t, n * 1000000, 0);
         }
         s = series_of(&mem, &b, 1);
         CHECK(s->nsteps > 25);
         for (size_t i = 1; i < s->nsteps && !jitter; i++) {
-            CHECK_NEAR((double)((s->step[i].to + 120 * MS) % (100 * MS)), 50e6,
-                       5e6);
+            CHECK_NEAR((double)((s->step[i].to + 120 * MS) % (100 * MS)), 50e6, 5e6);
             CHECK_NEAR((double)(s->step[i].to - s->step[i].from), 100e6, 5e6);
         }
         for (size_t i = 0; i < s->nsteps; i++)
-            CHECK(s->step[i].to > s->step[i].from &&
-                  s->step[i].to >= s->step[i].seen);
+            CHECK(s->step[i].to > s->step[i].from && s->step[i].to >= s->step[i].seen);
     }
     heddle_scratch_drop(&mem);
 }
 
-TEST_MAIN(devices_and_nesting, curves_are_exact, sizes_and_moves, samples,
-          updates)
+TEST_MAIN(devices_and_nesting, curves_are_exact, sizes_and_moves, samples, updates)

@@ -44,15 +44,11 @@ static inline void book_fini(struct book *b)
     free(b->event);
 }
 
-static inline uint32_t book_lane(struct book *b, const char *name,
-                                 uint32_t kind, uint32_t node)
+static inline uint32_t book_lane(struct book *b, const char *name, uint32_t kind, uint32_t node)
 {
     CHECK(b->v.nlanes < BOOK_ROWS);
-    b->lane[b->v.nlanes] = (struct heddle_log_lane){.id = (uint32_t)b->v.nlanes,
-                                                    .kind = kind,
-                                                    .cpu = -1,
-                                                    .node = node,
-                                                    .name = name};
+    b->lane[b->v.nlanes] = (struct heddle_log_lane){
+        .id = (uint32_t)b->v.nlanes, .kind = kind, .cpu = -1, .node = node, .name = name};
     return (uint32_t)b->v.nlanes++;
 }
 
@@ -64,10 +60,8 @@ static inline uint32_t book_kernel(struct book *b, const char *name)
     CHECK(i < BOOK_ROWS);
     b->variant[i][0] = (struct heddle_log_variant){"plain", 1};
     b->variant[i][1] = (struct heddle_log_variant){"fast", 1};
-    b->kernel[i] = (struct heddle_log_kernel){.id = (uint32_t)i + 1,
-                                              .nvariants = 2,
-                                              .name = name,
-                                              .variants = b->variant[i]};
+    b->kernel[i] = (struct heddle_log_kernel){
+        .id = (uint32_t)i + 1, .nvariants = 2, .name = name, .variants = b->variant[i]};
     b->v.nkernels++;
     return (uint32_t)i;
 }
@@ -78,9 +72,8 @@ static inline void book_info(struct book *b, const char *key, const char *value)
     b->info[b->v.ninfos++] = (struct heddle_log_info){key, value};
 }
 
-static inline struct heddle_log_task *book_task(struct book *b, uint32_t kernel,
-                                                uint32_t lane, int64_t start,
-                                                int64_t end)
+static inline struct heddle_log_task *book_task(struct book *b, uint32_t kernel, uint32_t lane,
+                                                int64_t start, int64_t end)
 {
     struct heddle_log_task *t = &b->task[b->v.ntasks++];
 
@@ -95,8 +88,8 @@ static inline struct heddle_log_task *book_task(struct book *b, uint32_t kernel,
     return t;
 }
 
-static inline void book_sample(struct book *b, uint16_t domain, int64_t t,
-                               uint64_t uj, uint32_t flags)
+static inline void book_sample(struct book *b, uint16_t domain, int64_t t, uint64_t uj,
+                               uint32_t flags)
 {
     CHECK(b->v.nevents < BOOK_EVENTS);
     b->event[b->v.nevents++] = (struct heddle_log_event){
@@ -116,8 +109,7 @@ static inline void book_path(char *path, size_t bytes)
 static inline heddle_log *book_open(const struct book *b)
 {
     char path[64], why[256] = "";
-    const struct heddle_log_opts o = {
-        .size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
+    const struct heddle_log_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
     heddle_log *log = NULL;
 
     book_path(path, sizeof(path));
@@ -129,18 +121,12 @@ static inline heddle_log *book_open(const struct book *b)
 }
 
 /* The log with the samples of a plant. */
-static inline heddle_log *plant_log(const heddle_log *log,
-                                    const heddle_energy *truth,
-                                    const struct heddle_energy_counter *c,
-                                    uint64_t seed)
+static inline heddle_log *plant_log(const heddle_log *log, const heddle_energy *truth,
+                                    const struct heddle_energy_counter *c, uint64_t seed)
 {
     char path[64], why[256] = "";
-    const struct heddle_energy_plant_opts o = {.size = sizeof(o),
-                                               .cpu = c,
-                                               .gpu = c,
-                                               .seed = seed,
-                                               .why = why,
-                                               .why_bytes = sizeof(why)};
+    const struct heddle_energy_plant_opts o = {
+        .size = sizeof(o), .cpu = c, .gpu = c, .seed = seed, .why = why, .why_bytes = sizeof(why)};
     heddle_log *out = NULL;
     heddle_status st;
 
@@ -154,8 +140,7 @@ static inline heddle_log *plant_log(const heddle_log *log,
     return out;
 }
 
-static inline void model_domain(heddle_energy *e, const char *name,
-                                const char *device, double idle)
+static inline void model_domain(heddle_energy *e, const char *name, const char *device, double idle)
 {
     const struct heddle_energy_domain d = {
         .size = sizeof(d), .name = name, .device = device, .idle_watts = idle};
@@ -163,15 +148,11 @@ static inline void model_domain(heddle_energy *e, const char *name,
     CHECK_OK(heddle_energy_set_domain(e, &d));
 }
 
-static inline void model_active(heddle_energy *e, const char *kernel,
-                                const char *device, const char *variant,
-                                double watts)
+static inline void model_active(heddle_energy *e, const char *kernel, const char *device,
+                                const char *variant, double watts)
 {
-    const struct heddle_energy_active a = {.size = sizeof(a),
-                                           .kernel = kernel,
-                                           .device = device,
-                                           .variant = variant,
-                                           .watts = watts};
+    const struct heddle_energy_active a = {
+        .size = sizeof(a), .kernel = kernel, .device = device, .variant = variant, .watts = watts};
 
     CHECK_OK(heddle_energy_set_active(e, &a));
 }
@@ -226,13 +207,12 @@ static inline heddle_energy *phases_truth(void)
 /* A counter that tells everything. */
 static inline struct heddle_energy_counter clear_counter(void)
 {
-    return (struct heddle_energy_counter){
-        .size = sizeof(struct heddle_energy_counter),
-        .period_ns = MS,
-        .sampled = 1,
-        .quantum_j = 1e-6,
-        .sample_ns = 10 * MS,
-        .margin_ns = 50 * MS};
+    return (struct heddle_energy_counter){.size = sizeof(struct heddle_energy_counter),
+                                          .period_ns = MS,
+                                          .sampled = 1,
+                                          .quantum_j = 1e-6,
+                                          .sample_ns = 10 * MS,
+                                          .margin_ns = 50 * MS};
 }
 
 #endif /* HEDDLE_ENERGY_LOG_TEST_H */

@@ -19,17 +19,15 @@
 #define BLAND     500  /* pivots of one solve before the slow, safe rule */
 #define PIVOTS    5000 /* of one solve */
 
-heddle_status heddle_lp_init(struct heddle_lp *lp, struct heddle_scratch *m,
-                             uint32_t max_rows, uint32_t max_cols)
+heddle_status heddle_lp_init(struct heddle_lp *lp, struct heddle_scratch *m, uint32_t max_rows,
+                             uint32_t max_cols)
 {
     *lp = (struct heddle_lp){.max_rows = max_rows, .max_cols = max_cols};
     lp->width = max_rows + max_cols + 1;
     lp->t = heddle_scratch_get(m, (size_t)max_rows * lp->width, sizeof(*lp->t));
     lp->cost = heddle_scratch_get(m, lp->width, sizeof(*lp->cost));
     lp->basis = heddle_scratch_get(m, max_rows, sizeof(*lp->basis));
-    return lp->t != NULL && lp->cost != NULL && lp->basis != NULL
-               ? HEDDLE_OK
-               : HEDDLE_ENOMEM;
+    return lp->t != NULL && lp->cost != NULL && lp->basis != NULL ? HEDDLE_OK : HEDDLE_ENOMEM;
 }
 
 void heddle_lp_clear(struct heddle_lp *lp)
@@ -45,8 +43,8 @@ static double *row_of(const struct heddle_lp *lp, uint32_t i)
 }
 
 /* to -= f * from, with an exact zero in column `col`. */
-static void subtract(const struct heddle_lp *lp, double *to, const double *from,
-                     double f, uint32_t col)
+static void subtract(const struct heddle_lp *lp, double *to, const double *from, double f,
+                     uint32_t col)
 {
     if (f == 0.0)
         return;
@@ -164,8 +162,7 @@ static uint32_t primal_row(const struct heddle_lp *lp, uint32_t c)
         const double ratio = fmax(0.0, row[lp->width - 1]) / row[c];
 
         if (row[c] > PIVOT_EPS &&
-            (ratio < least ||
-             (ratio == least && lp->basis[i] < lp->basis[best]))) {
+            (ratio < least || (ratio == least && lp->basis[i] < lp->basis[best]))) {
             least = ratio;
             best = i;
         }

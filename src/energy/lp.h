@@ -24,10 +24,8 @@ struct heddle_lp {
     uint32_t *basis; /* [max_rows] column of each row */
 };
 
-HEDDLE_MUST_USE heddle_status heddle_lp_init(struct heddle_lp *lp,
-                                             struct heddle_scratch *m,
-                                             uint32_t max_rows,
-                                             uint32_t max_cols);
+HEDDLE_MUST_USE heddle_status heddle_lp_init(struct heddle_lp *lp, struct heddle_scratch *m,
+                                             uint32_t max_rows, uint32_t max_cols);
 void heddle_lp_clear(struct heddle_lp *lp);
 
 /* a [ncols]; there is room. */

@@ -74,8 +74,7 @@ TEST(grows_and_stays_optimal)
              * what is best so far; 0 stays feasible. */
             p.b[i] = i == 0 ? 10.0 : heddle_rng_below32(&r, 4);
             for (uint32_t j = 0; j < COLS; j++)
-                p.a[i][j] =
-                    i == 0 ? 1.0 : (double)heddle_rng_below32(&r, 7) - 2.0;
+                p.a[i][j] = i == 0 ? 1.0 : (double)heddle_rng_below32(&r, 7) - 2.0;
         }
         for (uint32_t j = 0; j < COLS; j++)
             p.c[j] = (double)heddle_rng_below32(&r, 5) - 1.0;

@@ -26,8 +26,7 @@ struct heddle_energy {
     double move;
 };
 
-heddle_status heddle_energy_create(const struct heddle_allocator *alloc,
-                                   heddle_energy **out)
+heddle_status heddle_energy_create(const struct heddle_allocator *alloc, heddle_energy **out)
 {
     heddle_energy *e;
 
@@ -75,8 +74,7 @@ static bool is_range(double low, double high)
 }
 
 /* Room for one more row of `bytes`; false: no memory. */
-static bool grow(heddle_energy *e, void **rows, size_t n, size_t *room,
-                 size_t bytes)
+static bool grow(heddle_energy *e, void **rows, size_t n, size_t *room, size_t bytes)
 {
     const size_t want = *room == 0 ? 8 : 2 * *room;
     void *more;
@@ -99,15 +97,14 @@ static bool is_same(const char *a, const char *b)
     return strcmp(a == NULL ? "" : a, b == NULL ? "" : b) == 0;
 }
 
-heddle_status heddle_energy_set_domain(heddle_energy *e,
-                                       const struct heddle_energy_domain *row)
+heddle_status heddle_energy_set_domain(heddle_energy *e, const struct heddle_energy_domain *row)
 {
     struct heddle_energy_domain r;
     size_t i = 0;
 
-    if (e == NULL || row == NULL || row->size < sizeof(*row) ||
-        !is_name(row->name) || !is_name_or_none(row->device) ||
-        !is_amount(row->idle_watts) || !is_range(row->low, row->high))
+    if (e == NULL || row == NULL || row->size < sizeof(*row) || !is_name(row->name) ||
+        !is_name_or_none(row->device) || !is_amount(row->idle_watts) ||
+        !is_range(row->low, row->high))
         return HEDDLE_EINVAL;
     r = *row;
     r.size = sizeof(r);
@@ -124,15 +121,13 @@ heddle_status heddle_energy_set_domain(heddle_energy *e,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_energy_set_active(heddle_energy *e,
-                                       const struct heddle_energy_active *row)
+heddle_status heddle_energy_set_active(heddle_energy *e, const struct heddle_energy_active *row)
 {
     struct heddle_energy_active r;
     size_t i = 0;
 
-    if (e == NULL || row == NULL || row->size < sizeof(*row) ||
-        !is_name(row->kernel) || !is_name(row->device) ||
-        !is_name_or_none(row->variant) || !is_amount(row->watts) ||
+    if (e == NULL || row == NULL || row->size < sizeof(*row) || !is_name(row->kernel) ||
+        !is_name(row->device) || !is_name_or_none(row->variant) || !is_amount(row->watts) ||
         !is_range(row->low, row->high))
         return HEDDLE_EINVAL;
     r = *row;
@@ -143,10 +138,9 @@ heddle_status heddle_energy_set_active(heddle_energy *e,
     if (r.kernel == NULL || r.device == NULL || r.variant == NULL ||
         !grow(e, (void **)&e->active, e->nactive, &e->active_room, sizeof(r)))
         return HEDDLE_ENOMEM;
-    while (i < e->nactive && !(is_same(e->active[i].kernel, r.kernel) &&
-                               is_same(e->active[i].device, r.device) &&
-                               is_same(e->active[i].variant, r.variant) &&
-                               e->active[i].bytes == r.bytes))
+    while (i < e->nactive &&
+           !(is_same(e->active[i].kernel, r.kernel) && is_same(e->active[i].device, r.device) &&
+             is_same(e->active[i].variant, r.variant) && e->active[i].bytes == r.bytes))
         i++;
     e->active[i] = r;
     if (i == e->nactive)
@@ -154,15 +148,13 @@ heddle_status heddle_energy_set_active(heddle_energy *e,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_energy_set_cap(heddle_energy *e,
-                                    const struct heddle_energy_cap *row)
+heddle_status heddle_energy_set_cap(heddle_energy *e, const struct heddle_energy_cap *row)
 {
     struct heddle_energy_cap r;
     size_t i = 0;
 
-    if (e == NULL || row == NULL || row->size < sizeof(*row) ||
-        !is_name(row->device) || !is_name(row->name) ||
-        !is_amount(row->time_factor) || row->time_factor == 0 ||
+    if (e == NULL || row == NULL || row->size < sizeof(*row) || !is_name(row->device) ||
+        !is_name(row->name) || !is_amount(row->time_factor) || row->time_factor == 0 ||
         !is_amount(row->watts_factor) || row->watts_factor == 0)
         return HEDDLE_EINVAL;
     r = *row;
@@ -172,8 +164,8 @@ heddle_status heddle_energy_set_cap(heddle_energy *e,
     if (r.device == NULL || r.name == NULL ||
         !grow(e, (void **)&e->cap, e->ncaps, &e->cap_room, sizeof(r)))
         return HEDDLE_ENOMEM;
-    while (i < e->ncaps && !(is_same(e->cap[i].device, r.device) &&
-                             is_same(e->cap[i].name, r.name)))
+    while (i < e->ncaps &&
+           !(is_same(e->cap[i].device, r.device) && is_same(e->cap[i].name, r.name)))
         i++;
     e->cap[i] = r;
     if (i == e->ncaps)
@@ -216,8 +208,7 @@ heddle_status heddle_energy_get_active(const heddle_energy *e, size_t i,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_energy_get_cap(const heddle_energy *e, size_t i,
-                                    struct heddle_energy_cap *out)
+heddle_status heddle_energy_get_cap(const heddle_energy *e, size_t i, struct heddle_energy_cap *out)
 {
     if (e == NULL || out == NULL || out->size < sizeof(*out))
         return HEDDLE_EINVAL;
@@ -253,9 +244,8 @@ unsigned heddle_energy_fit_device(const char *name, const char *device)
 }
 
 /* Larger is better: 0, it does not fit. */
-static unsigned rank_of(const struct heddle_energy_active *r,
-                        const char *kernel, const char *variant,
-                        const char *device, uint64_t bytes)
+static unsigned rank_of(const struct heddle_energy_active *r, const char *kernel,
+                        const char *variant, const char *device, uint64_t bytes)
 {
     const unsigned d = heddle_energy_fit_device(r->device, device);
     unsigned rank;
@@ -282,9 +272,8 @@ static double distance(uint64_t a, uint64_t b)
     return fabs(log((double)a + 1) - log((double)b + 1));
 }
 
-double heddle_energy_watts(const heddle_energy *e, const char *kernel,
-                           const char *variant, const char *device,
-                           uint64_t bytes)
+double heddle_energy_watts(const heddle_energy *e, const char *kernel, const char *variant,
+                           const char *device, uint64_t bytes)
 {
     const struct heddle_energy_active *best = NULL;
     unsigned best_rank = 0;
@@ -295,9 +284,8 @@ double heddle_energy_watts(const heddle_energy *e, const char *kernel,
         const struct heddle_energy_active *r = &e->active[i];
         const unsigned rank = rank_of(r, kernel, variant, device, bytes);
 
-        if (rank > best_rank ||
-            (rank > 0 && rank == best_rank &&
-             distance(r->bytes, bytes) < distance(best->bytes, bytes))) {
+        if (rank > best_rank || (rank > 0 && rank == best_rank &&
+                                 distance(r->bytes, bytes) < distance(best->bytes, bytes))) {
             best = r;
             best_rank = rank;
         }

@@ -112,11 +112,11 @@ TEST(bad_rows)
     CHECK_OK(heddle_energy_create(NULL, &e));
     CHECK_STATUS(heddle_energy_set_active(NULL, &good), HEDDLE_EINVAL);
     CHECK_STATUS(heddle_energy_set_active(e, NULL), HEDDLE_EINVAL);
-#define REFUSED(field, value)                                                  \
-    do {                                                                       \
-        a = good;                                                              \
-        a.field = (value);                                                     \
-        CHECK_STATUS(heddle_energy_set_active(e, &a), HEDDLE_EINVAL);          \
+#define REFUSED(field, value)                                                                      \
+    do {                                                                                           \
+        a = good;                                                                                  \
+        a.field = (value);                                                                         \
+        CHECK_STATUS(heddle_energy_set_active(e, &a), HEDDLE_EINVAL);                              \
     } while (0)
     REFUSED(size, 4);
     REFUSED(kernel, NULL);
@@ -149,11 +149,8 @@ TEST(no_memory)
 
     for (size_t k = 1; k == 1 || f.has_failed; k++) {
         const struct heddle_energy_domain d = {.size = sizeof(d), .name = "d"};
-        const struct heddle_energy_cap c = {.size = sizeof(c),
-                                            .device = "cpu",
-                                            .name = "x",
-                                            .time_factor = 1,
-                                            .watts_factor = 1};
+        const struct heddle_energy_cap c = {
+            .size = sizeof(c), .device = "cpu", .name = "x", .time_factor = 1, .watts_factor = 1};
         struct heddle_energy_active a = {
             .size = sizeof(a), .kernel = "k", .device = "cpu", .watts = 1};
         heddle_status st;

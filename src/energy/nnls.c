@@ -44,8 +44,7 @@ bool heddle_energy_cholesky(size_t n, const double *g, double *l)
     return true;
 }
 
-void heddle_energy_cholesky_solve(size_t n, const double *l, const double *b,
-                                  double *x)
+void heddle_energy_cholesky_solve(size_t n, const double *l, const double *b, double *x)
 {
     for (size_t i = 0; i < n; i++) {
         double s = b[i];
@@ -201,8 +200,7 @@ static bool take(struct nnls *p, size_t c)
     return true;
 }
 
-void heddle_energy_nnls(size_t n, const double *g, const double *h, double *x,
-                        double *work)
+void heddle_energy_nnls(size_t n, const double *g, const double *h, double *x, double *work)
 {
     struct nnls p = {.n = n, .g = g, .h = h, .x = x};
 
@@ -234,8 +232,8 @@ void heddle_energy_nnls(size_t n, const double *g, const double *h, double *x,
 }
 
 /* The largest eigenvalue by powers: of g scaled, or with l of its inverse. */
-static double power(size_t n, const double *g, const double *scale,
-                    const double *l, double *v, double *u)
+static double power(size_t n, const double *g, const double *scale, const double *l, double *v,
+                    double *u)
 {
     double value = 0;
 

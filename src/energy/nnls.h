@@ -16,16 +16,14 @@
  * to working precision. */
 bool heddle_energy_cholesky(size_t n, const double *g, double *l);
 /* Solves L L^T x = b; x may be b. */
-void heddle_energy_cholesky_solve(size_t n, const double *l, const double *b,
-                                  double *x);
+void heddle_energy_cholesky_solve(size_t n, const double *l, const double *b, double *x);
 
 /*
  * Minimises x^T g x - 2 h^T x over x >= 0: least squares by the normal
  * equations (g = A^T A, h = A^T b) with the active-set method of Lawson and
  * Hanson. Columns that are zero, or that depend on those already in use, get 0.
  */
-void heddle_energy_nnls(size_t n, const double *g, const double *h, double *x,
-                        double *work);
+void heddle_energy_nnls(size_t n, const double *g, const double *h, double *x, double *work);
 
 /* sqrt of the largest over the least eigenvalue of g with its diagonal scaled to
  * 1: the condition number of A with columns of length 1. Infinite when g is

@@ -7,8 +7,7 @@
 
 enum { MAX_N = 8 };
 
-static double objective(size_t n, const double *g, const double *h,
-                        const double *x)
+static double objective(size_t n, const double *g, const double *h, const double *x)
 {
     double sum = 0;
 
@@ -52,8 +51,7 @@ static double brute(size_t n, const double *g, const double *h)
 }
 
 /* Normal equations of random rows; `rank` < n: columns depend. */
-static void random_problem(struct heddle_rng *rng, size_t n, size_t rank,
-                           double *g, double *h)
+static void random_problem(struct heddle_rng *rng, size_t n, size_t rank, double *g, double *h)
 {
     memset(g, 0, n * n * sizeof(*g));
     memset(h, 0, n * sizeof(*h));
@@ -61,8 +59,8 @@ static void random_problem(struct heddle_rng *rng, size_t n, size_t rank,
         double a[MAX_N], b = 4 * heddle_rng_double(rng) - 2;
 
         for (size_t i = 0; i < n; i++)
-            a[i] = i < rank ? 2 * heddle_rng_double(rng) - 0.5
-                            : 0.5 * a[i - rank] + a[(i + 1) % rank];
+            a[i] =
+                i < rank ? 2 * heddle_rng_double(rng) - 0.5 : 0.5 * a[i - rank] + a[(i + 1) % rank];
         for (size_t i = 0; i < n; i++) {
             h[i] += a[i] * b;
             for (size_t j = 0; j < n; j++)

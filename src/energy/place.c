@@ -18,8 +18,7 @@ struct own {
 };
 
 HEDDLE_PRINTF(2, 3)
-static heddle_status bad(const struct heddle_energy_place_opts *o,
-                         const char *fmt, ...)
+static heddle_status bad(const struct heddle_energy_place_opts *o, const char *fmt, ...)
 {
     struct heddle_text t;
     va_list ap;
@@ -51,8 +50,7 @@ static heddle_status check_opts(struct heddle_energy_place_opts *o)
     return HEDDLE_OK;
 }
 
-static heddle_status check_jobs(const struct heddle_energy_draft *d,
-                                uint64_t *total)
+static heddle_status check_jobs(const struct heddle_energy_draft *d, uint64_t *total)
 {
     *total = 0;
     for (size_t i = 0; i < d->n; i++) {
@@ -61,8 +59,7 @@ static heddle_status check_jobs(const struct heddle_energy_draft *d,
         if (j->us == 0)
             return bad(&d->o, "job %zu takes no time", i);
         if (j->us > HEDDLE_ENERGY_JOB_MAX ||
-            (j->due_us > HEDDLE_ENERGY_JOB_MAX &&
-             j->due_us != HEDDLE_ENERGY_NO_DUE))
+            (j->due_us > HEDDLE_ENERGY_JOB_MAX && j->due_us != HEDDLE_ENERGY_NO_DUE))
             return bad(&d->o, "a time of job %zu is above 10^10 seconds", i);
         *total += j->us;
         if (*total > HEDDLE_ENERGY_JOBS_MAX)
@@ -72,8 +69,7 @@ static heddle_status check_jobs(const struct heddle_energy_draft *d,
     return HEDDLE_OK;
 }
 
-const uint32_t *heddle_energy_place_order(struct heddle_scratch *mem,
-                                          const uint64_t *key, size_t n)
+const uint32_t *heddle_energy_place_order(struct heddle_scratch *mem, const uint64_t *key, size_t n)
 {
     struct heddle_pair *p = heddle_scratch_get(mem, 2 * n, sizeof(*p));
     uint32_t *order = heddle_scratch_get(mem, n, sizeof(*order));
@@ -125,8 +121,7 @@ static heddle_status solve(struct heddle_energy_draft *d, uint64_t *start,
         d->machine[i] = HEDDLE_ENERGY_THERE;
     d->proved = 1;
     if (d->n > 0)
-        HEDDLE_TRY(d->o.has_due != 0 ? heddle_energy_place_due(d)
-                                     : heddle_energy_place_free(d));
+        HEDDLE_TRY(d->o.has_due != 0 ? heddle_energy_place_due(d) : heddle_energy_place_free(d));
     HEDDLE_TRY(line_up(d, start, r));
     r->bound = d->bound;
     r->proved = d->proved;
@@ -141,8 +136,7 @@ static heddle_status solve(struct heddle_energy_draft *d, uint64_t *start,
     return HEDDLE_OK;
 }
 
-static heddle_status make(struct heddle_energy_draft *d,
-                          struct heddle_energy_place *out)
+static heddle_status make(struct heddle_energy_draft *d, struct heddle_energy_place *out)
 {
     struct heddle_energy_place r = {.size = sizeof(r), .njobs = d->n};
     const uint64_t begin = heddle_clock_ns();
@@ -154,8 +148,7 @@ static heddle_status make(struct heddle_energy_draft *d,
         return HEDDLE_ENOMEM;
     own->mem = heddle_scratch_make(d->o.alloc);
     r.own = own;
-    r.machine = d->machine =
-        heddle_scratch_get(&own->mem, d->n, sizeof(*d->machine));
+    r.machine = d->machine = heddle_scratch_get(&own->mem, d->n, sizeof(*d->machine));
     r.start_us = start = heddle_scratch_get(&own->mem, d->n, sizeof(*start));
     if (d->machine != NULL && start != NULL)
         st = solve(d, start, &r);
@@ -168,17 +161,15 @@ static heddle_status make(struct heddle_energy_draft *d,
     return HEDDLE_OK;
 }
 
-heddle_status
-heddle_energy_place_make(const struct heddle_energy_job *jobs, size_t njobs,
-                         const struct heddle_energy_place_opts *opts,
-                         struct heddle_energy_place *out)
+heddle_status heddle_energy_place_make(const struct heddle_energy_job *jobs, size_t njobs,
+                                       const struct heddle_energy_place_opts *opts,
+                                       struct heddle_energy_place *out)
 {
     struct heddle_energy_draft d = {.jobs = jobs, .n = njobs};
     heddle_status st;
 
-    if (opts == NULL || opts->size < sizeof(*opts) || out == NULL ||
-        out->size < sizeof(*out) || (jobs == NULL && njobs > 0) ||
-        njobs >= UINT32_MAX)
+    if (opts == NULL || opts->size < sizeof(*opts) || out == NULL || out->size < sizeof(*out) ||
+        (jobs == NULL && njobs > 0) || njobs >= UINT32_MAX)
         return HEDDLE_EINVAL;
     d.o = *opts;
     if (d.o.alloc == NULL)

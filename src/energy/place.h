@@ -20,13 +20,11 @@ struct heddle_energy_draft {
 };
 
 /* place_free.c and place_due.c. HEDDLE_ENOMEM. */
-HEDDLE_MUST_USE heddle_status
-heddle_energy_place_free(struct heddle_energy_draft *d);
-HEDDLE_MUST_USE heddle_status
-heddle_energy_place_due(struct heddle_energy_draft *d);
+HEDDLE_MUST_USE heddle_status heddle_energy_place_free(struct heddle_energy_draft *d);
+HEDDLE_MUST_USE heddle_status heddle_energy_place_due(struct heddle_energy_draft *d);
 
 /* Jobs in ascending order of key[i]; NULL: no memory. */
-const uint32_t *heddle_energy_place_order(struct heddle_scratch *mem,
-                                          const uint64_t *key, size_t n);
+const uint32_t *heddle_energy_place_order(struct heddle_scratch *mem, const uint64_t *key,
+                                          size_t n);
 
 #endif /* HEDDLE_ENERGY_PLACE_PRIVATE_H */

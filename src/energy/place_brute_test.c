@@ -64,8 +64,7 @@ static uint64_t draw(struct heddle_rng *r, unsigned kind)
     }
 }
 
-static size_t instance(struct heddle_rng *r, struct heddle_energy_job *job,
-                       uint32_t m)
+static size_t instance(struct heddle_rng *r, struct heddle_energy_job *job, uint32_t m)
 {
     const size_t n = 1 + heddle_rng_below(r, m > 2 ? MOST : MOST + 2);
     const unsigned kind = (unsigned)heddle_rng_below(r, 4);
@@ -79,8 +78,7 @@ static size_t instance(struct heddle_rng *r, struct heddle_energy_job *job,
     for (size_t i = 0; i < n; i++) {
         const uint64_t due = 1 + heddle_rng_below(r, 2 * total / m + 1);
 
-        job[i].due_us =
-            i > 0 && heddle_rng_below(r, 3) == 0 ? job[i - 1].due_us : due;
+        job[i].due_us = i > 0 && heddle_rng_below(r, 3) == 0 ? job[i - 1].due_us : due;
     }
     /* By due date, for the brute force. */
     for (size_t i = 1; i < n; i++)
@@ -131,8 +129,7 @@ TEST(costs_at_most_five_quarters)
         sum += p.cost / b.best;
         heddle_energy_place_finish(&p);
     }
-    printf("  cost: worst %.4f, mean %.4f of the least\n", worst,
-           sum / (double)count);
+    printf("  cost: worst %.4f, mean %.4f of the least\n", worst, sum / (double)count);
 }
 
 TEST(does_the_proved_part_of_the_work)
@@ -155,10 +152,8 @@ TEST(does_the_proved_part_of_the_work)
                                              .why_bytes = sizeof(why)};
         const double m = o.machines;
         struct heddle_energy_place p = {.size = sizeof(p)};
-        struct brute b = {.job = job,
-                          .n = instance(&rng, job, o.machines),
-                          .m = o.machines,
-                          .has_due = true};
+        struct brute b = {
+            .job = job, .n = instance(&rng, job, o.machines), .m = o.machines, .has_due = true};
         double here;
 
         brute(&b, 0, 0);
@@ -182,8 +177,8 @@ TEST(does_the_proved_part_of_the_work)
         heddle_energy_place_finish(&p);
     }
     CHECK(ncoarse > 0 && ncoarse < count);
-    printf("  work: worst %.4f, mean %.4f of the most; %zu with coarse units\n",
-           worst, sum / (double)count, ncoarse);
+    printf("  work: worst %.4f, mean %.4f of the most; %zu with coarse units\n", worst,
+           sum / (double)count, ncoarse);
 }
 
 TEST_MAIN(costs_at_most_five_quarters, does_the_proved_part_of_the_work)

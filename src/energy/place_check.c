@@ -76,8 +76,7 @@ static bool is_near(double a, double b)
     return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b));
 }
 
-static heddle_status check_sums(const struct check *c, uint64_t span,
-                                uint64_t here, uint64_t there)
+static heddle_status check_sums(const struct check *c, uint64_t span, uint64_t here, uint64_t there)
 {
     const struct heddle_energy_place *p = c->p;
     const double h = 1e-6 * (double)here;
@@ -105,19 +104,17 @@ static heddle_status sweep(struct check *c)
         if (c->p->machine[i] == HEDDLE_ENERGY_THERE)
             there += c->jobs[i].us;
         else if (c->p->machine[i] >= c->o->machines)
-            return bad(c, "job %zu is on machine %u: there is none", i,
-                       c->p->machine[i]);
+            return bad(c, "job %zu is on machine %u: there is none", i, c->p->machine[i]);
         else
             c->order[c->n++] = (uint32_t)i;
     sort(c);
     for (size_t k = 0; k < c->n; k++) {
         const uint32_t i = c->order[k];
-        const bool is_first =
-            k == 0 || c->p->machine[c->order[k - 1]] != c->p->machine[i];
+        const bool is_first = k == 0 || c->p->machine[c->order[k - 1]] != c->p->machine[i];
 
         if (!is_first && c->p->start_us[i] < end)
-            return bad(c, "jobs %u and %u overlap on machine %u",
-                       c->order[k - 1], i, c->p->machine[i]);
+            return bad(c, "jobs %u and %u overlap on machine %u", c->order[k - 1], i,
+                       c->p->machine[i]);
         if (__builtin_add_overflow(c->p->start_us[i], c->jobs[i].us, &end))
             return bad(c, "job %u ends after all time", i);
         if (c->o->has_due != 0 && end > c->jobs[i].due_us)
@@ -128,17 +125,15 @@ static heddle_status sweep(struct check *c)
     return check_sums(c, span, here, there);
 }
 
-heddle_status
-heddle_energy_place_check(const struct heddle_energy_job *jobs, size_t njobs,
-                          const struct heddle_energy_place_opts *opts,
-                          const struct heddle_energy_place *p)
+heddle_status heddle_energy_place_check(const struct heddle_energy_job *jobs, size_t njobs,
+                                        const struct heddle_energy_place_opts *opts,
+                                        const struct heddle_energy_place *p)
 {
     struct check c = {.jobs = jobs, .p = p, .o = opts};
     heddle_status st;
 
-    if (opts == NULL || opts->size < sizeof(*opts) || p == NULL ||
-        p->size < sizeof(*p) || (jobs == NULL && njobs > 0) ||
-        njobs >= UINT32_MAX)
+    if (opts == NULL || opts->size < sizeof(*opts) || p == NULL || p->size < sizeof(*p) ||
+        (jobs == NULL && njobs > 0) || njobs >= UINT32_MAX)
         return HEDDLE_EINVAL;
     if (p->njobs != njobs)
         return bad(&c, "it has %zu jobs instead of %zu", p->njobs, njobs);

@@ -103,8 +103,7 @@ static void add_job(struct machine *k, uint64_t p, uint64_t last, uint32_t job)
 {
     const size_t jump = p / 64, end = last / 64 + 1;
     const unsigned bits = p % 64;
-    const uint64_t top =
-        last % 64 == 63 ? UINT64_MAX : (UINT64_C(1) << (last % 64 + 1)) - 1;
+    const uint64_t top = last % 64 == 63 ? UINT64_MAX : (UINT64_C(1) << (last % 64 + 1)) - 1;
     uint64_t x[CHUNK];
 
     for (size_t hi = end; hi > jump;) {
@@ -117,9 +116,7 @@ static void add_job(struct machine *k, uint64_t p, uint64_t last, uint32_t job)
                 any |= x[i] = src[i] & ~old[i];
         else
             for (size_t i = 0; i < n; i++)
-                any |= x[i] =
-                    (src[i] << bits | src[(ptrdiff_t)i - 1] >> (64 - bits)) &
-                    ~old[i];
+                any |= x[i] = (src[i] << bits | src[(ptrdiff_t)i - 1] >> (64 - bits)) & ~old[i];
         if (hi == end)
             x[n - 1] &= top;
         for (size_t i = 0; any != 0 && i < n; i++)
@@ -149,8 +146,7 @@ static void choose_bits(struct machine *k, bool *in)
     k->reach[0] = 1;
     for (size_t i = 0; i < l->n && largest < cap; i++) {
         const uint64_t p = (l->p[i] - 1) / k->unit + 1;
-        const uint64_t last =
-            least(least(l->due[i] / k->unit, cap), largest + p);
+        const uint64_t last = least(least(l->due[i] / k->unit, cap), largest + p);
 
         if (p > last)
             continue;
@@ -260,8 +256,8 @@ static heddle_status prepare(struct heddle_energy_draft *d, struct machine *k)
     k->a = heddle_scratch_get(&d->tmp, d->n, sizeof(*k->a));
     k->b = heddle_scratch_get(&d->tmp, d->n, sizeof(*k->b));
     k->slack = heddle_scratch_get(&d->tmp, d->n, sizeof(*k->slack));
-    if (due == NULL || l->p == NULL || l->due == NULL || l->id == NULL ||
-        k->a == NULL || k->b == NULL || k->slack == NULL)
+    if (due == NULL || l->p == NULL || l->due == NULL || l->id == NULL || k->a == NULL ||
+        k->b == NULL || k->slack == NULL)
         return HEDDLE_ENOMEM;
     /* Whatever is due after all work is done is due then. */
     for (size_t i = 0; i < d->n; i++)
@@ -279,8 +275,7 @@ static heddle_status prepare(struct heddle_energy_draft *d, struct machine *k)
         l->id[l->n++] = id;
     }
     k->work = d->o.work;
-    k->most_bits =
-        d->o.work / jobs < MOST_BITS / 64 ? d->o.work / jobs * 64 : MOST_BITS;
+    k->most_bits = d->o.work / jobs < MOST_BITS / 64 ? d->o.work / jobs * 64 : MOST_BITS;
     if (k->most_bits < LEAST_BITS)
         k->most_bits = LEAST_BITS;
     return HEDDLE_OK;

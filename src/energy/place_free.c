@@ -158,8 +158,7 @@ static double between(const struct solver *s, size_t from, size_t to)
 
 /* The most work in thirds: `slots` of any length, and three on each of g machines,
  * which together have at most g T. */
-static double thirds_work(const struct solver *s, const struct cuts *c,
-                          size_t slots, size_t g)
+static double thirds_work(const struct solver *s, const struct cuts *c, size_t slots, size_t g)
 {
     const size_t n = c->thirds - c->halves;
     const size_t free = slots < n ? slots : n;
@@ -169,24 +168,21 @@ static double thirds_work(const struct solver *s, const struct cuts *c,
                 between(s, c->halves, c->halves + all));
 }
 
-static struct pick pick_with(const struct solver *s, const struct cuts *c,
-                             size_t longs, size_t g)
+static struct pick pick_with(const struct solver *s, const struct cuts *c, size_t longs, size_t g)
 {
     const size_t left = s->m - g - longs, nhalves = c->halves - c->longs;
     struct pick k = {.longs = longs, .triples = g};
 
     k.halves = nhalves < left ? nhalves : left;
     k.slots = 2 * left - k.halves;
-    k.work = between(s, c->above, c->above + longs) +
-             between(s, c->longs, c->longs + k.halves) +
+    k.work = between(s, c->above, c->above + longs) + between(s, c->longs, c->longs + k.halves) +
              thirds_work(s, c, k.slots, g);
     return k;
 }
 
 /* The best number of long jobs next to g machines with three thirds: the work is
  * concave in it. */
-static struct pick pick_longs(const struct solver *s, const struct cuts *c,
-                              size_t g)
+static struct pick pick_longs(const struct solver *s, const struct cuts *c, size_t g)
 {
     const size_t n = c->longs - c->above;
     size_t lo = 0, hi = n < s->m - g ? n : s->m - g;
@@ -209,8 +205,7 @@ static struct pick pick(const struct solver *s, const struct cuts *c)
 
     /* The shortest 3g thirds have to fit on g machines. */
     for (size_t g = 1;
-         g <= s->m && 3 * g <= n &&
-         between(s, c->thirds - 3 * g, c->thirds) <= (double)g * c->t;
+         g <= s->m && 3 * g <= n && between(s, c->thirds - 3 * g, c->thirds) <= (double)g * c->t;
          g++) {
         const struct pick k = pick_longs(s, c, g);
 
@@ -235,8 +230,7 @@ static void place_triples(struct solver *s, size_t from, size_t first, size_t g)
     }
 }
 
-static void place_picked(struct solver *s, const struct cuts *c,
-                         const struct pick *k)
+static void place_picked(struct solver *s, const struct cuts *c, const struct pick *k)
 {
     const size_t n = c->thirds - c->halves, g = k->triples;
     const size_t nfree = k->slots < n - 3 * g ? k->slots : n - 3 * g;
@@ -266,8 +260,7 @@ static void place_picked(struct solver *s, const struct cuts *c,
 static void place_small(struct solver *s, const struct cuts *c)
 {
     heap_make(s);
-    for (size_t i = c->thirds; i < s->n && (double)s->load[s->heap[0]] <= c->t;
-         i++)
+    for (size_t i = c->thirds; i < s->n && (double)s->load[s->heap[0]] <= c->t; i++)
         put_least(s, i);
 }
 
@@ -302,8 +295,7 @@ static bool is_proved(const struct solver *s, const struct cuts *c, double work)
         here += s->load[i];
         span = s->load[i] > span ? s->load[i] : span;
     }
-    return (double)here >= work * (1 - 1e-12) &&
-           (double)span <= 1.25 * c->t * (1 + 1e-12);
+    return (double)here >= work * (1 - 1e-12) && (double)span <= 1.25 * c->t * (1 + 1e-12);
 }
 
 static void try_at(struct solver *s, const struct cuts *c, const struct pick *k)
@@ -347,8 +339,7 @@ static double simple_bound(const struct solver *s)
         const double even = in / (double)s->m;
         const double t = fmin(fmax(shortest, even), next);
 
-        least =
-            fmin(least, t + s->alpha * (out + fmax(0, in - (double)s->m * t)));
+        least = fmin(least, t + s->alpha * (out + fmax(0, in - (double)s->m * t)));
     }
     return least;
 }
@@ -378,12 +369,10 @@ static double search(struct solver *s, double eps)
     const double gain = s->alpha * (double)s->m - 1;
     /* Shorter placements cost more than the best so far, or hold nothing. */
     const double floor =
-        fmax((double)s->p[s->n - 1],
-             gain > 0 ? (s->alpha * s->total - top) / gain : 0);
+        fmax((double)s->p[s->n - 1], gain > 0 ? (s->alpha * s->total - top) / gain : 0);
     const double span = log(top / floor) / log(step);
     const size_t n = span > 0 ? (size_t)span + 2 : 2;
-    struct heddle_pair *grid =
-        heddle_scratch_get(&s->d->tmp, 2 * n, sizeof(*grid));
+    struct heddle_pair *grid = heddle_scratch_get(&s->d->tmp, 2 * n, sizeof(*grid));
     double least = s->alpha * s->total;
     size_t tries = 0;
 
@@ -392,8 +381,7 @@ static double search(struct solver *s, double eps)
     for (size_t i = 0; i < n; i++) {
         const double t = top * pow(step, -(double)i);
 
-        grid[i] = (struct heddle_pair){
-            as_bits(t / step + s->alpha * left_out(s, t)), as_bits(t)};
+        grid[i] = (struct heddle_pair){as_bits(t / step + s->alpha * left_out(s, t)), as_bits(t)};
     }
     heddle_sort_pairs(grid, grid + n, n);
     for (size_t i = 0; i < n; i++) {
@@ -402,15 +390,13 @@ static double search(struct solver *s, double eps)
         struct pick k;
         double here;
 
-        if (simple >= s->best_cost ||
-            (tries >= ENOUGH && simple * 1.25 * step >= s->best_cost)) {
+        if (simple >= s->best_cost || (tries >= ENOUGH && simple * 1.25 * step >= s->best_cost)) {
             least = fmin(least, simple);
             break;
         }
         k = pick(s, &c);
         here = k.work + between(s, c.thirds, s->n);
-        here = c.t / step +
-               s->alpha * fmax(0, s->total - fmin(here, (double)s->m * c.t));
+        here = c.t / step + s->alpha * fmax(0, s->total - fmin(here, (double)s->m * c.t));
         here = fmax(here, simple);
         least = fmin(least, here);
         if (here >= s->best_cost)
@@ -454,9 +440,8 @@ static heddle_status prepare(struct solver *s, struct heddle_energy_draft *d)
     s->load = heddle_scratch_get(&d->tmp, s->m, sizeof(*s->load));
     s->heap = heddle_scratch_get(&d->tmp, s->m, sizeof(*s->heap));
     s->pair = heddle_scratch_get(&d->tmp, 2 * s->m, sizeof(*s->pair));
-    if (key == NULL || s->p == NULL || s->sum == NULL || s->at == NULL ||
-        s->best == NULL || s->is_in == NULL || s->load == NULL ||
-        s->heap == NULL || s->pair == NULL)
+    if (key == NULL || s->p == NULL || s->sum == NULL || s->at == NULL || s->best == NULL ||
+        s->is_in == NULL || s->load == NULL || s->heap == NULL || s->pair == NULL)
         return HEDDLE_ENOMEM;
     for (size_t i = 0; i < s->n; i++)
         key[i] = UINT64_MAX - d->jobs[i].us;

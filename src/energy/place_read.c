@@ -42,8 +42,7 @@ struct reader {
     size_t cap;
 };
 
-#define bad(r, ...)                                                            \
-    heddle_energy_why_at((r)->why, (r)->cap, (r)->path, (r)->line, __VA_ARGS__)
+#define bad(r, ...) heddle_energy_why_at((r)->why, (r)->cap, (r)->path, (r)->line, __VA_ARGS__)
 
 /* The next word of the line; NULL: none. */
 static char *word(struct reader *r)
@@ -74,8 +73,7 @@ static heddle_status next_line(struct reader *r, char **out)
         r->line++;
         r->next = stop + 1;
         for (const char *c = s; c < stop; c++)
-            if (((unsigned char)*c < 32 && *c != '\t' && *c != '\r') ||
-                *c == 127)
+            if (((unsigned char)*c < 32 && *c != '\t' && *c != '\r') || *c == 127)
                 return bad(r, "this is not text: it has a byte of value %u",
                            (unsigned)(unsigned char)*c);
         *stop = '\0';
@@ -86,8 +84,8 @@ static heddle_status next_line(struct reader *r, char **out)
 }
 
 /* Seconds as microseconds, rounded up or down. */
-static heddle_status read_time(const struct reader *r, const char *w,
-                               const char *what, bool is_up, uint64_t *out)
+static heddle_status read_time(const struct reader *r, const char *w, const char *what, bool is_up,
+                               uint64_t *out)
 {
     double x = 0, us, whole;
 
@@ -164,8 +162,7 @@ static heddle_status read_job(struct reader *r)
     if (j.name == NULL)
         return bad(r, "the name of the job is missing");
     if (strlen(j.name) > NAME_MAX_BYTES)
-        return bad(r, "the name of the job has more than %d bytes",
-                   NAME_MAX_BYTES);
+        return bad(r, "the name of the job has more than %d bytes", NAME_MAX_BYTES);
     HEDDLE_TRY(read_time(r, word(r), "the duration", true, &j.us));
     if (j.us == 0)
         return bad(r, "the job takes no time");
@@ -229,10 +226,8 @@ static void say(char *why, size_t cap, const char *path, const char *what)
     heddle_text_add(&t, "%s: %s", path, what);
 }
 
-heddle_status heddle_energy_jobs_read(const struct heddle_allocator *alloc,
-                                      const char *path,
-                                      struct heddle_energy_jobs *out, char *why,
-                                      size_t cap)
+heddle_status heddle_energy_jobs_read(const struct heddle_allocator *alloc, const char *path,
+                                      struct heddle_energy_jobs *out, char *why, size_t cap)
 {
     struct reader r = {.path = path, .line = 0, .why = why, .cap = cap};
     const char *what = "no memory for it";
@@ -247,8 +242,7 @@ heddle_status heddle_energy_jobs_read(const struct heddle_allocator *alloc,
     }
     r.own->alloc = alloc;
     heddle_map_init(&r.names, alloc);
-    st = heddle_file_read(path, (size_t)1 << 30, alloc, &r.own->text,
-                          &r.own->len, &what);
+    st = heddle_file_read(path, (size_t)1 << 30, alloc, &r.own->text, &r.own->len, &what);
     if (st != HEDDLE_OK) {
         say(why, cap, path, what);
     } else {
@@ -262,11 +256,8 @@ heddle_status heddle_energy_jobs_read(const struct heddle_allocator *alloc,
         destroy(r.own);
         return st;
     }
-    *out = (struct heddle_energy_jobs){.size = sizeof(*out),
-                                       .njobs = r.own->n,
-                                       .ndue = r.ndue,
-                                       .jobs = r.own->job,
-                                       .own = r.own};
+    *out = (struct heddle_energy_jobs){
+        .size = sizeof(*out), .njobs = r.own->n, .ndue = r.ndue, .jobs = r.own->job, .own = r.own};
     return HEDDLE_OK;
 }
 

@@ -10,20 +10,17 @@
 
 static char why[256];
 
-static struct heddle_energy_place_opts options(uint32_t machines, double alpha,
-                                               bool has_due)
+static struct heddle_energy_place_opts options(uint32_t machines, double alpha, bool has_due)
 {
-    return (struct heddle_energy_place_opts){
-        .size = sizeof(struct heddle_energy_place_opts),
-        .machines = machines,
-        .alpha = alpha,
-        .has_due = has_due,
-        .why = why,
-        .why_bytes = sizeof(why)};
+    return (struct heddle_energy_place_opts){.size = sizeof(struct heddle_energy_place_opts),
+                                             .machines = machines,
+                                             .alpha = alpha,
+                                             .has_due = has_due,
+                                             .why = why,
+                                             .why_bytes = sizeof(why)};
 }
 
-static struct heddle_energy_place make(const struct heddle_energy_job *job,
-                                       size_t n,
+static struct heddle_energy_place make(const struct heddle_energy_job *job, size_t n,
                                        const struct heddle_energy_place_opts *o)
 {
     struct heddle_energy_place p = {.size = sizeof(p)};
@@ -35,8 +32,7 @@ static struct heddle_energy_place make(const struct heddle_energy_job *job,
 
 TEST(a_high_price_keeps_all_here)
 {
-    const struct heddle_energy_job job[] = {
-        {NULL, 4, 1}, {NULL, 3, 1}, {NULL, 3, 1}, {NULL, 2, 1}};
+    const struct heddle_energy_job job[] = {{NULL, 4, 1}, {NULL, 3, 1}, {NULL, 3, 1}, {NULL, 2, 1}};
     struct heddle_energy_place_opts o = options(2, 1, false);
     struct heddle_energy_place p = make(job, 4, &o);
 
@@ -80,8 +76,7 @@ TEST(one_long_job_goes_there)
 TEST(due_dates_are_kept)
 {
     /* 7 by 7, or 3 and 5 by 8: the best is 3 + 5; then 7 on the other machine. */
-    const struct heddle_energy_job job[] = {
-        {NULL, 7, 7}, {NULL, 3, 8}, {NULL, 5, 8}, {NULL, 9, 8}};
+    const struct heddle_energy_job job[] = {{NULL, 7, 7}, {NULL, 3, 8}, {NULL, 5, 8}, {NULL, 9, 8}};
     struct heddle_energy_place_opts o = options(1, 0, true);
     struct heddle_energy_place p = make(job, 4, &o);
 
@@ -136,8 +131,7 @@ static void refused(const struct heddle_energy_job *job, size_t n,
 
 TEST(bad_arguments_are_refused)
 {
-    struct heddle_energy_job job[3] = {
-        {NULL, 4, 5}, {NULL, 3, 5}, {NULL, 3, 5}};
+    struct heddle_energy_job job[3] = {{NULL, 4, 5}, {NULL, 3, 5}, {NULL, 3, 5}};
     struct heddle_energy_place_opts o = options(2, 0.7, false);
     struct heddle_energy_place p = {.size = sizeof(p)};
     struct heddle_energy_job many[600];
@@ -177,24 +171,22 @@ TEST(bad_arguments_are_refused)
 
 TEST(lies_are_found)
 {
-    const struct heddle_energy_job job[] = {
-        {NULL, 4, 9}, {NULL, 3, 9}, {NULL, 3, 9}, {NULL, 2, 9}};
+    const struct heddle_energy_job job[] = {{NULL, 4, 9}, {NULL, 3, 9}, {NULL, 3, 9}, {NULL, 2, 9}};
     struct heddle_energy_place_opts o = options(2, 1, false), due;
     const struct heddle_energy_place p = make(job, 4, &o);
     uint32_t machine[4];
     uint64_t start[4];
     struct heddle_energy_place q = p;
 
-#define LIE(text)                                                              \
-    do {                                                                       \
-        CHECK_STATUS(heddle_energy_place_check(job, 4, &o, &q),                \
-                     HEDDLE_EINVAL);                                           \
-        CHECK(strstr(why, text) != NULL);                                      \
-        q = p;                                                                 \
-        memcpy(machine, p.machine, sizeof(machine));                           \
-        memcpy(start, p.start_us, sizeof(start));                              \
-        q.machine = machine;                                                   \
-        q.start_us = start;                                                    \
+#define LIE(text)                                                                                  \
+    do {                                                                                           \
+        CHECK_STATUS(heddle_energy_place_check(job, 4, &o, &q), HEDDLE_EINVAL);                    \
+        CHECK(strstr(why, text) != NULL);                                                          \
+        q = p;                                                                                     \
+        memcpy(machine, p.machine, sizeof(machine));                                               \
+        memcpy(start, p.start_us, sizeof(start));                                                  \
+        q.machine = machine;                                                                       \
+        q.start_us = start;                                                                        \
     } while (0)
 
     q.njobs = 3;
@@ -347,8 +339,7 @@ TEST(every_allocation_may_fail)
 
 /* --- files ----------------------------------------------------------------- */
 
-static heddle_status read_text(const char *text,
-                               const struct heddle_allocator *a,
+static heddle_status read_text(const char *text, const struct heddle_allocator *a,
                                struct heddle_energy_jobs *out)
 {
     char path[] = "/tmp/heddle-jobs-XXXXXX";
@@ -410,8 +401,7 @@ TEST(bad_files_get_a_sentence)
         {"heddle-jobs 1\njob a 1 due\n", "the due date is missing"},
         {"heddle-jobs 1\njob a 1 due -2\n", "the due date is negative"},
         {"heddle-jobs 1\njob a 1 due 2 3\n", "'3' is one word too many"},
-        {"heddle-jobs 1\njob a 1\njob b 1\njob a 2\n",
-         ":4: there is a job 'a'"},
+        {"heddle-jobs 1\njob a 1\njob b 1\njob a 2\n", ":4: there is a job 'a'"},
         {"heddle-jobs 1\njob a\001 1\n", ":2: this is not text"},
     };
     char name[400] = "heddle-jobs 1\njob ";
@@ -428,14 +418,10 @@ TEST(bad_files_get_a_sentence)
     memset(name + strlen(name), 'x', 300);
     CHECK_STATUS(read_text(name, NULL, &j), HEDDLE_EFORMAT);
     CHECK(strstr(why, "more than 255 bytes") != NULL);
-    CHECK_STATUS(
-        heddle_energy_jobs_read(NULL, "/nowhere", &j, why, sizeof(why)),
-        HEDDLE_ENOENT);
+    CHECK_STATUS(heddle_energy_jobs_read(NULL, "/nowhere", &j, why, sizeof(why)), HEDDLE_ENOENT);
     CHECK(strstr(why, "/nowhere") != NULL);
-    CHECK_STATUS(heddle_energy_jobs_read(NULL, NULL, &j, why, sizeof(why)),
-                 HEDDLE_EINVAL);
-    CHECK_STATUS(heddle_energy_jobs_read(NULL, "/nowhere", &j, NULL, 0),
-                 HEDDLE_ENOENT);
+    CHECK_STATUS(heddle_energy_jobs_read(NULL, NULL, &j, why, sizeof(why)), HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_energy_jobs_read(NULL, "/nowhere", &j, NULL, 0), HEDDLE_ENOENT);
 }
 
 TEST(reading_may_lack_memory)
@@ -444,8 +430,7 @@ TEST(reading_may_lack_memory)
     struct faulty f;
 
     for (int i = 0; i < 100; i++)
-        snprintf(text + strlen(text), sizeof(text) - strlen(text),
-                 "job j%d %d\n", i, i + 1);
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "job j%d %d\n", i, i + 1);
     for (size_t k = 1; k == 1 || f.has_failed; k++) {
         struct heddle_energy_jobs j = {.size = sizeof(j)};
         heddle_status st;
@@ -461,9 +446,8 @@ TEST(reading_may_lack_memory)
     }
 }
 
-TEST_MAIN(a_high_price_keeps_all_here, a_low_price_sends_all_there,
-          one_long_job_goes_there, due_dates_are_kept,
-          no_due_date_is_never_late, no_jobs, bad_arguments_are_refused,
-          lies_are_found, many_jobs_come_near_the_bound, many_machines,
-          lengths_at_the_limits, every_allocation_may_fail, files_are_read,
-          bad_files_get_a_sentence, reading_may_lack_memory)
+TEST_MAIN(a_high_price_keeps_all_here, a_low_price_sends_all_there, one_long_job_goes_there,
+          due_dates_are_kept, no_due_date_is_never_late, no_jobs, bad_arguments_are_refused,
+          lies_are_found, many_jobs_come_near_the_bound, many_machines, lengths_at_the_limits,
+          every_allocation_may_fail, files_are_read, bad_files_get_a_sentence,
+          reading_may_lack_memory)

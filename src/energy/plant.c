@@ -57,8 +57,7 @@ static const struct {
       .margin_ns = 300 * MS}},
 };
 
-heddle_status heddle_energy_counter_find(const char *name,
-                                         struct heddle_energy_counter *out)
+heddle_status heddle_energy_counter_find(const char *name, struct heddle_energy_counter *out)
 {
     if (name == NULL || out == NULL || out->size < sizeof(*out))
         return HEDDLE_EINVAL;
@@ -97,12 +96,10 @@ static double energy_at(const struct truth *t, double ns)
 
     for (size_t i = 0; i < t->p->load.ncurves; i++)
         if (t->watts[i] > 0)
-            sum +=
-                t->watts[i] * heddle_energy_curve_at(&t->p->load.curve[i], ns);
+            sum += t->watts[i] * heddle_energy_curve_at(&t->p->load.curve[i], ns);
     for (size_t i = 0; i < t->p->load.nplaces; i++)
         if (t->bytes[i] > 0)
-            sum += t->bytes[i] *
-                   heddle_energy_curve_at(&t->p->load.place[i].bytes, ns);
+            sum += t->bytes[i] * heddle_energy_curve_at(&t->p->load.place[i].bytes, ns);
     return sum;
 }
 
@@ -135,12 +132,10 @@ static double gauss(struct heddle_rng *r)
 
 static bool is_counter(const struct heddle_energy_counter *c)
 {
-    return c->size >= sizeof(*c) && c->period_ns > 0 && c->lag_ns >= 0 &&
-           c->window_ns >= 0 && c->sampled > 0 && c->sampled <= 1 &&
-           isfinite(c->quantum_j) && c->quantum_j >= 1e-6 && c->noise >= 0 &&
-           isfinite(c->noise) && c->sample_ns > 0 && c->late >= 0 &&
-           c->late < 1 && c->margin_ns >= 0 &&
-           c->period_ns < INT64_MAX / 1024 && c->lag_ns < INT64_MAX / 1024 &&
+    return c->size >= sizeof(*c) && c->period_ns > 0 && c->lag_ns >= 0 && c->window_ns >= 0 &&
+           c->sampled > 0 && c->sampled <= 1 && isfinite(c->quantum_j) && c->quantum_j >= 1e-6 &&
+           c->noise >= 0 && isfinite(c->noise) && c->sample_ns > 0 && c->late >= 0 && c->late < 1 &&
+           c->margin_ns >= 0 && c->period_ns < INT64_MAX / 1024 && c->lag_ns < INT64_MAX / 1024 &&
            c->window_ns < INT64_MAX / 1024 && c->margin_ns < INT64_MAX / 1024 &&
            c->sample_ns < INT64_MAX / 1024;
 }
@@ -157,20 +152,17 @@ static heddle_status counter_of(const struct plant *p, const char *device,
         return HEDDLE_OK;
     }
     *out = *given;
-    return is_counter(out)
-               ? HEDDLE_OK
-               : heddle_energy_why(p->o->why, p->o->why_bytes, HEDDLE_EINVAL,
-                                   "this is no counter: a period, a quantum or "
-                                   "a share is negative, 0 or not a number");
+    return is_counter(out) ? HEDDLE_OK
+                           : heddle_energy_why(p->o->why, p->o->why_bytes, HEDDLE_EINVAL,
+                                               "this is no counter: a period, a quantum or "
+                                               "a share is negative, 0 or not a number");
 }
 
-static size_t count_samples(const struct plant *p,
-                            const struct heddle_energy_counter *c)
+static size_t count_samples(const struct plant *p, const struct heddle_energy_counter *c)
 {
     const int64_t ns = p->load.last_ns - p->load.first_ns + 2 * c->margin_ns;
 
-    return ns / c->sample_ns >= MAX_SAMPLES ? MAX_SAMPLES
-                                            : (size_t)(ns / c->sample_ns) + 2;
+    return ns / c->sample_ns >= MAX_SAMPLES ? MAX_SAMPLES : (size_t)(ns / c->sample_ns) + 2;
 }
 
 /* ---- samples --------------------------------------------------------------- */
@@ -188,8 +180,7 @@ static heddle_status truth_make(struct plant *p, size_t d, struct truth *t)
     t->idle = row.idle_watts;
     for (size_t i = 0; i < p->load.ncurves; i++) {
         const struct heddle_energy_key *k = &p->keys.key[i];
-        const double w = heddle_energy_watts(p->model, k->kernel, k->variant,
-                                             k->device, k->bytes);
+        const double w = heddle_energy_watts(p->model, k->kernel, k->variant, k->device, k->bytes);
 
         if (!isnan(w))
             t->watts[i] = w * heddle_energy_share(p->model, d, k->device);
@@ -202,15 +193,14 @@ static heddle_status truth_make(struct plant *p, size_t d, struct truth *t)
 
 static uint64_t shown(const struct heddle_energy_counter *c, double joules)
 {
-    const double uj =
-        floor(joules > 0 ? joules / c->quantum_j : 0) * c->quantum_j * 1e6;
+    const double uj = floor(joules > 0 ? joules / c->quantum_j : 0) * c->quantum_j * 1e6;
     const uint64_t x = uj < 9e18 ? (uint64_t)uj : UINT64_C(9000000000000000000);
 
     return c->wrap_uj > 0 ? x % c->wrap_uj : x;
 }
 
-static void sample(struct plant *p, size_t d, uint32_t lane,
-                   const struct heddle_energy_counter *c, struct truth *t)
+static void sample(struct plant *p, size_t d, uint32_t lane, const struct heddle_energy_counter *c,
+                   struct truth *t)
 {
     const int64_t from = p->load.first_ns - c->margin_ns;
     const int64_t to = p->load.last_ns + c->margin_ns;
@@ -221,8 +211,7 @@ static void sample(struct plant *p, size_t d, uint32_t lane,
 
     t->from = (double)from - 2 * period - lag - (double)c->window_ns;
     for (int64_t due = from; !is_last; due += c->sample_ns) {
-        int64_t now = due + (int64_t)(c->late * heddle_rng_double(&p->rng) *
-                                      (double)c->sample_ns);
+        int64_t now = due + (int64_t)(c->late * heddle_rng_double(&p->rng) * (double)c->sample_ns);
 
         is_last = now >= to;
         if (is_last)
@@ -231,17 +220,16 @@ static void sample(struct plant *p, size_t d, uint32_t lane,
             double more;
 
             update += period;
-            more = mean_watts(t, update - lag - c->sampled * period,
-                              update - lag, (double)c->window_ns) *
+            more = mean_watts(t, update - lag - c->sampled * period, update - lag,
+                              (double)c->window_ns) *
                    period * 1e-9 * (1 + c->noise * gauss(&p->rng));
             joules += more > 0 ? more : 0;
         }
-        p->event[p->nevents++] =
-            (struct heddle_log_event){.t_ns = now,
-                                      .x = shown(c, joules),
-                                      .lane = lane,
-                                      .b = (uint16_t)d,
-                                      .kind = HEDDLE_LOG_POWER};
+        p->event[p->nevents++] = (struct heddle_log_event){.t_ns = now,
+                                                           .x = shown(c, joules),
+                                                           .lane = lane,
+                                                           .b = (uint16_t)d,
+                                                           .kind = HEDDLE_LOG_POWER};
     }
 }
 
@@ -273,8 +261,7 @@ static heddle_status infos_make(struct plant *p, struct heddle_log_view *v)
         heddle_text_init(&t, key, INFO_BYTES);
         heddle_text_add(&t, "energy.domain.%zu", i);
         heddle_text_init(&t, value, INFO_BYTES);
-        heddle_text_add(&t, "%s %s", d.name,
-                        d.device[0] != '\0' ? d.device : "-");
+        heddle_text_add(&t, "%s %s", d.name, d.device[0] != '\0' ? d.device : "-");
         if (c.wrap_uj > 0)
             heddle_text_add(&t, " %llu", (unsigned long long)c.wrap_uj);
         info[n++] = (struct heddle_log_info){key, value};
@@ -292,11 +279,10 @@ static heddle_status check_names(const struct plant *p)
     for (size_t i = 0; i < p->ndomains; i++) {
         HEDDLE_TRY(heddle_energy_get_domain(p->model, i, &d));
         if (strchr(d.name, ' ') != NULL || strchr(d.device, ' ') != NULL)
-            return heddle_energy_why(
-                p->o->why, p->o->why_bytes, HEDDLE_EINVAL,
-                "domain '%.80s' or its device has a blank in its name: a log "
-                "cannot hold that",
-                d.name);
+            return heddle_energy_why(p->o->why, p->o->why_bytes, HEDDLE_EINVAL,
+                                     "domain '%.80s' or its device has a blank in its name: a log "
+                                     "cannot hold that",
+                                     d.name);
     }
     return HEDDLE_OK;
 }
@@ -313,11 +299,8 @@ static heddle_status events_make(struct plant *p, uint32_t lane)
         HEDDLE_TRY(counter_of(p, d.device, &c));
         if (count_samples(p, &c) >= MAX_SAMPLES)
             return heddle_energy_why(p->o->why, p->o->why_bytes, HEDDLE_EINVAL,
-                                     "there would be more than %d samples",
-                                     MAX_SAMPLES);
-        if ((p->load.last_ns - p->load.first_ns + 2 * c.margin_ns) /
-                c.period_ns >=
-            MAX_UPDATES)
+                                     "there would be more than %d samples", MAX_SAMPLES);
+        if ((p->load.last_ns - p->load.first_ns + 2 * c.margin_ns) / c.period_ns >= MAX_UPDATES)
             return heddle_energy_why(p->o->why, p->o->why_bytes, HEDDLE_EINVAL,
                                      "the counter would be updated more than "
                                      "%d times",
@@ -348,17 +331,14 @@ static heddle_status write_log(struct plant *p, const char *path)
                                        .allocator = p->o->alloc,
                                        .why = p->o->why,
                                        .why_bytes = p->o->why_bytes};
-    struct heddle_log_lane *lane =
-        heddle_scratch_get(&p->mem, v.nlanes + 1, sizeof(*lane));
+    struct heddle_log_lane *lane = heddle_scratch_get(&p->mem, v.nlanes + 1, sizeof(*lane));
 
     if (lane == NULL)
         return HEDDLE_ENOMEM;
     if (v.nlanes > 0)
         memcpy(lane, v.lanes, v.nlanes * sizeof(*lane));
-    lane[v.nlanes] = (struct heddle_log_lane){.id = (uint32_t)v.nlanes,
-                                              .kind = HEDDLE_LOG_OTHER,
-                                              .cpu = -1,
-                                              .name = "energy"};
+    lane[v.nlanes] = (struct heddle_log_lane){
+        .id = (uint32_t)v.nlanes, .kind = HEDDLE_LOG_OTHER, .cpu = -1, .name = "energy"};
     HEDDLE_TRY(events_make(p, (uint32_t)v.nlanes));
     HEDDLE_TRY(infos_make(p, &v));
     v.lanes = lane;
@@ -375,30 +355,25 @@ static heddle_status check(struct plant *p)
     while (heddle_energy_get_domain(p->model, p->ndomains, &d) == HEDDLE_OK)
         p->ndomains++;
     if (p->ndomains == 0 || p->ndomains > UINT16_MAX)
-        return heddle_energy_why(
-            p->o->why, p->o->why_bytes, HEDDLE_EINVAL,
-            p->ndomains == 0 ? "the model has no domain: nothing would be "
-                               "counted"
-                             : "the model has too many domains");
+        return heddle_energy_why(p->o->why, p->o->why_bytes, HEDDLE_EINVAL,
+                                 p->ndomains == 0 ? "the model has no domain: nothing would be "
+                                                    "counted"
+                                                  : "the model has too many domains");
     return check_names(p);
 }
 
-heddle_status
-heddle_energy_plant_write(const heddle_log *log, const heddle_energy *model,
-                          const struct heddle_energy_plant_opts *opts,
-                          const char *path)
+heddle_status heddle_energy_plant_write(const heddle_log *log, const heddle_energy *model,
+                                        const struct heddle_energy_plant_opts *opts,
+                                        const char *path)
 {
     const struct heddle_energy_plant_opts none = {.size = sizeof(none)};
-    struct plant p = {
-        .log = log, .model = model, .o = opts != NULL ? opts : &none};
+    struct plant p = {.log = log, .model = model, .o = opts != NULL ? opts : &none};
     heddle_status st;
 
-    if (log == NULL || model == NULL || path == NULL ||
-        p.o->size < sizeof(none))
+    if (log == NULL || model == NULL || path == NULL || p.o->size < sizeof(none))
         return HEDDLE_EINVAL;
     p.mem = heddle_scratch_make(p.o->alloc);
-    p.keys =
-        heddle_energy_keys_make(p.o->alloc, heddle_energy_has_sizes(model));
+    p.keys = heddle_energy_keys_make(p.o->alloc, heddle_energy_has_sizes(model));
     heddle_rng_seed(&p.rng, p.o->seed);
     st = check(&p);
     if (st == HEDDLE_OK)
@@ -409,8 +384,7 @@ heddle_energy_plant_write(const heddle_log *log, const heddle_energy *model,
     if (st == HEDDLE_OK)
         st = write_log(&p, path);
     if (st == HEDDLE_ENOMEM)
-        (void)heddle_energy_why(p.o->why, p.o->why_bytes, st,
-                                "there is not enough memory");
+        (void)heddle_energy_why(p.o->why, p.o->why_bytes, st, "there is not enough memory");
     heddle_energy_load_drop(&p.load);
     heddle_energy_keys_drop(&p.keys);
     heddle_scratch_drop(&p.mem);

@@ -19,13 +19,8 @@ static heddle_log *small_log(void)
     book_task(&b, 0, 1, 50 * MS, 100 * MS);
     book_task(&b, 1, 0, 100 * MS, 200 * MS);
     book_sample(&b, 0, 5, 5, 0);
-    b.event[b.v.nevents++] =
-        (struct heddle_log_event){.t_ns = 0,
-                                  .x = 1000000000,
-                                  .z_ns = 10 * MS,
-                                  .c = 0,
-                                  .b = 256,
-                                  .kind = HEDDLE_LOG_FETCH};
+    b.event[b.v.nevents++] = (struct heddle_log_event){
+        .t_ns = 0, .x = 1000000000, .z_ns = 10 * MS, .c = 0, .b = 256, .kind = HEDDLE_LOG_FETCH};
     log = book_open(&b);
     book_fini(&b);
     return log;
@@ -96,8 +91,7 @@ TEST(counters_add_up)
     CHECK_NEAR((double)last[0] * 1e-6, 40 * 0.3 + 0.6, 0.15);
     CHECK_NEAR((double)last[1] * 1e-6, 60 * 0.3 + 10, 0.15);
     CHECK_OK(heddle_energy_run_create(NULL, e, log, &r));
-    CHECK_NEAR(r->measured_joules, r->measured_predicted,
-               0.01 * r->measured_joules);
+    CHECK_NEAR(r->measured_joules, r->measured_predicted, 0.01 * r->measured_joules);
     heddle_energy_run_destroy(r);
     heddle_log_close(log);
     /* counts are whole */
@@ -147,16 +141,11 @@ TEST(windows_and_presets)
 }
 
 static heddle_status plant(const heddle_log *log, const heddle_energy *e,
-                           const struct heddle_energy_counter *c,
-                           const struct heddle_allocator *a, char *why,
-                           size_t cap)
+                           const struct heddle_energy_counter *c, const struct heddle_allocator *a,
+                           char *why, size_t cap)
 {
-    const struct heddle_energy_plant_opts o = {.size = sizeof(o),
-                                               .alloc = a,
-                                               .cpu = c,
-                                               .gpu = c,
-                                               .why = why,
-                                               .why_bytes = cap};
+    const struct heddle_energy_plant_opts o = {
+        .size = sizeof(o), .alloc = a, .cpu = c, .gpu = c, .why = why, .why_bytes = cap};
     char path[64];
     heddle_status st;
 
@@ -177,14 +166,13 @@ TEST(bad_input)
 
     CHECK_STATUS(heddle_energy_plant_write(NULL, e, NULL, "x"), HEDDLE_EINVAL);
     CHECK_STATUS(heddle_energy_plant_write(log, e, NULL, NULL), HEDDLE_EINVAL);
-#define REFUSED(field, value)                                                  \
-    do {                                                                       \
-        c = good;                                                              \
-        c.field = (value);                                                     \
-        why[0] = '\0';                                                         \
-        CHECK_STATUS(plant(log, e, &c, NULL, why, sizeof(why)),                \
-                     HEDDLE_EINVAL);                                           \
-        CHECK(why[0] != '\0');                                                 \
+#define REFUSED(field, value)                                                                      \
+    do {                                                                                           \
+        c = good;                                                                                  \
+        c.field = (value);                                                                         \
+        why[0] = '\0';                                                                             \
+        CHECK_STATUS(plant(log, e, &c, NULL, why, sizeof(why)), HEDDLE_EINVAL);                    \
+        CHECK(why[0] != '\0');                                                                     \
     } while (0)
     REFUSED(period_ns, 0);
     REFUSED(period_ns, -1);
@@ -204,12 +192,10 @@ TEST(bad_input)
     REFUSED(margin_ns, INT64_MAX);
 #undef REFUSED
     CHECK_OK(heddle_energy_create(NULL, &none));
-    CHECK_STATUS(plant(log, none, &good, NULL, why, sizeof(why)),
-                 HEDDLE_EINVAL);
+    CHECK_STATUS(plant(log, none, &good, NULL, why, sizeof(why)), HEDDLE_EINVAL);
     CHECK(strstr(why, "no domain") != NULL);
     model_domain(none, "two words", "cpu", 1);
-    CHECK_STATUS(plant(log, none, &good, NULL, why, sizeof(why)),
-                 HEDDLE_EINVAL);
+    CHECK_STATUS(plant(log, none, &good, NULL, why, sizeof(why)), HEDDLE_EINVAL);
     CHECK(strstr(why, "blank") != NULL);
     book_init(&b);
     (void)book_lane(&b, "worker 0", HEDDLE_LOG_WORKER, 0);
@@ -254,5 +240,4 @@ TEST(no_memory)
     heddle_energy_destroy(e);
 }
 
-TEST_MAIN(energy_of_a_run, counters_add_up, windows_and_presets, bad_input,
-          no_memory)
+TEST_MAIN(energy_of_a_run, counters_add_up, windows_and_presets, bad_input, no_memory)

@@ -70,8 +70,7 @@ struct line {
     uint64_t bytes, group, count;
 };
 
-#define bad(r, ...)                                                            \
-    heddle_energy_why_at((r)->why, (r)->cap, (r)->path, (r)->line, __VA_ARGS__)
+#define bad(r, ...) heddle_energy_why_at((r)->why, (r)->cap, (r)->path, (r)->line, __VA_ARGS__)
 
 static bool is_blank(char c)
 {
@@ -182,8 +181,7 @@ static heddle_status name(struct reader *r, const char *what, const char **out)
     if (w == NULL || w[0] == '\0')
         return bad(r, "%s is missing", what);
     if (strlen(w) > HEDDLE_ENERGY_NAME_MAX)
-        return bad(r, "%s has more than %d bytes", what,
-                   HEDDLE_ENERGY_NAME_MAX);
+        return bad(r, "%s has more than %d bytes", what, HEDDLE_ENERGY_NAME_MAX);
     *out = w;
     return HEDDLE_OK;
 }
@@ -200,8 +198,7 @@ static heddle_status amount(struct reader *r, const char *what, double *out)
     return HEDDLE_OK;
 }
 
-static heddle_status whole(struct reader *r, const char *what, uint64_t max,
-                           uint64_t *out)
+static heddle_status whole(struct reader *r, const char *what, uint64_t max, uint64_t *out)
 {
     const char *w = NULL;
 
@@ -212,8 +209,7 @@ static heddle_status whole(struct reader *r, const char *what, uint64_t max,
     return HEDDLE_OK;
 }
 
-static heddle_status value(struct reader *r, enum key key, const char *what,
-                           struct line *l)
+static heddle_status value(struct reader *r, enum key key, const char *what, struct line *l)
 {
     switch (key) {
     case KEY_WATTS:
@@ -248,8 +244,8 @@ static enum key key_find(const char *w)
 }
 
 /* The rest of a line: keys out of `may`, all of `must`. */
-static heddle_status keys(struct reader *r, const char *what, unsigned must,
-                          unsigned may, struct line *l)
+static heddle_status keys(struct reader *r, const char *what, unsigned must, unsigned may,
+                          struct line *l)
 {
     char *w = NULL;
 
@@ -282,12 +278,10 @@ static heddle_status keys(struct reader *r, const char *what, unsigned must,
 /* ---- lines ----------------------------------------------------------------- */
 
 /* A row was set: is it a new one? `end` is what getting row *n says. */
-static heddle_status count_row(struct reader *r, heddle_status set,
-                               heddle_status end, size_t *n)
+static heddle_status count_row(struct reader *r, heddle_status set, heddle_status end, size_t *n)
 {
     if (set != HEDDLE_OK)
-        return heddle_energy_why(r->why, r->cap, set, "%s: %s", r->path,
-                                 heddle_status_text(set));
+        return heddle_energy_why(r->why, r->cap, set, "%s: %s", r->path, heddle_status_text(set));
     if (end == HEDDLE_ENOENT)
         return bad(r, "a line above is about the same");
     if (++*n > ROWS_MAX)
@@ -302,16 +296,13 @@ static heddle_status read_domain(struct reader *r)
     struct line l;
 
     HEDDLE_TRY(name(r, "the name of the domain", &row.name));
-    HEDDLE_TRY(
-        keys(r, "domain", KEY_IDLE, KEY_DEVICE | KEY_LOW | KEY_HIGH, &l));
+    HEDDLE_TRY(keys(r, "domain", KEY_IDLE, KEY_DEVICE | KEY_LOW | KEY_HIGH, &l));
     row.device = l.device;
     row.idle_watts = l.watts;
     row.low = l.low;
     row.high = l.high;
     st = heddle_energy_set_domain(r->model, &row);
-    return count_row(r, st,
-                     heddle_energy_get_domain(r->model, r->ndomains, &last),
-                     &r->ndomains);
+    return count_row(r, st, heddle_energy_get_domain(r->model, r->ndomains, &last), &r->ndomains);
 }
 
 static heddle_status read_active(struct reader *r)
@@ -323,9 +314,7 @@ static heddle_status read_active(struct reader *r)
     HEDDLE_TRY(name(r, "the kernel", &row.kernel));
     HEDDLE_TRY(name(r, "the device", &row.device));
     HEDDLE_TRY(keys(r, "active", KEY_WATTS,
-                    KEY_VARIANT | KEY_BYTES | KEY_LOW | KEY_HIGH | KEY_GROUP |
-                        KEY_COUNT,
-                    &l));
+                    KEY_VARIANT | KEY_BYTES | KEY_LOW | KEY_HIGH | KEY_GROUP | KEY_COUNT, &l));
     row.variant = l.variant;
     row.bytes = l.bytes;
     row.watts = l.watts;
@@ -334,9 +323,7 @@ static heddle_status read_active(struct reader *r)
     row.group = (uint32_t)l.group;
     row.count = l.count;
     st = heddle_energy_set_active(r->model, &row);
-    return count_row(r, st,
-                     heddle_energy_get_active(r->model, r->nactive, &last),
-                     &r->nactive);
+    return count_row(r, st, heddle_energy_get_active(r->model, r->nactive, &last), &r->nactive);
 }
 
 static heddle_status read_cap(struct reader *r)
@@ -353,8 +340,7 @@ static heddle_status read_cap(struct reader *r)
     row.time_factor = l.time;
     row.watts_factor = l.watts;
     st = heddle_energy_set_cap(r->model, &row);
-    return count_row(r, st, heddle_energy_get_cap(r->model, r->ncaps, &last),
-                     &r->ncaps);
+    return count_row(r, st, heddle_energy_get_cap(r->model, r->ncaps, &last), &r->ncaps);
 }
 
 static heddle_status read_move(struct reader *r)
@@ -380,8 +366,7 @@ static heddle_status read_first(struct reader *r, const char *w)
     if (version != 1)
         return bad(r, "version %u is not known, only 1", (unsigned)version);
     HEDDLE_TRY(word(r, &more));
-    return more == NULL ? HEDDLE_OK
-                        : bad(r, "'%.40s' is one word too many", more);
+    return more == NULL ? HEDDLE_OK : bad(r, "'%.40s' is one word too many", more);
 }
 
 static heddle_status read_row(struct reader *r, const char *w)
@@ -420,17 +405,15 @@ static heddle_status read_lines(struct reader *r)
                               "'" MAGIC " 1'");
 }
 
-heddle_status heddle_energy_read(const struct heddle_allocator *alloc,
-                                 const char *path, heddle_energy **out,
-                                 char *why, size_t cap)
+heddle_status heddle_energy_read(const struct heddle_allocator *alloc, const char *path,
+                                 heddle_energy **out, char *why, size_t cap)
 {
     struct reader r = {.path = path, .why = why, .cap = cap};
     const char *what = "";
     heddle_status st;
 
     if (path == NULL || out == NULL)
-        return heddle_energy_why(why, cap, HEDDLE_EINVAL,
-                                 "a file name is needed");
+        return heddle_energy_why(why, cap, HEDDLE_EINVAL, "a file name is needed");
     st = heddle_file_read(path, BYTES_MAX, alloc, &r.text, &r.len, &what);
     if (st != HEDDLE_OK)
         return heddle_energy_why(why, cap, st, "%s: %s", path, what);
@@ -438,8 +421,7 @@ heddle_status heddle_energy_read(const struct heddle_allocator *alloc,
     if (st == HEDDLE_OK)
         st = read_lines(&r);
     else
-        (void)heddle_energy_why(why, cap, st, "%s: %s", path,
-                                heddle_status_text(st));
+        (void)heddle_energy_why(why, cap, st, "%s: %s", path, heddle_status_text(st));
     heddle_free(alloc, r.text, r.len + 1);
     if (st != HEDDLE_OK) {
         heddle_energy_destroy(r.model);

@@ -29,8 +29,7 @@ bool heddle_energy_has_sizes(const heddle_energy *e)
     return false;
 }
 
-double heddle_energy_share(const heddle_energy *e, size_t domain,
-                           const char *device)
+double heddle_energy_share(const heddle_energy *e, size_t domain, const char *device)
 {
     struct heddle_energy_domain d = {.size = sizeof(d)};
     double idle = 0, sum = 0;
@@ -61,35 +60,31 @@ struct maker {
 };
 
 /* Joules of domain d between two times. */
-static double joules_between(const struct maker *m, size_t d, double idle,
-                             double from, double to)
+static double joules_between(const struct maker *m, size_t d, double idle, double from, double to)
 {
     double sum = idle * (to - from) * 1e-9;
 
     for (size_t i = 0; i < m->load.ncurves; i++) {
         const struct heddle_energy_curve *c = &m->load.curve[i];
-        const double share =
-            heddle_energy_share(m->e, d, m->keys.key[i].device);
+        const double share = heddle_energy_share(m->e, d, m->keys.key[i].device);
 
         if (share > 0 && !isnan(m->watts[i]))
             sum += share * m->watts[i] *
-                   (heddle_energy_curve_at(c, to) -
-                    heddle_energy_curve_at(c, from));
+                   (heddle_energy_curve_at(c, to) - heddle_energy_curve_at(c, from));
     }
     for (size_t i = 0; i < m->load.nplaces; i++) {
         const struct heddle_energy_place *p = &m->load.place[i];
         const double share = heddle_energy_share(m->e, d, p->name);
 
         if (share > 0)
-            sum += share * heddle_energy_get_move(m->e) / 2 *
-                   (heddle_energy_curve_at(&p->bytes, to) -
-                    heddle_energy_curve_at(&p->bytes, from));
+            sum +=
+                share * heddle_energy_get_move(m->e) / 2 *
+                (heddle_energy_curve_at(&p->bytes, to) - heddle_energy_curve_at(&p->bytes, from));
     }
     return sum;
 }
 
-static void measured(struct maker *m, size_t d, double idle,
-                     struct heddle_energy_run_domain *out)
+static void measured(struct maker *m, size_t d, double idle, struct heddle_energy_run_domain *out)
 {
     const struct heddle_energy_series *s = NULL;
 
@@ -110,8 +105,8 @@ static void measured(struct maker *m, size_t d, double idle,
     for (size_t i = 0, j; i < s->nsteps; i = j) {
         for (j = i + 1; j < s->nsteps && s->step[j].from == s->step[j - 1].to;)
             j++;
-        out->predicted_joules += joules_between(
-            m, d, idle, (double)s->step[i].from, (double)s->step[j - 1].to);
+        out->predicted_joules +=
+            joules_between(m, d, idle, (double)s->step[i].from, (double)s->step[j - 1].to);
     }
     if (isnan(m->r->measured_joules))
         m->r->measured_joules = m->r->measured_predicted = 0;
@@ -140,15 +135,12 @@ static heddle_status domains_make(struct maker *m)
         out[i].idle_joules = d.idle_watts * m->r->seconds;
         for (size_t k = 0; k < m->load.ncurves; k++)
             if (!isnan(m->watts[k]))
-                out[i].active_joules +=
-                    heddle_energy_share(m->e, i, m->keys.key[k].device) *
-                    m->watts[k] * m->load.seconds[k];
+                out[i].active_joules += heddle_energy_share(m->e, i, m->keys.key[k].device) *
+                                        m->watts[k] * m->load.seconds[k];
         for (size_t k = 0; k < m->load.nplaces; k++)
-            out[i].move_joules +=
-                heddle_energy_share(m->e, i, m->load.place[k].name) *
-                heddle_energy_get_move(m->e) / 2 * m->load.place[k].moved;
-        out[i].joules =
-            out[i].idle_joules + out[i].active_joules + out[i].move_joules;
+            out[i].move_joules += heddle_energy_share(m->e, i, m->load.place[k].name) *
+                                  heddle_energy_get_move(m->e) / 2 * m->load.place[k].moved;
+        out[i].joules = out[i].idle_joules + out[i].active_joules + out[i].move_joules;
         m->r->idle_joules += out[i].idle_joules;
         measured(m, i, d.idle_watts, &out[i]);
     }
@@ -171,8 +163,7 @@ static uint64_t row_key(double joules)
 static heddle_status rows_make(struct maker *m)
 {
     const size_t n = m->load.ncurves;
-    struct heddle_energy_run_row *out =
-        heddle_scratch_get(m->own, n, sizeof(*out));
+    struct heddle_energy_run_row *out = heddle_scratch_get(m->own, n, sizeof(*out));
     struct heddle_pair *p = heddle_scratch_get(&m->tmp, 2 * n, sizeof(*p));
 
     m->watts = heddle_scratch_get(&m->tmp, n, sizeof(*m->watts));
@@ -181,8 +172,7 @@ static heddle_status rows_make(struct maker *m)
     for (size_t i = 0; i < n; i++) {
         const struct heddle_energy_key *k = &m->keys.key[i];
         const double joules =
-            (m->watts[i] = heddle_energy_watts(m->e, k->kernel, k->variant,
-                                               k->device, k->bytes)) *
+            (m->watts[i] = heddle_energy_watts(m->e, k->kernel, k->variant, k->device, k->bytes)) *
             m->load.seconds[i];
 
         p[i] = (struct heddle_pair){row_key(joules), i};
@@ -195,16 +185,15 @@ static heddle_status rows_make(struct maker *m)
     for (size_t i = 0; i < n; i++) {
         const struct heddle_energy_key *k = &m->keys.key[p[i].idx];
 
-        out[i] = (struct heddle_energy_run_row){
-            .kernel = heddle_scratch_text(m->own, k->kernel),
-            .variant = heddle_scratch_text(m->own, k->variant),
-            .device = heddle_scratch_text(m->own, k->device),
-            .ntasks = m->load.ntasks[p[i].idx],
-            .seconds = m->load.seconds[p[i].idx],
-            .watts = m->watts[p[i].idx],
-            .joules = m->watts[p[i].idx] * m->load.seconds[p[i].idx]};
-        if (out[i].kernel == NULL || out[i].variant == NULL ||
-            out[i].device == NULL)
+        out[i] = (struct heddle_energy_run_row){.kernel = heddle_scratch_text(m->own, k->kernel),
+                                                .variant = heddle_scratch_text(m->own, k->variant),
+                                                .device = heddle_scratch_text(m->own, k->device),
+                                                .ntasks = m->load.ntasks[p[i].idx],
+                                                .seconds = m->load.seconds[p[i].idx],
+                                                .watts = m->watts[p[i].idx],
+                                                .joules =
+                                                    m->watts[p[i].idx] * m->load.seconds[p[i].idx]};
+        if (out[i].kernel == NULL || out[i].variant == NULL || out[i].device == NULL)
             return HEDDLE_ENOMEM;
     }
     m->r->rows = out;
@@ -229,8 +218,7 @@ static heddle_status make(struct maker *m, const heddle_log *log)
 }
 
 heddle_status heddle_energy_run_create(const struct heddle_allocator *alloc,
-                                       const heddle_energy *model,
-                                       const heddle_log *log,
+                                       const heddle_energy *model, const heddle_log *log,
                                        struct heddle_energy_run **out)
 {
     struct heddle_scratch own = heddle_scratch_make(alloc);

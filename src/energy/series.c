@@ -56,9 +56,8 @@ static char *word(struct heddle_scratch *mem, const char **s)
     return to;
 }
 
-static heddle_status describe(struct heddle_scratch *mem,
-                              const struct heddle_log_view *v, unsigned domain,
-                              struct heddle_energy_series *s, uint64_t *wrap_uj)
+static heddle_status describe(struct heddle_scratch *mem, const struct heddle_log_view *v,
+                              unsigned domain, struct heddle_energy_series *s, uint64_t *wrap_uj)
 {
     const char *value = info_find(v, domain);
     char *name, *device;
@@ -118,8 +117,7 @@ static uint64_t double_key(double v)
 }
 
 static heddle_status median_watts(const struct heddle_allocator *a,
-                                  const struct heddle_energy_series *s,
-                                  double *out)
+                                  const struct heddle_energy_series *s, double *out)
 {
     struct heddle_scratch tmp = heddle_scratch_make(a);
     struct heddle_pair *p = heddle_scratch_get(&tmp, 2 * s->nsteps, sizeof(*p));
@@ -146,8 +144,7 @@ static bool is_slow(const struct heddle_energy_series *s, size_t nsame)
 }
 
 /* Leaves out first steps of counters that are slow. */
-static void drop_starts(struct heddle_energy_series *s, struct mark *mark,
-                        size_t nsame)
+static void drop_starts(struct heddle_energy_series *s, struct mark *mark, size_t nsame)
 {
     size_t kept = 0;
 
@@ -165,8 +162,7 @@ static void drop_starts(struct heddle_energy_series *s, struct mark *mark,
 }
 
 /* Leaves out steps that no machine makes. */
-static heddle_status drop_jumps(const struct heddle_allocator *a,
-                                struct heddle_energy_series *s,
+static heddle_status drop_jumps(const struct heddle_allocator *a, struct heddle_energy_series *s,
                                 const struct mark *mark)
 {
     double usual = 0;
@@ -231,8 +227,8 @@ static void reading(struct heddle_energy_series *s, struct reader *r,
         s->nwraps += wraps;
         mark[s->nsteps] = (struct mark){wraps, r->is_start};
         r->is_start = false;
-        s->step[s->nsteps++] = (struct heddle_energy_step){
-            r->at, e->t_ns, (double)up * MICRO, r->seen};
+        s->step[s->nsteps++] =
+            (struct heddle_energy_step){r->at, e->t_ns, (double)up * MICRO, r->seen};
     }
     r->has = true;
     r->uj = e->x;
@@ -244,10 +240,8 @@ static bool is_sample(const struct heddle_log_event *e)
     return e->kind == HEDDLE_LOG_POWER && e->t_ns != HEDDLE_LOG_NONE;
 }
 
-heddle_status heddle_energy_series_get(struct heddle_scratch *mem,
-                                       const heddle_log *log,
-                                       struct heddle_energy_series **out,
-                                       size_t *n_out)
+heddle_status heddle_energy_series_get(struct heddle_scratch *mem, const heddle_log *log,
+                                       struct heddle_energy_series **out, size_t *n_out)
 {
     const struct heddle_log_view *v = heddle_log_get_view(log);
     struct heddle_scratch tmp = heddle_scratch_make(mem->a);

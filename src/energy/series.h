@@ -34,9 +34,10 @@ struct heddle_energy_series {
  * Readings that did not change are left out: a counter that is read more often
  * than it is updated has steps at its updates. HEDDLE_ENOMEM.
  */
-HEDDLE_MUST_USE heddle_status
-heddle_energy_series_get(struct heddle_scratch *mem, const heddle_log *log,
-                         struct heddle_energy_series **out, size_t *n_out);
+HEDDLE_MUST_USE heddle_status heddle_energy_series_get(struct heddle_scratch *mem,
+                                                       const heddle_log *log,
+                                                       struct heddle_energy_series **out,
+                                                       size_t *n_out);
 
 /* updates.c: moves the ends of steps to the updates of the counter, if these are
  * regular and readings come more often. */

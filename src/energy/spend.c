@@ -30,15 +30,14 @@ heddle_status heddle_energy_of_schedule(const struct heddle_energy_graph *eg,
         return HEDDLE_EINVAL;
     HEDDLE_TRY(heddle_spend_check(eg, NULL, 0));
     g = eg->graph;
-    if (s->ntasks != g->ntasks || !(s->makespan >= 0.0) ||
-        (s->ntasks > 0 && s->type == NULL))
+    if (s->ntasks != g->ntasks || !(s->makespan >= 0.0) || (s->ntasks > 0 && s->type == NULL))
         return HEDDLE_EINVAL;
     for (uint32_t t = 0; t < g->ntasks; t++) {
         const size_t row = g->kind != NULL ? g->kind[t] : t;
         const uint32_t r = s->type[t];
 
-        if ((g->kind != NULL && g->kind[t] >= g->nkinds) || r >= g->ntypes ||
-            g->nworkers[r] == 0 || !(g->time[row * g->ntypes + r] < INFINITY))
+        if ((g->kind != NULL && g->kind[t] >= g->nkinds) || r >= g->ntypes || g->nworkers[r] == 0 ||
+            !(g->time[row * g->ntypes + r] < INFINITY))
             return HEDDLE_EINVAL;
         c.active += eg->joules[row * g->ntypes + r];
     }
@@ -59,11 +58,9 @@ struct search {
     size_t cells;
 };
 
-#define FAIL(st, ...)                                                          \
-    heddle_energy_why(x->o.error, x->o.error_bytes, st, __VA_ARGS__)
+#define FAIL(st, ...) heddle_energy_why(x->o.error, x->o.error_bytes, st, __VA_ARGS__)
 
-static heddle_status take_opts(struct search *x,
-                               const struct heddle_energy_opts *opts)
+static heddle_status take_opts(struct search *x, const struct heddle_energy_opts *opts)
 {
     if (opts != NULL) {
         if (opts->size != sizeof(*opts))
@@ -75,8 +72,7 @@ static heddle_status take_opts(struct search *x,
     if (!(x->o.weight >= 0.0 && x->o.weight <= 1.0))
         return FAIL(HEDDLE_EINVAL, "the weight is not a number from 0 to 1");
     if (!(x->o.deadline >= 0.0) || !(x->o.slack >= 0.0))
-        return FAIL(HEDDLE_EINVAL,
-                    "the deadline or the slack is not a number >= 0");
+        return FAIL(HEDDLE_EINVAL, "the deadline or the slack is not a number >= 0");
     if (x->o.fastest != NULL && x->o.fastest->size != sizeof(*x->o.fastest))
         return FAIL(HEDDLE_EINVAL, "the fastest schedule has a wrong size");
     if (x->o.time_ns == 0)
@@ -87,8 +83,7 @@ static heddle_status take_opts(struct search *x,
     return heddle_spend_check(x->eg, x->o.error, x->o.error_bytes);
 }
 
-static struct heddle_offline_opts offline_opts(const struct search *x,
-                                               double part)
+static struct heddle_offline_opts offline_opts(const struct search *x, double part)
 {
     struct heddle_offline_opts o = {.size = sizeof(o),
                                     .seed = x->o.seed,
@@ -134,9 +129,7 @@ static heddle_status set_goal(struct search *x, struct heddle_offline_opts *o)
         return HEDDLE_OK;
     HEDDLE_TRY(heddle_energy_of_schedule(x->eg, x->o.fastest, &c));
     a = c.total > 0.0 ? x->o.weight / c.total : 0.0;
-    b = x->o.fastest->makespan > 0.0
-            ? (1.0 - x->o.weight) / x->o.fastest->makespan
-            : 0.0;
+    b = x->o.fastest->makespan > 0.0 ? (1.0 - x->o.weight) / x->o.fastest->makespan : 0.0;
     x->cells = rows * g->ntypes + 1;
     x->cost = heddle_zalloc(x->o.alloc, x->cells, sizeof(*x->cost));
     if (x->cost == NULL)
@@ -149,8 +142,7 @@ static heddle_status set_goal(struct search *x, struct heddle_offline_opts *o)
     return HEDDLE_OK;
 }
 
-static heddle_status find_cheap(struct search *x,
-                                struct heddle_offline_result *out)
+static heddle_status find_cheap(struct search *x, struct heddle_offline_result *out)
 {
     struct heddle_offline_opts o = offline_opts(x, 1.0);
 
@@ -172,8 +164,7 @@ static heddle_status find_cheap(struct search *x,
 
 heddle_status heddle_energy_schedule(const struct heddle_energy_graph *eg,
                                      const struct heddle_energy_opts *opts,
-                                     struct heddle_offline_result *result_out,
-                                     double *fastest_out)
+                                     struct heddle_offline_result *result_out, double *fastest_out)
 {
     struct search state = {.eg = eg, .begin = heddle_clock_ns()};
     struct search *x = &state;
@@ -181,8 +172,7 @@ heddle_status heddle_energy_schedule(const struct heddle_energy_graph *eg,
 
     HEDDLE_TRY(take_opts(x, opts));
     if (result_out == NULL || result_out->size != sizeof(*result_out))
-        return FAIL(HEDDLE_EINVAL,
-                    "the result is missing or its size is wrong");
+        return FAIL(HEDDLE_EINVAL, "the result is missing or its size is wrong");
     st = find_fastest(x);
     if (st == HEDDLE_OK && x->o.fastest->ntasks != eg->graph->ntasks)
         st = FAIL(HEDDLE_EINVAL, "the fastest schedule is not of this graph");

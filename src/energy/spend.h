@@ -6,7 +6,7 @@
 #include "heddle/energy_bound.h"
 
 /* Joules and idle power; the graph itself is checked by those who use it. */
-HEDDLE_MUST_USE heddle_status heddle_spend_check(
-    const struct heddle_energy_graph *eg, char *error, size_t bytes);
+HEDDLE_MUST_USE heddle_status heddle_spend_check(const struct heddle_energy_graph *eg, char *error,
+                                                 size_t bytes);
 
 #endif /* HEDDLE_ENERGY_SPEND_H */

@@ -10,8 +10,7 @@ static struct chol chol; /* large */
 
 static struct heddle_energy_opts options(void)
 {
-    return (struct heddle_energy_opts){.size =
-                                           sizeof(struct heddle_energy_opts),
+    return (struct heddle_energy_opts){.size = sizeof(struct heddle_energy_opts),
                                        .slack = 0.05,
                                        .time_ns = UINT64_MAX,
                                        .iterations = 200};
@@ -34,8 +33,8 @@ TEST(cholesky_is_near_the_bound)
     l.deadline = 1.05 * fastest;
     CHECK_OK(heddle_energy_bound(&chol.eg, &l, &b));
     CHECK_OK(heddle_energy_bound_check(&chol.eg, &b.cert, b.value, NULL, NULL));
-    printf("     %.3f J, bound %.3f J, ratio %.4f, %u iterations\n", c.total,
-           b.value, c.total / b.value, b.iterations);
+    printf("     %.3f J, bound %.3f J, ratio %.4f, %u iterations\n", c.total, b.value,
+           c.total / b.value, b.iterations);
     CHECK(c.total >= b.value * (1.0 - 1e-9));
     CHECK(c.total <= 1.08 * b.value);
     /* The same limits, the same schedule. */
@@ -56,10 +55,8 @@ TEST(no_policy_beats_the_bound)
 
     chol_make(&chol, 6);
     for (unsigned i = 0; heddle_offline_get_info(i, &info) == HEDDLE_OK; i++) {
-        const struct heddle_offline_opts o = {.size = sizeof(o),
-                                              .policy = info.name,
-                                              .time_ns = UINT64_MAX,
-                                              .iterations = 50};
+        const struct heddle_offline_opts o = {
+            .size = sizeof(o), .policy = info.name, .time_ns = UINT64_MAX, .iterations = 50};
         struct heddle_offline_result s = {.size = sizeof(s)};
         struct heddle_energy_cost c;
 
@@ -69,9 +66,7 @@ TEST(no_policy_beats_the_bound)
         CHECK_OK(heddle_energy_of_schedule(&chol.eg, &s, &c));
         for (int k = 0; k < 2; k++) {
             const struct heddle_energy_limits l = {
-                .size = sizeof(l),
-                .deadline = k == 0 ? s.makespan : 0.0,
-                .time_ns = UINT64_MAX};
+                .size = sizeof(l), .deadline = k == 0 ? s.makespan : 0.0, .time_ns = UINT64_MAX};
             struct heddle_energy_bound_result b = {.size = sizeof(b)};
 
             CHECK_OK(heddle_energy_bound(&chol.eg, &l, &b));
@@ -104,8 +99,7 @@ TEST(random_graphs)
                                        .edge_to = to,
                                        .nworkers = nworkers,
                                        .time = time};
-        struct heddle_energy_graph eg = {
-            .size = sizeof(eg), .graph = &g, .joules = joules};
+        struct heddle_energy_graph eg = {.size = sizeof(eg), .graph = &g, .joules = joules};
 
         test_set_seed(seed);
         heddle_rng_seed(&r, seed);
@@ -119,7 +113,7 @@ TEST(random_graphs)
 
             time[i] = dice == 0 && i % g.ntypes != 0 ? (double)INFINITY
                       : dice == 1                    ? 0.0
-                                  : 10.0 * heddle_rng_double(&r);
+                                                     : 10.0 * heddle_rng_double(&r);
             joules[i] = 30.0 * heddle_rng_double(&r);
         }
         for (uint32_t t = 1; t < g.ntasks; t++)
@@ -132,16 +126,14 @@ TEST(random_graphs)
                 .size = sizeof(o), .policy = policy[i], .time_ns = UINT64_MAX};
             struct heddle_offline_result s = {.size = sizeof(s)};
             struct heddle_energy_bound_result b = {.size = sizeof(b)};
-            struct heddle_energy_limits l = {.size = sizeof(l),
-                                             .time_ns = UINT64_MAX};
+            struct heddle_energy_limits l = {.size = sizeof(l), .time_ns = UINT64_MAX};
             struct heddle_energy_cost c;
 
             CHECK_OK(heddle_offline_schedule(&g, &o, &s));
             CHECK_OK(heddle_energy_of_schedule(&eg, &s, &c));
             l.deadline = s.makespan;
             CHECK_OK(heddle_energy_bound(&eg, &l, &b));
-            CHECK_OK(
-                heddle_energy_bound_check(&eg, &b.cert, b.value, NULL, NULL));
+            CHECK_OK(heddle_energy_bound_check(&eg, &b.cert, b.value, NULL, NULL));
             CHECK(b.value <= c.total * (1.0 + 1e-9));
             CHECK(b.upper >= b.value);
             heddle_energy_bound_finish(&b);
@@ -161,8 +153,7 @@ TEST(goals_differ)
         struct heddle_energy_cost c;
 
         o.slack = INFINITY;
-        o.goal = k < HEDDLE_ENERGY_NGOALS ? (enum heddle_energy_goal)k
-                                          : HEDDLE_ENERGY_WEIGHTED;
+        o.goal = k < HEDDLE_ENERGY_NGOALS ? (enum heddle_energy_goal)k : HEDDLE_ENERGY_WEIGHTED;
         o.weight = k == HEDDLE_ENERGY_NGOALS ? 1.0 : 0.0;
         CHECK_OK(heddle_energy_schedule(&chol.eg, &o, &s, NULL));
         CHECK_OK(heddle_energy_of_schedule(&chol.eg, &s, &c));
@@ -171,13 +162,10 @@ TEST(goals_differ)
         heddle_offline_finish(&s);
     }
     /* What is asked for is best at what it is asked for, nearly. */
-    CHECK(value[HEDDLE_ENERGY_LEAST][0] <=
-          value[HEDDLE_ENERGY_WEIGHTED][0] * 1.001);
-    CHECK(value[HEDDLE_ENERGY_WEIGHTED][1] <=
-          value[HEDDLE_ENERGY_LEAST][1] * 1.001);
+    CHECK(value[HEDDLE_ENERGY_LEAST][0] <= value[HEDDLE_ENERGY_WEIGHTED][0] * 1.001);
+    CHECK(value[HEDDLE_ENERGY_WEIGHTED][1] <= value[HEDDLE_ENERGY_LEAST][1] * 1.001);
     CHECK(value[HEDDLE_ENERGY_EDP][0] * value[HEDDLE_ENERGY_EDP][1] <=
-          value[HEDDLE_ENERGY_WEIGHTED][0] * value[HEDDLE_ENERGY_WEIGHTED][1] *
-              1.001);
+          value[HEDDLE_ENERGY_WEIGHTED][0] * value[HEDDLE_ENERGY_WEIGHTED][1] * 1.001);
     CHECK(fabs(value[HEDDLE_ENERGY_NGOALS][0] / value[0][0] - 1.0) < 0.02);
 }
 
@@ -240,8 +228,7 @@ TEST(impossible_deadlines_are_proved)
 static void refused(const char *word, heddle_status want)
 {
     char why[256] = "";
-    struct heddle_energy_limits l = {
-        .size = sizeof(l), .error = why, .error_bytes = sizeof(why)};
+    struct heddle_energy_limits l = {.size = sizeof(l), .error = why, .error_bytes = sizeof(why)};
     struct heddle_energy_opts o = options();
     struct heddle_energy_bound_result b = {.size = sizeof(b)};
     struct heddle_offline_result s = {.size = sizeof(s)};
@@ -296,8 +283,7 @@ TEST(absurd_input_is_refused)
     CHECK(heddle_energy_bound(&chol.eg, &l, &b) == HEDDLE_EINVAL);
     CHECK(heddle_energy_bound(NULL, NULL, &b) == HEDDLE_EINVAL);
     CHECK(heddle_energy_bound(&chol.eg, NULL, NULL) == HEDDLE_EINVAL);
-    CHECK(heddle_energy_bound_check(NULL, NULL, 0.0, NULL, NULL) ==
-          HEDDLE_EINVAL);
+    CHECK(heddle_energy_bound_check(NULL, NULL, 0.0, NULL, NULL) == HEDDLE_EINVAL);
     CHECK(heddle_energy_of_schedule(&chol.eg, NULL, &c) == HEDDLE_EINVAL);
     o.slack = NAN;
     CHECK(heddle_energy_schedule(&chol.eg, &o, &s, NULL) == HEDDLE_EINVAL);
@@ -316,8 +302,7 @@ TEST(absurd_input_is_refused)
 TEST(empty_graphs_need_nothing)
 {
     struct heddle_bound_graph g = {.size = sizeof(g)};
-    struct heddle_energy_graph eg = {
-        .size = sizeof(eg), .graph = &g, .idle = 1.0};
+    struct heddle_energy_graph eg = {.size = sizeof(eg), .graph = &g, .idle = 1.0};
     struct heddle_energy_bound_result b = {.size = sizeof(b)};
 
     CHECK_OK(heddle_energy_bound(&eg, NULL, &b));
@@ -411,7 +396,6 @@ TEST(each_allocation_fails)
     }
 }
 
-TEST_MAIN(cholesky_is_near_the_bound, no_policy_beats_the_bound, random_graphs,
-          goals_differ, frontier_falls, impossible_deadlines_are_proved,
-          absurd_input_is_refused, empty_graphs_need_nothing,
-          time_limits_only_weaken, each_allocation_fails)
+TEST_MAIN(cholesky_is_near_the_bound, no_policy_beats_the_bound, random_graphs, goals_differ,
+          frontier_falls, impossible_deadlines_are_proved, absurd_input_is_refused,
+          empty_graphs_need_nothing, time_limits_only_weaken, each_allocation_fails)

@@ -53,8 +53,7 @@ static double periods(double ns, double period)
 }
 
 /* Updates between that of step i - 1 and that of step i. */
-static double count_between(const struct heddle_energy_series *s, size_t i,
-                            double mean)
+static double count_between(const struct heddle_energy_series *s, size_t i, double mean)
 {
     return periods(middle(&s->step[i]) - middle(&s->step[i - 1]), mean);
 }
@@ -63,8 +62,7 @@ struct line {
     double start, period;
 };
 
-static bool fit_line(const struct heddle_energy_series *s, double mean,
-                     struct line *out)
+static bool fit_line(const struct heddle_energy_series *s, double mean, struct line *out)
 {
     const double origin = middle(&s->step[0]), n = (double)s->nsteps;
     double sx = 0, sy = 0, sxx = 0, sxy = 0, x = 0;
@@ -84,8 +82,7 @@ static bool fit_line(const struct heddle_energy_series *s, double mean,
 }
 
 /* Is the line between the readings? If so it becomes as late as they allow. */
-static bool place_line(const struct heddle_energy_series *s, double mean,
-                       struct line *l)
+static bool place_line(const struct heddle_energy_series *s, double mean, struct line *l)
 {
     double x = 0, latest = INFINITY;
     size_t n = 0;
@@ -126,9 +123,7 @@ void heddle_energy_find_updates(struct heddle_energy_series *s)
         at = at < lo ? lo : at > hi ? hi : at;
         if (i == 0 || t->from != to_before)
             /* the update that the first reading there has seen */
-            t->from =
-                (int64_t)(at - l.period * periods(middle(t) - (double)t->from,
-                                                  l.period));
+            t->from = (int64_t)(at - l.period * periods(middle(t) - (double)t->from, l.period));
         else
             t->from = s->step[i - 1].to;
         middle_before = middle(t);

@@ -6,8 +6,7 @@
 
 #include "base/text.h"
 
-heddle_status heddle_energy_why(char *why, size_t cap, heddle_status st,
-                                const char *fmt, ...)
+heddle_status heddle_energy_why(char *why, size_t cap, heddle_status st, const char *fmt, ...)
 {
     struct heddle_text t;
     va_list ap;
@@ -21,8 +20,8 @@ heddle_status heddle_energy_why(char *why, size_t cap, heddle_status st,
     return st;
 }
 
-heddle_status heddle_energy_why_at(char *why, size_t cap, const char *path,
-                                   size_t line, const char *fmt, ...)
+heddle_status heddle_energy_why_at(char *why, size_t cap, const char *path, size_t line,
+                                   const char *fmt, ...)
 {
     struct heddle_text t;
     va_list ap;

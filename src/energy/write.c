@@ -36,8 +36,7 @@ static void put(struct writer *w, const char *s)
 static bool needs_quotes(const char *s)
 {
     for (size_t i = 0; s[i] != '\0'; i++)
-        if ((unsigned char)s[i] <= 32 || s[i] == 127 || s[i] == '"' ||
-            s[i] == '\\' || s[i] == '#')
+        if ((unsigned char)s[i] <= 32 || s[i] == 127 || s[i] == '"' || s[i] == '\\' || s[i] == '#')
             return true;
     return false;
 }
@@ -156,8 +155,7 @@ static mode_t new_mode(const char *path)
     return stat(path, &s) == 0 ? s.st_mode & 0777 : 0644;
 }
 
-heddle_status heddle_energy_write(const heddle_energy *e, const char *path,
-                                  char *why, size_t cap)
+heddle_status heddle_energy_write(const heddle_energy *e, const char *path, char *why, size_t cap)
 {
     char own[PATH_BYTES + 8], real[PATH_BYTES];
     struct heddle_text t;
@@ -165,15 +163,13 @@ heddle_status heddle_energy_write(const heddle_energy *e, const char *path,
     int fd;
 
     if (e == NULL || path == NULL || path[0] == '\0')
-        return heddle_energy_why(why, cap, HEDDLE_EINVAL,
-                                 "a model and a file name are needed");
+        return heddle_energy_why(why, cap, HEDDLE_EINVAL, "a model and a file name are needed");
     if (realpath(path, real) != NULL) /* a link to a file stays one */
         path = real;
     heddle_text_init(&t, own, sizeof(own));
     heddle_text_add(&t, "%s.XXXXXX", path);
     if (t.is_truncated)
-        return heddle_energy_why(why, cap, HEDDLE_EIO,
-                                 "%.100s...: the name is too long", path);
+        return heddle_energy_why(why, cap, HEDDLE_EIO, "%.100s...: the name is too long", path);
     fd = mkostemp(own, O_CLOEXEC);
     if (fd >= 0)
         w.f = fdopen(fd, "w");
@@ -184,8 +180,7 @@ heddle_status heddle_energy_write(const heddle_energy *e, const char *path,
             (void)close(fd);
             (void)unlink(own);
         }
-        return heddle_energy_why(why, cap, HEDDLE_EIO,
-                                 "%s cannot be written: %s", path,
+        return heddle_energy_why(why, cap, HEDDLE_EIO, "%s cannot be written: %s", path,
                                  strerror(error));
     }
     put(&w, MAGIC " 1\n");
@@ -196,6 +191,5 @@ heddle_status heddle_energy_write(const heddle_energy *e, const char *path,
     if (!w.has_failed && rename(own, path) == 0)
         return HEDDLE_OK;
     (void)unlink(own);
-    return heddle_energy_why(why, cap, HEDDLE_EIO, "%s cannot be written",
-                             path);
+    return heddle_energy_why(why, cap, HEDDLE_EIO, "%s cannot be written", path);
 }

@@ -32,8 +32,7 @@ static int64_t idle_length(const struct heddle_explain_work *w, uint32_t lane,
     int64_t sum = 0;
 
     for (size_t i = 0; i < n; i++)
-        sum += s[i].end - s[i].start -
-               heddle_explain_busy_in(w, lane, s[i].start, s[i].end);
+        sum += s[i].end - s[i].start - heddle_explain_busy_in(w, lane, s[i].start, s[i].end);
     return sum;
 }
 
@@ -61,12 +60,12 @@ static size_t spans_minus(struct heddle_explain_span *room, size_t nroom,
 }
 
 /* What row waited for in [a, b), which ends at or before its start. */
-static struct waited wait_split(const struct heddle_explain_work *w,
-                                uint32_t row, int64_t a, int64_t b)
+static struct waited wait_split(const struct heddle_explain_work *w, uint32_t row, int64_t a,
+                                int64_t b)
 {
     const uint32_t lane = w->v->tasks[row].lane;
-    struct heddle_explain_span data[HEDDLE_EXPLAIN_SPANS],
-        room[HEDDLE_EXPLAIN_SPANS], rest[2 * HEDDLE_EXPLAIN_SPANS];
+    struct heddle_explain_span data[HEDDLE_EXPLAIN_SPANS], room[HEDDLE_EXPLAIN_SPANS],
+        rest[2 * HEDDLE_EXPLAIN_SPANS];
     struct waited x = {0};
     size_t n, m;
 
@@ -92,8 +91,8 @@ static uint8_t wait_cause(const struct heddle_explain_work *w, uint32_t row)
     if (w->ready[row] == HEDDLE_LOG_NONE)
         return HEDDLE_CAUSE_UNKNOWN;
     x = wait_split(w, row, w->ready[row], w->v->tasks[row].start_ns);
-    most = heddle_explain_max(heddle_explain_max(x.queue, x.data),
-                              heddle_explain_max(x.room, x.rest));
+    most =
+        heddle_explain_max(heddle_explain_max(x.queue, x.data), heddle_explain_max(x.room, x.rest));
     if (most == x.rest)
         return HEDDLE_CAUSE_OVERHEAD;
     if (most == x.data)
@@ -139,14 +138,11 @@ static void chain_add(struct chain *c, size_t task, unsigned blame, int64_t a)
     if (a >= c->cur || c->st != HEDDLE_OK)
         return;
     c->x->blame_ns[blame] += c->cur - a;
-    if (c->n > 0 && c->step[c->n - 1].task == task &&
-        c->step[c->n - 1].blame == blame) {
+    if (c->n > 0 && c->step[c->n - 1].task == task && c->step[c->n - 1].blame == blame) {
         c->step[c->n - 1].start_ns = a;
     } else if (c->n < c->cap || chain_grow(c)) {
-        c->step[c->n++] = (struct heddle_explain_step){.start_ns = a,
-                                                       .end_ns = c->cur,
-                                                       .task = task,
-                                                       .blame = (uint8_t)blame};
+        c->step[c->n++] = (struct heddle_explain_step){
+            .start_ns = a, .end_ns = c->cur, .task = task, .blame = (uint8_t)blame};
     }
     c->cur = a;
 }
@@ -189,8 +185,7 @@ static uint32_t chain_pred(const struct heddle_explain_work *w, uint32_t job)
     for (uint32_t i = w->pred_at[job]; i < w->pred_at[job + 1]; i++) {
         const uint32_t p = w->pred[i];
 
-        if (p == HEDDLE_EXPLAIN_NONE || p == job ||
-            w->last_row[p] == HEDDLE_EXPLAIN_NONE)
+        if (p == HEDDLE_EXPLAIN_NONE || p == job || w->last_row[p] == HEDDLE_EXPLAIN_NONE)
             continue;
         if (best == HEDDLE_EXPLAIN_NONE || w->end[p] > w->end[best])
             best = p;
@@ -235,8 +230,7 @@ static uint32_t chain_back(struct chain *c, uint32_t row)
         chain_add(c, row, HEDDLE_BLAME_OVERHEAD, t->submit_ns);
         if (parent != HEDDLE_EXPLAIN_NONE && w->head[parent] < w->nran)
             return w->head[parent];
-        chain_submit(c, row,
-                     pred == HEDDLE_EXPLAIN_NONE ? w->first : w->end[pred]);
+        chain_submit(c, row, pred == HEDDLE_EXPLAIN_NONE ? w->first : w->end[pred]);
     }
     if (pred != HEDDLE_EXPLAIN_NONE)
         return w->last_row[pred];
@@ -276,8 +270,7 @@ static heddle_status chain_keep(struct chain *c, struct heddle_explain_mem *out)
     return HEDDLE_OK;
 }
 
-heddle_status heddle_explain_blame(struct heddle_explain_work *w,
-                                   struct heddle_explain *x,
+heddle_status heddle_explain_blame(struct heddle_explain_work *w, struct heddle_explain *x,
                                    struct heddle_explain_mem *out)
 {
     struct chain c = {.w = w, .x = x, .alloc = w->mem->alloc};

@@ -63,15 +63,14 @@ static void curve_put(struct curve *c, int64_t t, double value)
 
 /* --- intervals ------------------------------------------------------------------ */
 
-static bool is_transfer(const struct source *s,
-                        const struct heddle_log_event *e)
+static bool is_transfer(const struct source *s, const struct heddle_log_event *e)
 {
     const struct heddle_log_view *v = s->w->v;
     const uint32_t from = s->which & 0xff, to = s->which >> 8;
 
-    return e->kind >= HEDDLE_LOG_FETCH && e->kind <= HEDDLE_LOG_EVICT &&
-           e->z_ns > 0 && from < v->nnodes && to < v->nnodes &&
-           v->nodes[from].id == (e->b & 0xffu) && v->nodes[to].id == e->b >> 8;
+    return e->kind >= HEDDLE_LOG_FETCH && e->kind <= HEDDLE_LOG_EVICT && e->z_ns > 0 &&
+           from < v->nnodes && to < v->nnodes && v->nodes[from].id == (e->b & 0xffu) &&
+           v->nodes[to].id == e->b >> 8;
 }
 
 /* Number i of the source; false: it does not count. */
@@ -115,8 +114,8 @@ static size_t source_count(const struct source *s)
 
 /* p[] are changes in order of time: index 2i the start, 2i + 1 the end of
  * number i. */
-static void curve_sum(struct curve *c, const struct source *s,
-                      const struct heddle_pair *p, size_t n)
+static void curve_sum(struct curve *c, const struct source *s, const struct heddle_pair *p,
+                      size_t n)
 {
     double sum = 0.0;
     size_t nopen = 0;
@@ -172,8 +171,7 @@ static bool is_sample(const struct source *s, const struct heddle_log_event *e)
 
     if (s->kind == HEDDLE_CURVE_POWER)
         return e->kind == HEDDLE_LOG_POWER && e->b == s->which;
-    return (e->kind == HEDDLE_LOG_MEM_ALLOC ||
-            e->kind == HEDDLE_LOG_MEM_FREE) &&
+    return (e->kind == HEDDLE_LOG_MEM_ALLOC || e->kind == HEDDLE_LOG_MEM_FREE) &&
            s->which < v->nnodes && v->nodes[s->which].id == e->b;
 }
 
@@ -197,18 +195,14 @@ static heddle_status curve_samples(struct curve *c, const struct source *s)
         }
         /* A counter that is read more often than it is updated says nothing
          * until it has moved. */
-        same = prev != NULL && e->x == prev->x &&
-                       (e->c & HEDDLE_LOG_POWER_GAP) == 0
-                   ? e
-                   : NULL;
+        same = prev != NULL && e->x == prev->x && (e->c & HEDDLE_LOG_POWER_GAP) == 0 ? e : NULL;
         if (same != NULL)
             continue;
         /* Microjoules since the start; one per nanosecond is a kilowatt. */
         if (prev != NULL && e->t_ns > prev->t_ns && e->x >= prev->x &&
             (e->c & HEDDLE_LOG_POWER_GAP) == 0)
             curve_put(c, prev->t_ns,
-                      (double)(e->x - prev->x) * 1e3 /
-                          (double)(e->t_ns - prev->t_ns));
+                      (double)(e->x - prev->x) * 1e3 / (double)(e->t_ns - prev->t_ns));
         if (prev == NULL || e->t_ns > prev->t_ns)
             prev = e;
     }
@@ -218,8 +212,8 @@ static heddle_status curve_samples(struct curve *c, const struct source *s)
 }
 
 static heddle_status curve_fill(struct curve *c, const heddle_log *log,
-                                enum heddle_explain_curve_kind kind,
-                                uint32_t which, struct heddle_explain_mem *tmp)
+                                enum heddle_explain_curve_kind kind, uint32_t which,
+                                struct heddle_explain_mem *tmp)
 {
     struct heddle_explain_work w;
     const struct source s = {.w = &w, .kind = kind, .which = which};
@@ -238,8 +232,7 @@ static heddle_status curve_fill(struct curve *c, const heddle_log *log,
 }
 
 heddle_status heddle_explain_curve_create(const heddle_log *log,
-                                          enum heddle_explain_curve_kind kind,
-                                          uint32_t which,
+                                          enum heddle_explain_curve_kind kind, uint32_t which,
                                           const struct heddle_allocator *a,
                                           struct heddle_explain_curve **out)
 {

@@ -24,8 +24,7 @@ void *heddle_explain_get(struct heddle_explain_mem *m, size_t n, size_t bytes)
     struct heddle_explain_block *b;
     size_t total;
 
-    if (!heddle_mul(&total, n, bytes) ||
-        !heddle_add(&total, total, sizeof(*b) + 1))
+    if (!heddle_mul(&total, n, bytes) || !heddle_add(&total, total, sizeof(*b) + 1))
         return NULL;
     b = heddle_zalloc(m->alloc, 1, total);
     if (b == NULL)
@@ -58,8 +57,7 @@ static const struct {
     const char *text;
 } cause_names[HEDDLE_NCAUSES] = {
     [HEDDLE_CAUSE_WORK] = {"work", "in a task that ended well"},
-    [HEDDLE_CAUSE_WASTE] = {"waste",
-                            "in an execution that failed or was repeated"},
+    [HEDDLE_CAUSE_WASTE] = {"waste", "in an execution that failed or was repeated"},
     [HEDDLE_CAUSE_DATA] = {"data", "operands of its next task were on their "
                                    "way"},
     [HEDDLE_CAUSE_MEMORY] = {"memory", "its next task waited for room"},
@@ -86,10 +84,8 @@ const char *heddle_explain_cause_text(unsigned cause)
 const char *heddle_explain_blame_name(unsigned blame)
 {
     static const char *const name[HEDDLE_NBLAMES] = {
-        [HEDDLE_BLAME_EXEC] = "exec",
-        [HEDDLE_BLAME_TRANSFER] = "transfer",
-        [HEDDLE_BLAME_QUEUE] = "queue",
-        [HEDDLE_BLAME_SUBMIT] = "submit",
+        [HEDDLE_BLAME_EXEC] = "exec",         [HEDDLE_BLAME_TRANSFER] = "transfer",
+        [HEDDLE_BLAME_QUEUE] = "queue",       [HEDDLE_BLAME_SUBMIT] = "submit",
         [HEDDLE_BLAME_OVERHEAD] = "overhead",
     };
 
@@ -117,8 +113,7 @@ static void run_bounds(struct heddle_explain_work *w)
     }
 }
 
-heddle_status heddle_explain_begin(struct heddle_explain_work *w,
-                                   const heddle_log *log,
+heddle_status heddle_explain_begin(struct heddle_explain_work *w, const heddle_log *log,
                                    struct heddle_explain_mem *mem)
 {
     const struct heddle_log_view *v = heddle_log_get_view(log);
@@ -158,8 +153,7 @@ static heddle_status result_fill(struct result *r, const heddle_log *log,
     return heddle_explain_path(&w, x, &r->mem);
 }
 
-heddle_status heddle_explain_create(const heddle_log *log,
-                                    const struct heddle_allocator *a,
+heddle_status heddle_explain_create(const heddle_log *log, const struct heddle_allocator *a,
                                     struct heddle_explain **out)
 {
     struct heddle_explain_mem scratch = {.alloc = a};

@@ -102,8 +102,7 @@ struct heddle_explain_work {
 };
 
 /* index.c */
-HEDDLE_MUST_USE heddle_status
-heddle_explain_index(struct heddle_explain_work *w);
+HEDDLE_MUST_USE heddle_status heddle_explain_index(struct heddle_explain_work *w);
 /* NONE: the log has no such task. */
 uint32_t heddle_explain_find(const struct heddle_explain_work *w, uint64_t id);
 static inline bool heddle_explain_is_helper(const struct heddle_log_task *t)
@@ -115,24 +114,21 @@ static inline bool heddle_explain_is_helper(const struct heddle_log_task *t)
 struct heddle_explain_implied;
 /* At most so many; 0: there are too many, ask for none. */
 size_t heddle_explain_implied_max(const struct heddle_log_view *v);
-HEDDLE_MUST_USE heddle_status heddle_explain_implied_create(
-    const struct heddle_explain_work *w, struct heddle_explain_mem *mem,
-    struct heddle_explain_implied **out);
+HEDDLE_MUST_USE heddle_status heddle_explain_implied_create(const struct heddle_explain_work *w,
+                                                            struct heddle_explain_mem *mem,
+                                                            struct heddle_explain_implied **out);
 /* Writes the predecessors of a job; returns how many. Ask for all jobs in order,
  * once. */
 uint32_t heddle_explain_implied_of(const struct heddle_explain_work *w,
-                                   struct heddle_explain_implied *m,
-                                   uint32_t job, uint32_t *out);
+                                   struct heddle_explain_implied *m, uint32_t job, uint32_t *out);
 
 /* lanes.c */
-HEDDLE_MUST_USE heddle_status
-heddle_explain_lanes(struct heddle_explain_work *w);
+HEDDLE_MUST_USE heddle_status heddle_explain_lanes(struct heddle_explain_work *w);
 /* Busy time of a lane in [a, b]. */
-int64_t heddle_explain_busy_in(const struct heddle_explain_work *w,
-                               uint32_t lane, int64_t a, int64_t b);
+int64_t heddle_explain_busy_in(const struct heddle_explain_work *w, uint32_t lane, int64_t a,
+                               int64_t b);
 /* Number of busy pieces of the lane that start before t. */
-size_t heddle_explain_busy_before(const struct heddle_explain_work *w,
-                                  uint32_t lane, int64_t t);
+size_t heddle_explain_busy_before(const struct heddle_explain_work *w, uint32_t lane, int64_t t);
 
 /* moves.c: the time between a row being ready and its start in which its data
  * were on their way, or room was made for it. Disjoint pieces within [a, b],
@@ -141,13 +137,10 @@ enum { HEDDLE_EXPLAIN_SPANS = 64 };
 struct heddle_explain_span {
     int64_t start, end;
 };
-HEDDLE_MUST_USE heddle_status
-heddle_explain_moves(struct heddle_explain_work *w);
-size_t heddle_explain_data(const struct heddle_explain_work *w, uint32_t row,
-                           int64_t a, int64_t b,
+HEDDLE_MUST_USE heddle_status heddle_explain_moves(struct heddle_explain_work *w);
+size_t heddle_explain_data(const struct heddle_explain_work *w, uint32_t row, int64_t a, int64_t b,
                            struct heddle_explain_span *out);
-size_t heddle_explain_room(const struct heddle_explain_work *w, uint32_t row,
-                           int64_t a, int64_t b,
+size_t heddle_explain_room(const struct heddle_explain_work *w, uint32_t row, int64_t a, int64_t b,
                            struct heddle_explain_span *out);
 
 /* supply.c: what there was to run for workers of one type, from `first` to
@@ -163,29 +156,29 @@ struct heddle_explain_supply {
     size_t n;
     struct heddle_explain_mem *mem;
 };
-HEDDLE_MUST_USE heddle_status heddle_explain_supply_create(
-    const struct heddle_explain_work *w, struct heddle_explain_supply *s);
+HEDDLE_MUST_USE heddle_status heddle_explain_supply_create(const struct heddle_explain_work *w,
+                                                           struct heddle_explain_supply *s);
 /* Fills step[] for that type. */
-void heddle_explain_supply_run(const struct heddle_explain_work *w,
-                               struct heddle_explain_supply *s, unsigned type);
+void heddle_explain_supply_run(const struct heddle_explain_work *w, struct heddle_explain_supply *s,
+                               unsigned type);
 
 /* idle.c: lanes, gaps, totals of the result. */
-HEDDLE_MUST_USE heddle_status
-heddle_explain_idle(struct heddle_explain_work *w, struct heddle_explain *x,
-                    struct heddle_explain_mem *out);
+HEDDLE_MUST_USE heddle_status heddle_explain_idle(struct heddle_explain_work *w,
+                                                  struct heddle_explain *x,
+                                                  struct heddle_explain_mem *out);
 
 /* blame.c: wait and the chain; path.c: the path. */
-HEDDLE_MUST_USE heddle_status
-heddle_explain_blame(struct heddle_explain_work *w, struct heddle_explain *x,
-                     struct heddle_explain_mem *out);
-HEDDLE_MUST_USE heddle_status
-heddle_explain_path(struct heddle_explain_work *w, struct heddle_explain *x,
-                    struct heddle_explain_mem *out);
+HEDDLE_MUST_USE heddle_status heddle_explain_blame(struct heddle_explain_work *w,
+                                                   struct heddle_explain *x,
+                                                   struct heddle_explain_mem *out);
+HEDDLE_MUST_USE heddle_status heddle_explain_path(struct heddle_explain_work *w,
+                                                  struct heddle_explain *x,
+                                                  struct heddle_explain_mem *out);
 
 /* explain.c: first, last, rows of a log. Runs the index as well. */
-HEDDLE_MUST_USE heddle_status
-heddle_explain_begin(struct heddle_explain_work *w, const heddle_log *log,
-                     struct heddle_explain_mem *mem);
+HEDDLE_MUST_USE heddle_status heddle_explain_begin(struct heddle_explain_work *w,
+                                                   const heddle_log *log,
+                                                   struct heddle_explain_mem *mem);
 
 /* A forged log can have any durations: sums stop at the largest number. */
 static inline int64_t heddle_explain_add(int64_t a, int64_t b)

@@ -49,9 +49,7 @@ static bool gaps_grow(struct idle *d)
     const size_t cap = d->cap == 0 ? 256 : 2 * d->cap;
     struct heddle_explain_gap *p;
 
-    p = cap > SIZE_MAX / 4 / sizeof(*p)
-            ? NULL
-            : heddle_alloc(d->alloc, cap * sizeof(*p));
+    p = cap > SIZE_MAX / 4 / sizeof(*p) ? NULL : heddle_alloc(d->alloc, cap * sizeof(*p));
     if (p == NULL) {
         d->st = HEDDLE_ENOMEM;
         return false;
@@ -66,8 +64,7 @@ static bool gaps_grow(struct idle *d)
 
 static void gap_add(struct idle *d, int64_t a, int64_t b, unsigned cause)
 {
-    struct heddle_explain_gap *last =
-        d->ngaps > 0 ? &d->gaps[d->ngaps - 1] : NULL;
+    struct heddle_explain_gap *last = d->ngaps > 0 ? &d->gaps[d->ngaps - 1] : NULL;
 
     if (a >= b || d->st != HEDDLE_OK)
         return;
@@ -76,8 +73,7 @@ static void gap_add(struct idle *d, int64_t a, int64_t b, unsigned cause)
         return;
     }
     d->lanes[d->lane].ns[cause] += b - a;
-    if (last != NULL && last->lane == d->lane && last->cause == cause &&
-        last->end_ns == a) {
+    if (last != NULL && last->lane == d->lane && last->cause == cause && last->end_ns == a) {
         last->end_ns = b;
         return;
     }
@@ -92,8 +88,7 @@ static void gap_add(struct idle *d, int64_t a, int64_t b, unsigned cause)
 /* On the program's lane nobody looks for work: the program is elsewhere. */
 static unsigned cause_of(unsigned cause, bool is_program)
 {
-    return is_program && cause != HEDDLE_CAUSE_START &&
-                   cause != HEDDLE_CAUSE_END
+    return is_program && cause != HEDDLE_CAUSE_START && cause != HEDDLE_CAUSE_END
                ? HEDDLE_CAUSE_SUBMIT
                : cause;
 }
@@ -128,22 +123,19 @@ static int64_t step_end(const struct idle *d, size_t i)
 }
 
 /* [a, b), which lies in the steps i up to j, as one piece per cause. */
-static void cell_add(struct idle *d, int64_t a, int64_t b, size_t i, size_t j,
-                     bool is_program)
+static void cell_add(struct idle *d, int64_t a, int64_t b, size_t i, size_t j, bool is_program)
 {
     const struct heddle_explain_step_at *step = d->supply.step;
     int64_t ns[NSUPPLY] = {0};
 
     while (i < j) {
-        if (i % BLOCK == 0 && j - i >= BLOCK && a <= step[i].t &&
-            step_end(d, i + BLOCK - 1) <= b) {
+        if (i % BLOCK == 0 && j - i >= BLOCK && a <= step[i].t && step_end(d, i + BLOCK - 1) <= b) {
             for (unsigned c = 0; c < NSUPPLY; c++)
                 ns[c] += d->sum[i / BLOCK][c];
             i += BLOCK;
         } else {
             ns[step[i].cause - HEDDLE_CAUSE_START] +=
-                heddle_explain_min(b, step_end(d, i)) -
-                heddle_explain_max(a, step[i].t);
+                heddle_explain_min(b, step_end(d, i)) - heddle_explain_max(a, step[i].t);
             i++;
         }
     }
@@ -206,15 +198,12 @@ static void part_add(struct idle *d, const struct part *p, int64_t a, int64_t b)
 }
 
 /* Between a and b, the spans with that cause and the rest of the part. */
-static void part_room(struct idle *d, const struct part *p, int64_t a,
-                      int64_t b, const struct heddle_explain_span *room,
-                      size_t nroom)
+static void part_room(struct idle *d, const struct part *p, int64_t a, int64_t b,
+                      const struct heddle_explain_span *room, size_t nroom)
 {
     for (size_t i = 0; i < nroom && a < b; i++) {
-        const int64_t s =
-            heddle_explain_min(heddle_explain_max(room[i].start, a), b);
-        const int64_t e =
-            heddle_explain_min(heddle_explain_max(room[i].end, s), b);
+        const int64_t s = heddle_explain_min(heddle_explain_max(room[i].start, a), b);
+        const int64_t e = heddle_explain_min(heddle_explain_max(room[i].end, s), b);
 
         part_add(d, p, a, s);
         gap_add(d, s, e, HEDDLE_CAUSE_MEMORY);
@@ -226,8 +215,7 @@ static void part_room(struct idle *d, const struct part *p, int64_t a,
 /* What the next task of the lane waits for goes before everything else. */
 static void part_cut(struct idle *d, const struct part *p, uint32_t next)
 {
-    struct heddle_explain_span data[HEDDLE_EXPLAIN_SPANS],
-        room[HEDDLE_EXPLAIN_SPANS];
+    struct heddle_explain_span data[HEDDLE_EXPLAIN_SPANS], room[HEDDLE_EXPLAIN_SPANS];
     size_t ndata = 0, nroom = 0;
     int64_t a = p->a;
 
@@ -244,8 +232,7 @@ static void part_cut(struct idle *d, const struct part *p, uint32_t next)
 }
 
 /* The first submission of the main program at or after a; b: none before. */
-static int64_t submission_in(const struct heddle_explain_work *w, int64_t a,
-                             int64_t b)
+static int64_t submission_in(const struct heddle_explain_work *w, int64_t a, int64_t b)
 {
     size_t lo = 0, hi = w->nprogram, mid;
 
@@ -261,12 +248,10 @@ static int64_t submission_in(const struct heddle_explain_work *w, int64_t a,
 
 /* The lane said what it does. A core that sleeps says in the argument whether
  * tasks for cores waited for data or memory then. */
-static void part_state(const struct idle *d, struct part *p,
-                       const struct heddle_log_state *s)
+static void part_state(const struct idle *d, struct part *p, const struct heddle_log_state *s)
 {
     const unsigned state =
-        s->state == HEDDLE_LOG_SLEEP &&
-                (s->arg == HEDDLE_LOG_DATA || s->arg == HEDDLE_LOG_MEMORY)
+        s->state == HEDDLE_LOG_SLEEP && (s->arg == HEDDLE_LOG_DATA || s->arg == HEDDLE_LOG_MEMORY)
             ? s->arg
             : s->state;
     int64_t t;
@@ -302,16 +287,15 @@ static void part_silent(const struct idle *d, struct part *p)
     p->base = BASE_LOOK;
     if (d->lane == w->program_lane && submission_in(w, p->a, p->b) < p->b) {
         p->base = BASE_PROGRAM;
-    } else if (w->has_looks && w->v->lanes[d->lane].kind == HEDDLE_LOG_WORKER &&
-               p->a > w->first && p->b < w->last) {
+    } else if (w->has_looks && w->v->lanes[d->lane].kind == HEDDLE_LOG_WORKER && p->a > w->first &&
+               p->b < w->last) {
         p->base = BASE_CAUSE;
         p->cause = HEDDLE_CAUSE_OVERHEAD;
     }
 }
 
 /* `s` is the lane's first state that does not end before a. */
-static void gap_cut(struct idle *d, int64_t a, int64_t b, size_t *s,
-                    uint32_t next)
+static void gap_cut(struct idle *d, int64_t a, int64_t b, size_t *s, uint32_t next)
 {
     const struct heddle_explain_work *w = d->w;
     const size_t last = w->state_at[d->lane + 1];
@@ -372,8 +356,7 @@ static void lanes_of_type(struct idle *d, unsigned type)
 static heddle_status type_cut(struct idle *d, unsigned type)
 {
     const struct heddle_explain_work *w = d->w;
-    const uint64_t enough =
-        UINT64_C(65536) + 4 * (w->nrows + (uint64_t)w->v->nstates);
+    const uint64_t enough = UINT64_C(65536) + 4 * (w->nrows + (uint64_t)w->v->nstates);
     struct heddle_explain_mem tmp = {.alloc = d->alloc};
 
     heddle_explain_supply_run(w, &d->supply, type);
@@ -385,8 +368,7 @@ static heddle_status type_cut(struct idle *d, unsigned type)
     d->is_counting = false;
     if (d->npieces > enough) {
         d->group = (size_t)(d->npieces / enough + 1) * (NSUPPLY + 1);
-        d->sum =
-            heddle_explain_get(&tmp, d->supply.n / BLOCK + 1, sizeof(*d->sum));
+        d->sum = heddle_explain_get(&tmp, d->supply.n / BLOCK + 1, sizeof(*d->sum));
         if (d->sum == NULL)
             return HEDDLE_ENOMEM;
         block_sums(d);
@@ -416,8 +398,7 @@ static void lanes_busy(const struct idle *d)
     }
     for (uint32_t l = 0; l < w->v->nlanes; l++)
         d->lanes[l].ns[HEDDLE_CAUSE_WASTE] =
-            heddle_explain_busy_in(w, l, w->first, w->last) -
-            d->lanes[l].ns[HEDDLE_CAUSE_WORK];
+            heddle_explain_busy_in(w, l, w->first, w->last) - d->lanes[l].ns[HEDDLE_CAUSE_WORK];
 }
 
 /* By lane, then by start; they come by type of worker. */
@@ -426,8 +407,7 @@ static heddle_status gaps_keep(const struct idle *d, struct heddle_explain *x,
 {
     const size_t nlanes = d->w->v->nlanes;
     struct heddle_explain_mem tmp = {.alloc = d->alloc};
-    struct heddle_explain_gap *p =
-        heddle_explain_get(out, d->ngaps, sizeof(*p));
+    struct heddle_explain_gap *p = heddle_explain_get(out, d->ngaps, sizeof(*p));
     size_t *at = heddle_explain_get(&tmp, nlanes + 1, sizeof(*at));
 
     if (p != NULL && at != NULL) {
@@ -465,13 +445,11 @@ static heddle_status idle_run(struct idle *d, struct heddle_explain *x)
             HEDDLE_TRY(type_cut(d, t));
     for (uint32_t l = 0; l < nlanes; l++)
         for (unsigned c = 0; c < HEDDLE_NCAUSES; c++)
-            x->total_ns[c] =
-                heddle_explain_add(x->total_ns[c], d->lanes[l].ns[c]);
+            x->total_ns[c] = heddle_explain_add(x->total_ns[c], d->lanes[l].ns[c]);
     return HEDDLE_OK;
 }
 
-heddle_status heddle_explain_idle(struct heddle_explain_work *w,
-                                  struct heddle_explain *x,
+heddle_status heddle_explain_idle(struct heddle_explain_work *w, struct heddle_explain *x,
                                   struct heddle_explain_mem *out)
 {
     struct heddle_explain_mem tmp = {.alloc = w->mem->alloc};

@@ -34,9 +34,7 @@ struct heddle_explain_implied {
 
 size_t heddle_explain_implied_max(const struct heddle_log_view *v)
 {
-    return v->naccesses < UINT32_MAX / (2 * (1 + NJOIN))
-               ? (1 + NJOIN) * v->naccesses
-               : 0;
+    return v->naccesses < UINT32_MAX / (2 * (1 + NJOIN)) ? (1 + NJOIN) * v->naccesses : 0;
 }
 
 heddle_status heddle_explain_implied_create(const struct heddle_explain_work *w,
@@ -54,15 +52,14 @@ heddle_status heddle_explain_implied_create(const struct heddle_explain_work *w,
     if (m->group == NULL || m->job == NULL || m->next == NULL)
         return HEDDLE_ENOMEM;
     for (size_t h = 0; h < v->nhandles; h++)
-        m->group[h] =
-            (struct group){HEDDLE_EXPLAIN_NONE, HEDDLE_EXPLAIN_NONE, 0};
+        m->group[h] = (struct group){HEDDLE_EXPLAIN_NONE, HEDDLE_EXPLAIN_NONE, 0};
     *out = m;
     return HEDDLE_OK;
 }
 
 /* Up to `most` members of a list become predecessors. */
-static uint32_t link_list(const struct heddle_explain_implied *m, uint32_t list,
-                          uint32_t job, size_t most, uint32_t *out)
+static uint32_t link_list(const struct heddle_explain_implied *m, uint32_t list, uint32_t job,
+                          size_t most, uint32_t *out)
 {
     uint32_t n = 0;
 
@@ -74,17 +71,15 @@ static uint32_t link_list(const struct heddle_explain_implied *m, uint32_t list,
     return n;
 }
 
-static uint32_t link_access(struct heddle_explain_implied *m,
-                            const struct heddle_log_access *x, uint32_t job,
-                            uint32_t *out)
+static uint32_t link_access(struct heddle_explain_implied *m, const struct heddle_log_access *x,
+                            uint32_t job, uint32_t *out)
 {
     const uint32_t i = (uint32_t)m->access;
     struct group *g = &m->group[x->handle];
     uint32_t n;
 
     if (x->mode == g->mode && g->now != HEDDLE_EXPLAIN_NONE &&
-        (x->mode == HEDDLE_R || x->mode == HEDDLE_COMMUTE ||
-         x->mode == HEDDLE_REDUCE)) {
+        (x->mode == HEDDLE_R || x->mode == HEDDLE_COMMUTE || x->mode == HEDDLE_REDUCE)) {
         n = link_list(m, g->before, job, NJOIN, out);
     } else {
         g->before = g->now;
@@ -99,8 +94,7 @@ static uint32_t link_access(struct heddle_explain_implied *m,
 }
 
 uint32_t heddle_explain_implied_of(const struct heddle_explain_work *w,
-                                   struct heddle_explain_implied *m,
-                                   uint32_t job, uint32_t *out)
+                                   struct heddle_explain_implied *m, uint32_t job, uint32_t *out)
 {
     const struct heddle_log_view *v = w->v;
     const bool is_main = v->tasks[w->head[job]].parent == 0;
@@ -108,9 +102,7 @@ uint32_t heddle_explain_implied_of(const struct heddle_explain_work *w,
 
     while (m->access < v->naccesses && v->accesses[m->access].task < w->id[job])
         m->access++; /* of a task that the log does not have */
-    for (;
-         m->access < v->naccesses && v->accesses[m->access].task == w->id[job];
-         m->access++) {
+    for (; m->access < v->naccesses && v->accesses[m->access].task == w->id[job]; m->access++) {
         const struct heddle_log_access *x = &v->accesses[m->access];
 
         if (is_main && x->mode >= HEDDLE_R && x->mode < HEDDLE_SCRATCH)

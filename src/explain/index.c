@@ -39,16 +39,14 @@ uint32_t heddle_explain_find(const struct heddle_explain_work *w, uint64_t id)
 }
 
 /* Logs of version 1.0 have one id for all passes of a recorded graph. */
-static bool is_pass(const struct heddle_log_task *t,
-                    const struct heddle_log_task *before)
+static bool is_pass(const struct heddle_log_task *t, const struct heddle_log_task *before)
 {
-    return (t->flags & HEDDLE_LOG_REPLAYED) != 0 &&
-           before->status == HEDDLE_LOG_OK;
+    return (t->flags & HEDDLE_LOG_REPLAYED) != 0 && before->status == HEDDLE_LOG_OK;
 }
 
 /* The rows of job j are p[0 .. n), in order of time. */
-static void job_fill(struct heddle_explain_work *w, uint32_t j,
-                     const struct heddle_pair *p, size_t n)
+static void job_fill(struct heddle_explain_work *w, uint32_t j, const struct heddle_pair *p,
+                     size_t n)
 {
     uint32_t prev = HEDDLE_EXPLAIN_NONE;
 
@@ -62,8 +60,7 @@ static void job_fill(struct heddle_explain_work *w, uint32_t j,
 
         w->job[row] = j;
         w->before[row] = HEDDLE_EXPLAIN_NONE;
-        if (row < w->nran &&
-            (w->last_row[j] == HEDDLE_EXPLAIN_NONE || t->end_ns > w->end[j])) {
+        if (row < w->nran && (w->last_row[j] == HEDDLE_EXPLAIN_NONE || t->end_ns > w->end[j])) {
             w->end[j] = t->end_ns;
             w->last_row[j] = row;
         }
@@ -94,10 +91,9 @@ static heddle_status jobs_alloc(struct heddle_explain_work *w)
     w->avail = heddle_explain_get(m, n, sizeof(*w->avail));
     w->ready = heddle_explain_get(m, w->nrows, sizeof(*w->ready));
     w->pred_at = heddle_explain_get(m, n + 1, sizeof(*w->pred_at));
-    return w->id == NULL || w->job == NULL || w->head == NULL ||
-                   w->main == NULL || w->parent == NULL || w->before == NULL ||
-                   w->end == NULL || w->last_row == NULL || w->avail == NULL ||
-                   w->ready == NULL || w->pred_at == NULL
+    return w->id == NULL || w->job == NULL || w->head == NULL || w->main == NULL ||
+                   w->parent == NULL || w->before == NULL || w->end == NULL ||
+                   w->last_row == NULL || w->avail == NULL || w->ready == NULL || w->pred_at == NULL
                ? HEDDLE_ENOMEM
                : HEDDLE_OK;
 }
@@ -105,8 +101,7 @@ static heddle_status jobs_alloc(struct heddle_explain_work *w)
 static heddle_status jobs_build(struct heddle_explain_work *w)
 {
     struct heddle_explain_mem tmp = {.alloc = w->mem->alloc};
-    struct heddle_pair *p =
-        heddle_explain_get(&tmp, 2 * (size_t)w->nrows, sizeof(*p));
+    struct heddle_pair *p = heddle_explain_get(&tmp, 2 * (size_t)w->nrows, sizeof(*p));
     uint32_t j = 0;
     size_t from = 0;
     heddle_status st;
@@ -133,8 +128,7 @@ static void jobs_nest(struct heddle_explain_work *w)
 {
     for (uint32_t j = w->njobs; j-- > 0;) {
         const uint64_t id = w->v->tasks[w->head[j]].parent;
-        const uint32_t p =
-            id == 0 ? HEDDLE_EXPLAIN_NONE : heddle_explain_find(w, id);
+        const uint32_t p = id == 0 ? HEDDLE_EXPLAIN_NONE : heddle_explain_find(w, id);
 
         w->parent[j] = p < j ? p : HEDDLE_EXPLAIN_NONE;
         if (p < j && w->last_row[j] != HEDDLE_EXPLAIN_NONE &&
@@ -146,8 +140,7 @@ static void jobs_nest(struct heddle_explain_work *w)
 }
 
 /* deps[] is sorted by successor, as jobs are. */
-static void jobs_link(struct heddle_explain_work *w,
-                      struct heddle_explain_implied *m)
+static void jobs_link(struct heddle_explain_work *w, struct heddle_explain_implied *m)
 {
     const struct heddle_log_view *v = w->v;
     uint32_t n = 0;
@@ -176,8 +169,7 @@ static heddle_status jobs_order(struct heddle_explain_work *w)
         return HEDDLE_EOVERFLOW;
     if (nimplied > 0)
         st = heddle_explain_implied_create(w, &tmp, &m);
-    w->pred =
-        heddle_explain_get(w->mem, w->v->ndeps + nimplied, sizeof(*w->pred));
+    w->pred = heddle_explain_get(w->mem, w->v->ndeps + nimplied, sizeof(*w->pred));
     if (w->pred == NULL)
         st = HEDDLE_ENOMEM;
     if (st == HEDDLE_OK)
@@ -195,8 +187,7 @@ static int64_t job_avail(const struct heddle_explain_work *w, uint32_t j)
     for (uint32_t i = w->pred_at[j]; i < w->pred_at[j + 1]; i++) {
         const uint32_t p = w->pred[i];
 
-        if (p != HEDDLE_EXPLAIN_NONE && p != j &&
-            w->last_row[p] != HEDDLE_EXPLAIN_NONE)
+        if (p != HEDDLE_EXPLAIN_NONE && p != j && w->last_row[p] != HEDDLE_EXPLAIN_NONE)
             t = heddle_explain_max(t, w->end[p]);
     }
     return t;

@@ -28,14 +28,12 @@ static unsigned device_type(uint32_t device)
 {
     if (device == HEDDLE_DEV_CPU)
         return HEDDLE_EXPLAIN_CORE;
-    return device > HEDDLE_DEV_CPU && device <= HEDDLE_EXPLAIN_DEVICE
-               ? device - 1
-               : HEDDLE_EXPLAIN_DEVICE;
+    return device > HEDDLE_DEV_CPU && device <= HEDDLE_EXPLAIN_DEVICE ? device - 1
+                                                                      : HEDDLE_EXPLAIN_DEVICE;
 }
 
 /* 0: the log does not tell. */
-static uint32_t row_device(const struct heddle_log_view *v,
-                           const struct heddle_log_task *t)
+static uint32_t row_device(const struct heddle_log_view *v, const struct heddle_log_task *t)
 {
     const struct heddle_log_kernel *k = &v->kernels[t->kernel];
 
@@ -61,8 +59,7 @@ static void type_lanes(struct heddle_explain_work *w)
 
         if (w->type[t->lane] == HEDDLE_EXPLAIN_NOT_A_WORKER)
             w->type[t->lane] = HEDDLE_EXPLAIN_CORE;
-        else if (w->type[t->lane] == HEDDLE_EXPLAIN_DEVICE &&
-                 device > HEDDLE_DEV_CPU)
+        else if (w->type[t->lane] == HEDDLE_EXPLAIN_DEVICE && device > HEDDLE_DEV_CPU)
             w->type[t->lane] = (uint8_t)device_type(device);
     }
 }
@@ -70,9 +67,7 @@ static void type_lanes(struct heddle_explain_work *w)
 /* Whatever can run on some device may do so on an unknown one. */
 static uint8_t type_mask(unsigned type)
 {
-    return (uint8_t)(1u << type |
-                     (type != HEDDLE_EXPLAIN_CORE ? 1u << HEDDLE_EXPLAIN_DEVICE
-                                                  : 0u));
+    return (uint8_t)(1u << type | (type != HEDDLE_EXPLAIN_CORE ? 1u << HEDDLE_EXPLAIN_DEVICE : 0u));
 }
 
 static void type_kernels(struct heddle_explain_work *w)
@@ -106,8 +101,7 @@ static void mark_good(struct heddle_explain_work *w)
 }
 
 /* Adds a row to the lane's pieces [from, *n); rows come in order of start. */
-static void busy_add(struct heddle_explain_work *w, size_t from, size_t *n,
-                     uint32_t row)
+static void busy_add(struct heddle_explain_work *w, size_t from, size_t *n, uint32_t row)
 {
     const struct heddle_log_task *t = &w->v->tasks[row];
     struct heddle_explain_busy *b = w->busy + from;
@@ -157,8 +151,7 @@ static heddle_status busy_build(struct heddle_explain_work *w)
     return HEDDLE_OK;
 }
 
-size_t heddle_explain_busy_before(const struct heddle_explain_work *w,
-                                  uint32_t lane, int64_t t)
+size_t heddle_explain_busy_before(const struct heddle_explain_work *w, uint32_t lane, int64_t t)
 {
     const struct heddle_explain_busy *b = w->busy + w->busy_at[lane];
     size_t lo = 0, hi = w->busy_at[lane + 1] - w->busy_at[lane], mid;
@@ -174,8 +167,7 @@ size_t heddle_explain_busy_before(const struct heddle_explain_work *w,
 }
 
 /* Busy time before t. */
-static int64_t busy_until(const struct heddle_explain_work *w, uint32_t lane,
-                          int64_t t)
+static int64_t busy_until(const struct heddle_explain_work *w, uint32_t lane, int64_t t)
 {
     const size_t i = heddle_explain_busy_before(w, lane, t);
     const struct heddle_explain_busy *b = w->busy + w->busy_at[lane] + i - 1;
@@ -183,8 +175,8 @@ static int64_t busy_until(const struct heddle_explain_work *w, uint32_t lane,
     return i == 0 ? 0 : b->before + (heddle_explain_min(t, b->end) - b->start);
 }
 
-int64_t heddle_explain_busy_in(const struct heddle_explain_work *w,
-                               uint32_t lane, int64_t a, int64_t b)
+int64_t heddle_explain_busy_in(const struct heddle_explain_work *w, uint32_t lane, int64_t a,
+                               int64_t b)
 {
     return b <= a ? 0 : busy_until(w, lane, b) - busy_until(w, lane, a);
 }
@@ -217,8 +209,7 @@ static heddle_status program_build(struct heddle_explain_work *w)
 {
     const struct heddle_log_view *v = w->v;
     struct heddle_explain_mem tmp = {.alloc = w->mem->alloc};
-    struct heddle_pair *p =
-        heddle_explain_get(&tmp, 2 * (size_t)w->njobs, sizeof(*p));
+    struct heddle_pair *p = heddle_explain_get(&tmp, 2 * (size_t)w->njobs, sizeof(*p));
 
     w->program = heddle_explain_get(w->mem, w->njobs, sizeof(*w->program));
     if (p == NULL || w->program == NULL) {
@@ -273,9 +264,8 @@ heddle_status heddle_explain_lanes(struct heddle_explain_work *w)
     w->busy = heddle_explain_get(m, w->nran, sizeof(*w->busy));
     w->state_at = heddle_explain_get(m, v->nlanes + 1, sizeof(*w->state_at));
     w->state = heddle_explain_get(m, v->nstates, sizeof(*w->state));
-    if (w->type == NULL || w->kernel_mask == NULL || w->is_good == NULL ||
-        w->busy_at == NULL || w->busy == NULL || w->state_at == NULL ||
-        w->state == NULL)
+    if (w->type == NULL || w->kernel_mask == NULL || w->is_good == NULL || w->busy_at == NULL ||
+        w->busy == NULL || w->state_at == NULL || w->state == NULL)
         return HEDDLE_ENOMEM;
     type_lanes(w);
     type_kernels(w);

@@ -74,8 +74,8 @@ heddle_status heddle_lg_note(struct maker *m, const char *fmt, ...)
     return HEDDLE_OK;
 }
 
-heddle_status heddle_lg_fail(const struct heddle_log_graph_opts *o,
-                             heddle_status st, const char *fmt, ...)
+heddle_status heddle_lg_fail(const struct heddle_log_graph_opts *o, heddle_status st,
+                             const char *fmt, ...)
 {
     struct heddle_text t;
     va_list ap;
@@ -91,16 +91,14 @@ heddle_status heddle_lg_fail(const struct heddle_log_graph_opts *o,
 
 /* --- names ---------------------------------------------------------------- */
 
-static const char *const names[HEDDLE_NDURATIONS] = {"measured", "min",
-                                                     "median", "model"};
+static const char *const names[HEDDLE_NDURATIONS] = {"measured", "min", "median", "model"};
 
 const char *heddle_log_durations_name(unsigned durations)
 {
     return durations < HEDDLE_NDURATIONS ? names[durations] : "?";
 }
 
-heddle_status heddle_log_durations_find(const char *name,
-                                        enum heddle_log_durations *out)
+heddle_status heddle_log_durations_find(const char *name, enum heddle_log_durations *out)
 {
     if (name == NULL || out == NULL)
         return HEDDLE_EINVAL;
@@ -161,21 +159,17 @@ static heddle_status make_notes(struct maker *m)
     const struct heddle_log_graph *g = m->g;
 
     if (m->v->is_partial)
-        HEDDLE_TRY(heddle_lg_note(
-            m, "the log is not whole: tasks and dependencies may be missing, "
-               "which makes bounds lower"));
+        HEDDLE_TRY(heddle_lg_note(m, "the log is not whole: tasks and dependencies may be missing, "
+                                     "which makes bounds lower"));
     if (m->n > 0 && !g->has_deps)
-        HEDDLE_TRY(heddle_lg_note(
-            m, "the log has no dependencies (level 0): tasks count as "
-               "independent; run with level 1 to have them"));
+        HEDDLE_TRY(heddle_lg_note(m, "the log has no dependencies (level 0): tasks count as "
+                                     "independent; run with level 1 to have them"));
     if (g->nnot_run > 0)
-        HEDDLE_TRY(
-            heddle_lg_note(m, "%llu tasks did not end well and are not counted",
-                           (unsigned long long)g->nnot_run));
+        HEDDLE_TRY(heddle_lg_note(m, "%llu tasks did not end well and are not counted",
+                                  (unsigned long long)g->nnot_run));
     if (g->ndropped > 0)
-        HEDDLE_TRY(heddle_lg_note(
-            m, "%llu dependencies that the run contradicts are left out",
-            (unsigned long long)g->ndropped));
+        HEDDLE_TRY(heddle_lg_note(m, "%llu dependencies that the run contradicts are left out",
+                                  (unsigned long long)g->ndropped));
     return HEDDLE_OK;
 }
 
@@ -208,9 +202,8 @@ static void make_graph(struct maker *m)
 static heddle_status make_all(struct maker *m)
 {
     static heddle_status (*const steps[])(struct maker *) = {
-        make_makespan,   heddle_lg_lanes, heddle_lg_tasks,
-        heddle_lg_kinds, heddle_lg_edges, heddle_lg_took,
-        make_notes,      heddle_lg_types, heddle_lg_times};
+        make_makespan,  heddle_lg_lanes, heddle_lg_tasks, heddle_lg_kinds, heddle_lg_edges,
+        heddle_lg_took, make_notes,      heddle_lg_types, heddle_lg_times};
 
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
         const heddle_status st = steps[i](m);
@@ -223,8 +216,7 @@ static heddle_status make_all(struct maker *m)
     return HEDDLE_OK;
 }
 
-static heddle_status check_args(const heddle_log *log,
-                                const struct heddle_log_graph_opts *o,
+static heddle_status check_args(const heddle_log *log, const struct heddle_log_graph_opts *o,
                                 struct heddle_log_graph **out)
 {
     if (log == NULL || out == NULL)
@@ -242,8 +234,7 @@ heddle_status heddle_log_graph_create(const heddle_log *log,
 {
     const struct heddle_allocator *alloc;
     struct own own, temp, scratch, *keep;
-    struct maker m = {
-        .log = log, .own = &own, .temp = &temp, .scratch = &scratch};
+    struct maker m = {.log = log, .own = &own, .temp = &temp, .scratch = &scratch};
     heddle_status st;
 
     HEDDLE_TRY(check_args(log, opts, out));

@@ -84,12 +84,11 @@ void heddle_lg_drop(struct own *own);
 
 /* Adds a sentence to the notes. */
 HEDDLE_PRINTF(2, 3)
-HEDDLE_MUST_USE heddle_status heddle_lg_note(struct maker *m, const char *fmt,
-                                             ...);
+HEDDLE_MUST_USE heddle_status heddle_lg_note(struct maker *m, const char *fmt, ...);
 /* Writes the sentence of a failure and returns st. */
 HEDDLE_PRINTF(3, 4)
-heddle_status heddle_lg_fail(const struct heddle_log_graph_opts *o,
-                             heddle_status st, const char *fmt, ...);
+heddle_status heddle_lg_fail(const struct heddle_log_graph_opts *o, heddle_status st,
+                             const char *fmt, ...);
 
 HEDDLE_MUST_USE heddle_status heddle_lg_lanes(struct maker *m);
 HEDDLE_MUST_USE heddle_status heddle_lg_tasks(struct maker *m);

@@ -29,8 +29,7 @@ static heddle_status edge_room(struct maker *m)
     if (m->nedges < m->cap)
         return HEDDLE_OK;
     if (m->nedges >= UINT32_MAX - 1)
-        return heddle_lg_fail(&m->o, HEDDLE_EOVERFLOW,
-                              "the log has too many dependencies");
+        return heddle_lg_fail(&m->o, HEDDLE_EOVERFLOW, "the log has too many dependencies");
     from = heddle_lg_get(m->scratch, cap, sizeof(*from));
     to = heddle_lg_get(m->scratch, cap, sizeof(*to));
     if (from == NULL || to == NULL)
@@ -85,9 +84,9 @@ static heddle_status add_access(struct edger *e, uint32_t domain, uint32_t task,
 {
     struct past *p = &e->past[a->handle];
     /* What is in order with its like. Children commute as writers do. */
-    const bool is_shared = a->mode == HEDDLE_R || a->mode == HEDDLE_REDUCE ||
-                           (a->mode == HEDDLE_COMMUTE &&
-                            e->m->v->tasks[e->m->log_index[task]].parent == 0);
+    const bool is_shared =
+        a->mode == HEDDLE_R || a->mode == HEDDLE_REDUCE ||
+        (a->mode == HEDDLE_COMMUTE && e->m->v->tasks[e->m->log_index[task]].parent == 0);
     bool joins;
     uint32_t left;
 
@@ -164,8 +163,8 @@ static heddle_status lists_grow(struct maker *m, struct lists *l, size_t from)
 }
 
 /* Is there an edge of this list to or from a task of the same parent? */
-static bool has_sibling(const struct maker *m, const uint32_t *next,
-                        const uint32_t *of, uint32_t l, uint64_t parent)
+static bool has_sibling(const struct maker *m, const uint32_t *next, const uint32_t *of, uint32_t l,
+                        uint64_t parent)
 {
     for (; l != 0; l = next[l - 1])
         if (m->v->tasks[m->log_index[of[l - 1]]].parent == parent)
@@ -173,13 +172,11 @@ static bool has_sibling(const struct maker *m, const uint32_t *next,
     return false;
 }
 
-static heddle_status child_edges(struct maker *m, struct lists *l,
-                                 uint32_t parent, uint32_t child)
+static heddle_status child_edges(struct maker *m, struct lists *l, uint32_t parent, uint32_t child)
 {
     const uint64_t id = m->id[parent];
     const size_t from = m->nedges;
-    const bool is_first =
-        !has_sibling(m, l->next_in, m->from, l->in[child], id);
+    const bool is_first = !has_sibling(m, l->next_in, m->from, l->in[child], id);
     const bool is_last = !has_sibling(m, l->next_out, m->to, l->out[child], id);
     uint32_t left = EDGE_FEW;
 
@@ -223,8 +220,7 @@ static heddle_status children_edges(struct maker *m)
         parent = heddle_map_find(&m->task_of, t->parent);
         if (child != NULL && *child != 0 && parent != NULL && *parent != 0 &&
             m->log_index[*child - 1] == i)
-            HEDDLE_TRY(child_edges(m, &l, (uint32_t)(*parent - 1),
-                                   (uint32_t)(*child - 1)));
+            HEDDLE_TRY(child_edges(m, &l, (uint32_t)(*parent - 1), (uint32_t)(*child - 1)));
     }
     return HEDDLE_OK;
 }
@@ -286,8 +282,7 @@ heddle_status heddle_lg_edges(struct maker *m)
     if (!m->g->has_deps)
         return keep_edges(m);
     if (m->v->naccesses >= UINT32_MAX - 1)
-        return heddle_lg_fail(&m->o, HEDDLE_EOVERFLOW,
-                              "the log has too many accesses");
+        return heddle_lg_fail(&m->o, HEDDLE_EOVERFLOW, "the log has too many accesses");
     e.past = heddle_lg_get(m->scratch, m->v->nhandles, sizeof(*e.past));
     e.link = heddle_lg_get(m->scratch, m->v->naccesses + 1, sizeof(*e.link));
     e.seen = heddle_lg_get(m->scratch, m->n, sizeof(*e.seen));

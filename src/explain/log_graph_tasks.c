@@ -36,17 +36,16 @@ static uint32_t device_of_name(const char *name)
 }
 
 /* The type of that name; a new one when there is none. */
-static uint32_t type_find(struct maker *m, const char *name, size_t bytes,
-                          uint32_t device)
+static uint32_t type_find(struct maker *m, const char *name, size_t bytes, uint32_t device)
 {
     uint32_t i = 0;
 
-    while (i < m->ntypes && (m->types[i].name_bytes != bytes ||
-                             memcmp(m->types[i].name, name, bytes) != 0))
+    while (i < m->ntypes &&
+           (m->types[i].name_bytes != bytes || memcmp(m->types[i].name, name, bytes) != 0))
         i++;
     if (i == m->ntypes)
-        m->types[m->ntypes++] = (struct log_type){
-            .name = name, .name_bytes = bytes, .device = device, .to = NONE};
+        m->types[m->ntypes++] =
+            (struct log_type){.name = name, .name_bytes = bytes, .device = device, .to = NONE};
     return i;
 }
 
@@ -54,10 +53,8 @@ static uint32_t type_find(struct maker *m, const char *name, size_t bytes,
 static uint32_t type_of_lane(struct maker *m, const struct heddle_log_lane *l)
 {
     if (l->kind == HEDDLE_LOG_DEVICE)
-        return type_find(m, l->name, strcspn(l->name, "."),
-                         device_of_name(l->name));
-    if (l->kind == HEDDLE_LOG_WORKER && !is_thread(l) &&
-        strchr(l->name, '.') != NULL)
+        return type_find(m, l->name, strcspn(l->name, "."), device_of_name(l->name));
+    if (l->kind == HEDDLE_LOG_WORKER && !is_thread(l) && strchr(l->name, '.') != NULL)
         return type_find(m, l->name, strcspn(l->name, "."), HEDDLE_DEV_CPU);
     return type_find(m, "cpu", 3, HEDDLE_DEV_CPU);
 }
@@ -93,14 +90,12 @@ heddle_status heddle_lg_lanes(struct maker *m)
         if (v->tasks[i].lane != HEDDLE_LOG_NO_LANE)
             ran[v->tasks[i].lane] = true;
     for (size_t i = 0; i < v->nlanes; i++)
-        is_described |=
-            v->lanes[i].kind == HEDDLE_LOG_WORKER && !is_thread(&v->lanes[i]);
+        is_described |= v->lanes[i].kind == HEDDLE_LOG_WORKER && !is_thread(&v->lanes[i]);
     for (size_t i = 0; i < v->nlanes; i++) {
         const struct heddle_log_lane *l = &v->lanes[i];
         /* In virtual time threads are no workers, unless one ran a task. */
-        const bool is_worker =
-            l->kind == HEDDLE_LOG_DEVICE ||
-            (l->kind == HEDDLE_LOG_WORKER && !(is_described && is_thread(l)));
+        const bool is_worker = l->kind == HEDDLE_LOG_DEVICE ||
+                               (l->kind == HEDDLE_LOG_WORKER && !(is_described && is_thread(l)));
         struct log_type *t;
 
         m->lane_log[i] = NONE;
@@ -176,11 +171,9 @@ static heddle_status get_arrays(struct maker *m)
     m->end_ns = heddle_lg_get(m->own, n, sizeof(*m->end_ns));
     m->took_ns = heddle_lg_get(m->own, n, sizeof(*m->took_ns));
     m->priority = heddle_lg_get(m->own, n, sizeof(*m->priority));
-    return m->order != NULL && m->type_log != NULL && m->id != NULL &&
-                   m->log_index != NULL && m->kind != NULL && m->type != NULL &&
-                   m->width != NULL && m->start_ns != NULL &&
-                   m->end_ns != NULL && m->took_ns != NULL &&
-                   m->priority != NULL
+    return m->order != NULL && m->type_log != NULL && m->id != NULL && m->log_index != NULL &&
+                   m->kind != NULL && m->type != NULL && m->width != NULL && m->start_ns != NULL &&
+                   m->end_ns != NULL && m->took_ns != NULL && m->priority != NULL
                ? HEDDLE_OK
                : HEDDLE_ENOMEM;
 }
@@ -205,8 +198,7 @@ heddle_status heddle_lg_tasks(struct maker *m)
     size_t it = 0, n = 0;
 
     if (m->v->ntasks >= UINT32_MAX)
-        return heddle_lg_fail(&m->o, HEDDLE_EOVERFLOW,
-                              "the log has too many tasks");
+        return heddle_lg_fail(&m->o, HEDDLE_EOVERFLOW, "the log has too many tasks");
     HEDDLE_TRY(find_executions(m));
     HEDDLE_TRY(get_arrays(m));
     p = heddle_lg_get(m->scratch, m->n, sizeof(*p));
@@ -218,8 +210,7 @@ heddle_status heddle_lg_tasks(struct maker *m)
         if (slot->val == 0)
             continue;
         t = &m->v->tasks[slot->val - 1];
-        p[n++] = (struct place){t->parent, t->submit_ns, t->id,
-                                (uint32_t)(slot->val - 1)};
+        p[n++] = (struct place){t->parent, t->submit_ns, t->id, (uint32_t)(slot->val - 1)};
     }
     qsort(p, m->n, sizeof(*p), by_submission);
     for (uint32_t i = 0; i < m->n; i++) {
@@ -237,8 +228,8 @@ heddle_status heddle_lg_tasks(struct maker *m)
         const struct heddle_log_task *t = &m->v->tasks[i];
         const uint64_t *at = heddle_map_find(&m->task_of, t->id);
 
-        if ((t->flags & HEDDLE_LOG_GANG) != 0 && t->status == HEDDLE_LOG_OK &&
-            at != NULL && *at != 0)
+        if ((t->flags & HEDDLE_LOG_GANG) != 0 && t->status == HEDDLE_LOG_OK && at != NULL &&
+            *at != 0)
             m->width[*at - 1]++;
     }
     m->g->has_deps |= m->v->ndeps > 0 || m->v->naccesses > 0;
@@ -255,8 +246,7 @@ struct shape {
 static struct shape shape_of(const struct maker *m, uint32_t i)
 {
     const struct heddle_log_view *v = m->v;
-    struct shape s = {.key =
-                          heddle_lg_mix(1, v->tasks[m->log_index[i]].kernel)};
+    struct shape s = {.key = heddle_lg_mix(1, v->tasks[m->log_index[i]].kernel)};
     size_t first, last;
 
     heddle_log_find_accesses(m->log, m->id[i], &first, &last);
@@ -272,8 +262,7 @@ static struct shape shape_of(const struct maker *m, uint32_t i)
     for (size_t k = first; k < last; k++) {
         const struct heddle_log_attr *a = &v->attrs[k];
 
-        if (a->key == HEDDLE_LOG_ATTR_FLOPS ||
-            a->key == HEDDLE_LOG_ATTR_FOOTPRINT)
+        if (a->key == HEDDLE_LOG_ATTR_FLOPS || a->key == HEDDLE_LOG_ATTR_FOOTPRINT)
             s.key = heddle_lg_mix(heddle_lg_mix(s.key, a->key), a->value);
         if (a->key == HEDDLE_LOG_ATTR_FLOPS)
             memcpy(&s.flops, &a->value, sizeof(s.flops));
@@ -302,11 +291,8 @@ heddle_status heddle_lg_kinds(struct maker *m)
         if (st != HEDDLE_OK)
             break;
         if (*at == 0) {
-            all[m->nkinds++] =
-                (struct heddle_log_graph_kind){.name = m->v->kernels[k].name,
-                                               .kernel = k,
-                                               .bytes = s.bytes,
-                                               .flops = s.flops};
+            all[m->nkinds++] = (struct heddle_log_graph_kind){
+                .name = m->v->kernels[k].name, .kernel = k, .bytes = s.bytes, .flops = s.flops};
             *at = m->nkinds;
         }
         m->kind[i] = (uint32_t)(*at - 1);

@@ -26,13 +26,11 @@ static char *copy_name(struct maker *m, const char *s, size_t bytes)
     return to;
 }
 
-static heddle_status types_of_log(struct maker *m,
-                                  struct heddle_log_graph_type *types,
+static heddle_status types_of_log(struct maker *m, struct heddle_log_graph_type *types,
                                   uint32_t *ntypes_out)
 {
     if (m->ntypes > HEDDLE_BOUND_TYPES_MAX)
-        return heddle_lg_fail(&m->o, HEDDLE_EOVERFLOW,
-                              "the log has %u devices, more than %d",
+        return heddle_lg_fail(&m->o, HEDDLE_EOVERFLOW, "the log has %u devices, more than %d",
                               (unsigned)m->ntypes, HEDDLE_BOUND_TYPES_MAX);
     for (uint32_t i = 0; i < m->ntypes; i++) {
         struct log_type *t = &m->types[i];
@@ -88,8 +86,7 @@ static heddle_status type_of_class(struct maker *m, uint32_t i,
     return HEDDLE_OK;
 }
 
-static heddle_status types_of_machine(struct maker *m,
-                                      struct heddle_log_graph_type *types,
+static heddle_status types_of_machine(struct maker *m, struct heddle_log_graph_type *types,
                                       uint32_t *ntypes_out)
 {
     struct heddle_machine_counts n = {.size = sizeof(n)};
@@ -116,22 +113,18 @@ heddle_status heddle_lg_types(struct maker *m)
 {
     struct heddle_log_graph_type *types =
         heddle_lg_get(m->own, HEDDLE_BOUND_TYPES_MAX, sizeof(*types));
-    uint32_t *nworkers =
-        heddle_lg_get(m->own, HEDDLE_BOUND_TYPES_MAX, sizeof(*nworkers));
-    uint32_t *lane_type =
-        heddle_lg_get(m->own, m->v->nlanes, sizeof(*lane_type));
+    uint32_t *nworkers = heddle_lg_get(m->own, HEDDLE_BOUND_TYPES_MAX, sizeof(*nworkers));
+    uint32_t *lane_type = heddle_lg_get(m->own, m->v->nlanes, sizeof(*lane_type));
     struct heddle_log_graph *g = m->g;
 
     if (types == NULL || nworkers == NULL || lane_type == NULL)
         return HEDDLE_ENOMEM;
-    HEDDLE_TRY(m->o.machine != NULL
-                   ? types_of_machine(m, types, &g->graph.ntypes)
-                   : types_of_log(m, types, &g->graph.ntypes));
+    HEDDLE_TRY(m->o.machine != NULL ? types_of_machine(m, types, &g->graph.ntypes)
+                                    : types_of_log(m, types, &g->graph.ntypes));
     for (uint32_t i = 0; i < g->graph.ntypes; i++)
         nworkers[i] = types[i].nworkers;
     for (size_t i = 0; i < m->v->nlanes; i++)
-        lane_type[i] =
-            m->lane_log[i] == NONE ? NONE : m->types[m->lane_log[i]].to;
+        lane_type[i] = m->lane_log[i] == NONE ? NONE : m->types[m->lane_log[i]].to;
     for (uint32_t i = 0; i < m->n; i++)
         m->type[i] = m->types[m->type_log[i]].to;
     g->types = types;
@@ -163,8 +156,7 @@ static heddle_status read_seen(struct maker *m, bool is_median, double *seen)
     for (size_t i = 2; i < cells + 2; i++)
         first[i] += first[i - 1];
     for (uint32_t i = 0; i < m->n; i++)
-        took[first[(size_t)m->kind[i] * m->ntypes + m->type_log[i] + 1]++] =
-            m->took_ns[i];
+        took[first[(size_t)m->kind[i] * m->ntypes + m->type_log[i] + 1]++] = m->took_ns[i];
     for (size_t i = 0; i < cells; i++) {
         const size_t n = first[i + 1] - first[i];
         double *at = took + first[i];
@@ -193,9 +185,8 @@ static heddle_status ask_info(void *user, const struct heddle_perf_info *i)
 {
     struct ask *a = user;
     const size_t n = strlen(a->device);
-    const bool is_same = a->kind->flops > 0
-                             ? i->flops == a->kind->flops
-                             : i->bytes == (double)a->kind->bytes;
+    const bool is_same =
+        a->kind->flops > 0 ? i->flops == a->kind->flops : i->bytes == (double)a->kind->bytes;
 
     if (is_same && strncmp(i->device, a->device, n) == 0 &&
         (i->device[n] == ':' || i->device[n] == '\0'))
@@ -210,12 +201,10 @@ static double model_ns(const struct maker *m, uint32_t kind, uint32_t type)
     double ns = (double)NAN;
 
     if (m->o.machine != NULL)
-        ns = heddle_machine_time(m->o.machine, k->name, t->first_cls,
-                                 (double)k->bytes, k->flops);
+        ns = heddle_machine_time(m->o.machine, k->name, t->first_cls, (double)k->bytes, k->flops);
     if (!(ns >= 0 && ns < (double)INFINITY) && m->o.perf != NULL) {
         struct ask a = {.kind = k,
-                        .device =
-                            heddle_device_name((enum heddle_device)t->device),
+                        .device = heddle_device_name((enum heddle_device)t->device),
                         .ns = (double)NAN};
 
         /* Nothing known of a kernel is no failure. */
@@ -233,8 +222,7 @@ struct teller {
     uint32_t nnotes, nleft;
 };
 
-static heddle_status tell(struct teller *t, uint32_t kind, uint32_t type,
-                          const char *what)
+static heddle_status tell(struct teller *t, uint32_t kind, uint32_t type, const char *what)
 {
     const struct heddle_log_graph_kind *k = &t->m->kinds[kind];
     char of[48] = "";
@@ -250,8 +238,8 @@ static heddle_status tell(struct teller *t, uint32_t kind, uint32_t type,
         heddle_text_str(&x, " of ");
         heddle_text_bytes(&x, k->bytes);
     }
-    return heddle_lg_note(t->m, "assuming %.80s%s %s %.60s: never seen there",
-                          k->name, of, what, t->m->g->types[type].name);
+    return heddle_lg_note(t->m, "assuming %.80s%s %s %.60s: never seen there", k->name, of, what,
+                          t->m->g->types[type].name);
 }
 
 /* Whether the kernel has code for the device; true when nobody knows. */
@@ -267,8 +255,7 @@ static bool has_code(const struct maker *m, uint32_t kind, uint32_t type)
 }
 
 /* The least of what was seen on the type itself, or on others of its device. */
-static double seen_ns(const struct teller *t, uint32_t kind, uint32_t type,
-                      bool is_itself)
+static double seen_ns(const struct teller *t, uint32_t kind, uint32_t type, bool is_itself)
 {
     const struct maker *m = t->m;
     double ns = (double)NAN;
@@ -277,8 +264,7 @@ static double seen_ns(const struct teller *t, uint32_t kind, uint32_t type,
         const bool is_it = m->types[i].to == type;
 
         if (is_itself ? is_it
-                      : m->types[i].device != 0 &&
-                            m->types[i].device == m->g->types[type].device)
+                      : m->types[i].device != 0 && m->types[i].device == m->g->types[type].device)
             ns = fmin(ns, t->seen[(size_t)kind * m->ntypes + i]);
     }
     return ns;
@@ -341,22 +327,20 @@ static heddle_status check_rows(struct maker *m, const double *time)
         bool is_ok = false;
 
         for (uint32_t r = 0; r < ntypes; r++)
-            is_ok |= m->g->graph.nworkers[r] > 0 &&
-                     time[(size_t)k * ntypes + r] < (double)INFINITY;
+            is_ok |= m->g->graph.nworkers[r] > 0 && time[(size_t)k * ntypes + r] < (double)INFINITY;
         if (!is_ok)
-            return heddle_lg_fail(
-                &m->o, HEDDLE_EINVAL,
-                "kernel %.80s can run on no worker of the machine: neither the "
-                "log nor the machine has a time for it",
-                m->kinds[k].name);
+            return heddle_lg_fail(&m->o, HEDDLE_EINVAL,
+                                  "kernel %.80s can run on no worker of the machine: neither the "
+                                  "log nor the machine has a time for it",
+                                  m->kinds[k].name);
     }
     return HEDDLE_OK;
 }
 
 heddle_status heddle_lg_times(struct maker *m)
 {
-    const bool is_median = m->o.durations == HEDDLE_DURATIONS_MEDIAN ||
-                           m->o.durations == HEDDLE_DURATIONS_MODEL;
+    const bool is_median =
+        m->o.durations == HEDDLE_DURATIONS_MEDIAN || m->o.durations == HEDDLE_DURATIONS_MODEL;
     struct heddle_log_graph *g = m->g;
     struct teller t = {.m = m};
     size_t cells, seen_cells;

@@ -26,9 +26,8 @@ struct sweep {
 
 static bool is_waiting(unsigned state)
 {
-    return state == HEDDLE_LOG_IDLE || state == HEDDLE_LOG_SPIN ||
-           state == HEDDLE_LOG_SLEEP || state == HEDDLE_LOG_WAKE ||
-           state == HEDDLE_LOG_DATA || state == HEDDLE_LOG_MEMORY;
+    return state == HEDDLE_LOG_IDLE || state == HEDDLE_LOG_SPIN || state == HEDDLE_LOG_SLEEP ||
+           state == HEDDLE_LOG_WAKE || state == HEDDLE_LOG_DATA || state == HEDDLE_LOG_MEMORY;
 }
 
 /* Gives the moments up to `until` to the top of the stack. */
@@ -66,8 +65,7 @@ static void sweep_lane(struct sweep *s)
 {
     s->now = INT64_MIN;
     for (size_t i = 0; i <= s->nexecs; i++) {
-        const struct heddle_log_task *t =
-            i < s->nexecs ? &s->m->v->tasks[s->exec[i]] : NULL;
+        const struct heddle_log_task *t = i < s->nexecs ? &s->m->v->tasks[s->exec[i]] : NULL;
         const int64_t start = t != NULL ? t->start_ns : INT64_MAX;
 
         while (s->depth > 0) {
@@ -87,15 +85,13 @@ static void sweep_lane(struct sweep *s)
 }
 
 /* Puts indices in the order of lanes; first[lane] up to first[lane + 1]. */
-static void by_lane(const struct heddle_log_view *v, bool is_state,
-                    size_t *first, uint32_t *out)
+static void by_lane(const struct heddle_log_view *v, bool is_state, size_t *first, uint32_t *out)
 {
     const size_t n = is_state ? v->nstates : v->ntasks;
 
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < n; i++) {
-            const uint32_t lane =
-                is_state ? v->states[i].lane : v->tasks[i].lane;
+            const uint32_t lane = is_state ? v->states[i].lane : v->tasks[i].lane;
 
             if (lane == HEDDLE_LOG_NO_LANE || lane >= v->nlanes ||
                 (is_state && !is_waiting(v->states[i].state)))
@@ -120,8 +116,7 @@ heddle_status heddle_lg_took(struct maker *m)
     uint32_t *task = heddle_lg_get(m->scratch, v->ntasks, sizeof(*task));
     uint32_t *stack = heddle_lg_get(m->scratch, v->ntasks + 1, sizeof(*stack));
 
-    if (fe == NULL || fs == NULL || exec == NULL || state == NULL ||
-        task == NULL || stack == NULL)
+    if (fe == NULL || fs == NULL || exec == NULL || state == NULL || task == NULL || stack == NULL)
         return HEDDLE_ENOMEM;
     for (uint32_t i = 0; i < m->n; i++)
         task[m->log_index[i]] = i + 1;

@@ -38,19 +38,16 @@ static bool is_room(const struct heddle_log_event *e)
     return e->kind == HEDDLE_LOG_EVICT || e->kind == HEDDLE_LOG_WRITEBACK;
 }
 
-static void move_put(struct heddle_explain_moves *m, uint64_t key,
-                     const struct heddle_log_event *e)
+static void move_put(struct heddle_explain_moves *m, uint64_t key, const struct heddle_log_event *e)
 {
     m->p[m->n++] = (struct heddle_explain_move){
         .key = key,
         .start = e->t_ns,
-        .end =
-            heddle_explain_add(e->t_ns, heddle_explain_add(e->y_ns, e->z_ns))};
+        .end = heddle_explain_add(e->t_ns, heddle_explain_add(e->y_ns, e->z_ns))};
 }
 
 /* Events are in order of time, and the sort is stable. */
-static heddle_status moves_sort(struct heddle_explain_mem *mem,
-                                struct heddle_explain_moves *m)
+static heddle_status moves_sort(struct heddle_explain_mem *mem, struct heddle_explain_moves *m)
 {
     struct heddle_explain_mem tmp = {.alloc = mem->alloc};
     struct heddle_explain_move *sorted;
@@ -121,15 +118,13 @@ static bool span_add(struct spans *s, int64_t start, int64_t end)
     return true;
 }
 
-static void spans_find(const struct heddle_explain_moves *m, uint64_t key,
-                       struct spans *s)
+static void spans_find(const struct heddle_explain_moves *m, uint64_t key, struct spans *s)
 {
     size_t lo = 0, hi = m->n, mid;
 
     while (lo < hi) {
         mid = lo + (hi - lo) / 2;
-        if (m->p[mid].key < key ||
-            (m->p[mid].key == key && m->p[mid].start < s->b))
+        if (m->p[mid].key < key || (m->p[mid].key == key && m->p[mid].start < s->b))
             lo = mid + 1;
         else
             hi = mid;
@@ -186,9 +181,8 @@ static size_t spans_merge(struct spans *s)
 }
 
 /* Only what comes after the row was ready counts. */
-static struct spans spans_begin(const struct heddle_explain_work *w,
-                                uint32_t row, int64_t a, int64_t b,
-                                struct heddle_explain_span *out)
+static struct spans spans_begin(const struct heddle_explain_work *w, uint32_t row, int64_t a,
+                                int64_t b, struct heddle_explain_span *out)
 {
     struct spans s = {.p = out, .a = a, .b = b};
 
@@ -199,8 +193,7 @@ static struct spans spans_begin(const struct heddle_explain_work *w,
     return s;
 }
 
-size_t heddle_explain_data(const struct heddle_explain_work *w, uint32_t row,
-                           int64_t a, int64_t b,
+size_t heddle_explain_data(const struct heddle_explain_work *w, uint32_t row, int64_t a, int64_t b,
                            struct heddle_explain_span *out)
 {
     const struct heddle_log_view *v = w->v;
@@ -218,15 +211,13 @@ size_t heddle_explain_data(const struct heddle_explain_work *w, uint32_t row,
             last = first + NOPERANDS;
         for (; first < last; first++)
             spans_find(&w->data,
-                       key_handle(v->handles[v->accesses[first].handle].id,
-                                  v->lanes[t->lane].node),
+                       key_handle(v->handles[v->accesses[first].handle].id, v->lanes[t->lane].node),
                        &s);
     }
     return spans_merge(&s);
 }
 
-size_t heddle_explain_room(const struct heddle_explain_work *w, uint32_t row,
-                           int64_t a, int64_t b,
+size_t heddle_explain_room(const struct heddle_explain_work *w, uint32_t row, int64_t a, int64_t b,
                            struct heddle_explain_span *out)
 {
     struct spans s = spans_begin(w, row, a, b, out);

@@ -24,8 +24,7 @@ static int64_t job_length(const struct heddle_explain_work *w, uint32_t j)
 {
     const uint32_t row = w->main[j];
 
-    return row < w->nran ? w->v->tasks[row].end_ns - w->v->tasks[row].start_ns
-                         : 0;
+    return row < w->nran ? w->v->tasks[row].end_ns - w->v->tasks[row].start_ns : 0;
 }
 
 static void graph_invert(struct graph *g)
@@ -80,8 +79,7 @@ static uint32_t graph_walk(struct graph *g)
     return best;
 }
 
-static heddle_status path_keep(const struct graph *g, uint32_t end,
-                               struct heddle_explain *x,
+static heddle_status path_keep(const struct graph *g, uint32_t end, struct heddle_explain *x,
                                struct heddle_explain_mem *out)
 {
     size_t *path, n = 0;
@@ -100,8 +98,7 @@ static heddle_status path_keep(const struct graph *g, uint32_t end,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_explain_path(struct heddle_explain_work *w,
-                                  struct heddle_explain *x,
+heddle_status heddle_explain_path(struct heddle_explain_work *w, struct heddle_explain *x,
                                   struct heddle_explain_mem *out)
 {
     struct heddle_explain_mem tmp = {.alloc = w->mem->alloc};
@@ -115,8 +112,8 @@ heddle_status heddle_explain_path(struct heddle_explain_work *w,
     g.order = heddle_explain_get(&tmp, n, sizeof(*g.order));
     g.via = heddle_explain_get(&tmp, n, sizeof(*g.via));
     g.dist = heddle_explain_get(&tmp, n, sizeof(*g.dist));
-    if (g.succ_at != NULL && g.succ != NULL && g.nwait != NULL &&
-        g.order != NULL && g.via != NULL && g.dist != NULL) {
+    if (g.succ_at != NULL && g.succ != NULL && g.nwait != NULL && g.order != NULL &&
+        g.via != NULL && g.dist != NULL) {
         graph_invert(&g);
         st = path_keep(&g, graph_walk(&g), x, out);
     }

@@ -31,15 +31,13 @@ static bool is_late(const struct heddle_explain_work *w, uint32_t row)
     const struct heddle_log_task *t = &w->v->tasks[row];
 
     return is_counted(w, row) && w->before[row] == HEDDLE_EXPLAIN_NONE &&
-           t->submit_ns != HEDDLE_LOG_NONE &&
-           w->avail[w->job[row]] < t->submit_ns;
+           t->submit_ns != HEDDLE_LOG_NONE && w->avail[w->job[row]] < t->submit_ns;
 }
 
 static int64_t time_ready(const struct heddle_explain_work *w, uint32_t row)
 {
-    return is_counted(w, row) && w->ready[row] < w->v->tasks[row].start_ns
-               ? w->ready[row]
-               : HEDDLE_LOG_NONE;
+    return is_counted(w, row) && w->ready[row] < w->v->tasks[row].start_ns ? w->ready[row]
+                                                                           : HEDDLE_LOG_NONE;
 }
 
 static int64_t time_avail(const struct heddle_explain_work *w, uint32_t row)
@@ -53,9 +51,8 @@ static int64_t time_submit(const struct heddle_explain_work *w, uint32_t row)
 }
 
 /* The rows whose time is known, in its order. */
-static heddle_status list_rows(const struct heddle_explain_work *w,
-                               struct heddle_explain_mem *mem, time_fn *time,
-                               uint32_t **rows_out, size_t *n_out)
+static heddle_status list_rows(const struct heddle_explain_work *w, struct heddle_explain_mem *mem,
+                               time_fn *time, uint32_t **rows_out, size_t *n_out)
 {
     struct heddle_explain_mem tmp = {.alloc = mem->alloc};
     struct heddle_pair *p;
@@ -89,9 +86,8 @@ heddle_status heddle_explain_supply_create(const struct heddle_explain_work *w,
     HEDDLE_TRY(list_rows(w, s->mem, time_ready, &s->by_ready, &s->nready));
     HEDDLE_TRY(list_rows(w, s->mem, time_avail, &s->by_avail, &s->navail));
     HEDDLE_TRY(list_rows(w, s->mem, time_submit, &s->by_submit, &s->nsubmit));
-    s->step = heddle_explain_get(
-        s->mem, w->nran + s->nready + s->navail + s->nsubmit + 1,
-        sizeof(*s->step));
+    s->step = heddle_explain_get(s->mem, w->nran + s->nready + s->navail + s->nsubmit + 1,
+                                 sizeof(*s->step));
     return s->step == NULL ? HEDDLE_ENOMEM : HEDDLE_OK;
 }
 
@@ -107,23 +103,18 @@ static bool has_type(const struct sweep *x, uint32_t row)
     return (x->w->kernel_mask[x->w->v->tasks[row].kernel] & x->mask) != 0;
 }
 
-static void sweep_until(struct sweep *x, const struct heddle_explain_supply *s,
-                        int64_t t)
+static void sweep_until(struct sweep *x, const struct heddle_explain_supply *s, int64_t t)
 {
     const struct heddle_explain_work *w = x->w;
     const struct heddle_log_task *tasks = w->v->tasks;
     uint32_t row;
 
-    for (; x->avail < s->navail &&
-           time_avail(w, row = s->by_avail[x->avail]) <= t;
-         x->avail++)
+    for (; x->avail < s->navail && time_avail(w, row = s->by_avail[x->avail]) <= t; x->avail++)
         x->nlate += has_type(x, row);
-    for (; x->submit < s->nsubmit &&
-           tasks[row = s->by_submit[x->submit]].submit_ns <= t;
+    for (; x->submit < s->nsubmit && tasks[row = s->by_submit[x->submit]].submit_ns <= t;
          x->submit++)
         x->nlate -= has_type(x, row);
-    for (; x->ready < s->nready && w->ready[row = s->by_ready[x->ready]] <= t;
-         x->ready++)
+    for (; x->ready < s->nready && w->ready[row = s->by_ready[x->ready]] <= t; x->ready++)
         x->nready += has_type(x, row);
     for (; x->start < w->nran && tasks[x->start].start_ns <= t; x->start++) {
         row = (uint32_t)x->start;
@@ -149,8 +140,7 @@ static uint8_t sweep_cause(const struct sweep *x)
 }
 
 /* When something changes next; LOG_NONE: never. */
-static int64_t sweep_next(const struct sweep *x,
-                          const struct heddle_explain_supply *s)
+static int64_t sweep_next(const struct sweep *x, const struct heddle_explain_supply *s)
 {
     const struct heddle_explain_work *w = x->w;
     const struct heddle_log_task *tasks = w->v->tasks;
@@ -167,8 +157,8 @@ static int64_t sweep_next(const struct sweep *x,
     return t;
 }
 
-void heddle_explain_supply_run(const struct heddle_explain_work *w,
-                               struct heddle_explain_supply *s, unsigned type)
+void heddle_explain_supply_run(const struct heddle_explain_work *w, struct heddle_explain_supply *s,
+                               unsigned type)
 {
     struct sweep x = {.w = w, .mask = (uint8_t)(1u << type)};
     int64_t t = w->first;

@@ -63,8 +63,7 @@ static void *find(const struct heddle_blas *b, const char *name)
 }
 
 /* C has no cast from an object's address to a function's. */
-static void find_any(const struct heddle_blas *b, const char *const *name,
-                     void *fn_out)
+static void find_any(const struct heddle_blas *b, const char *const *name, void *fn_out)
 {
     void *p = NULL;
 
@@ -76,25 +75,25 @@ static void find_any(const struct heddle_blas *b, const char *const *name,
 /* The first routine that is missing, or NULL. */
 static const char *fill(struct heddle_blas *b)
 {
-    static const char *const set[] = {
-        "openblas_set_num_threads", "MKL_Set_Num_Threads",
-        "flexiblas_set_num_threads", "bli_thread_set_num_threads", NULL};
-    static const char *const get[] = {
-        "openblas_get_num_threads", "MKL_Get_Max_Threads",
-        "flexiblas_get_num_threads", "bli_thread_get_num_threads", NULL};
+    static const char *const set[] = {"openblas_set_num_threads", "MKL_Set_Num_Threads",
+                                      "flexiblas_set_num_threads", "bli_thread_set_num_threads",
+                                      NULL};
+    static const char *const get[] = {"openblas_get_num_threads", "MKL_Get_Max_Threads",
+                                      "flexiblas_get_num_threads", "bli_thread_get_num_threads",
+                                      NULL};
     const char *missing = NULL;
 
-#define LA_BLAS(name, s, d, c, z)                                              \
-    do {                                                                       \
-        const char *const row[4] = {s, d, c, z};                               \
-                                                                               \
-        for (unsigned i = 0; i < 4; i++) {                                     \
-            const char *const one[2] = {row[i], NULL};                         \
-                                                                               \
-            find_any(b, one, &b->name[i]);                                     \
-            if (b->name[i] == NULL && missing == NULL)                         \
-                missing = row[i];                                              \
-        }                                                                      \
+#define LA_BLAS(name, s, d, c, z)                                                                  \
+    do {                                                                                           \
+        const char *const row[4] = {s, d, c, z};                                                   \
+                                                                                                   \
+        for (unsigned i = 0; i < 4; i++) {                                                         \
+            const char *const one[2] = {row[i], NULL};                                             \
+                                                                                                   \
+            find_any(b, one, &b->name[i]);                                                         \
+            if (b->name[i] == NULL && missing == NULL)                                             \
+                missing = row[i];                                                                  \
+        }                                                                                          \
     } while (0);
 #include "la/blas.def"
 #undef LA_BLAS
@@ -111,8 +110,8 @@ static void unload(struct heddle_blas *b)
     memset(b, 0, sizeof(*b));
 }
 
-static bool load(struct heddle_blas *b, const char *blas, const char *lapack,
-                 char *why, size_t why_bytes)
+static bool load(struct heddle_blas *b, const char *blas, const char *lapack, char *why,
+                 size_t why_bytes)
 {
     const char *missing = NULL;
 
@@ -134,8 +133,7 @@ static bool load(struct heddle_blas *b, const char *blas, const char *lapack,
     return true;
 }
 
-static bool load_any(struct heddle_blas *b, const char *library, char *why,
-                     size_t why_bytes)
+static bool load_any(struct heddle_blas *b, const char *library, char *why, size_t why_bytes)
 {
     if (library != NULL && library[0] != '\0')
         return load(b, library, NULL, why, why_bytes);
@@ -150,8 +148,7 @@ static bool load_any(struct heddle_blas *b, const char *library, char *why,
 }
 
 /* Once loaded it stays: a BLAS with threads does not like to go. */
-const struct heddle_blas *heddle_blas_open(const char *library, char *why,
-                                           size_t why_bytes)
+const struct heddle_blas *heddle_blas_open(const char *library, char *why, size_t why_bytes)
 {
     const struct heddle_blas *b = NULL;
     char own[1];
@@ -204,8 +201,7 @@ const void *heddle_la_zero(enum heddle_la_type t)
 
 const void *heddle_la_minus_one(enum heddle_la_type t)
 {
-    return la_real_bytes(t) == 4 ? (const void *)minus_ones
-                                 : (const void *)minus_ones_d;
+    return la_real_bytes(t) == 4 ? (const void *)minus_ones : (const void *)minus_ones_d;
 }
 
 bool heddle_la_is_zero(enum heddle_la_type t, const void *p)
@@ -233,55 +229,44 @@ static bool is_one(enum heddle_la_type t, const void *p)
 #define LD(name, b)         const int name = (int)((b).ld > 0 ? (b).ld : 1)
 #define CALL(name, type, t) ((type)state.blas.name[t])
 
-typedef void (*gemm_fn)(const char *, const char *, const int *, const int *,
-                        const int *, const void *, const void *, const int *,
-                        const void *, const int *, const void *, void *,
+typedef void (*gemm_fn)(const char *, const char *, const int *, const int *, const int *,
+                        const void *, const void *, const int *, const void *, const int *,
+                        const void *, void *, const int *, size_t, size_t);
+typedef void (*gemv_fn)(const char *, const int *, const int *, const void *, const void *,
+                        const int *, const void *, const int *, const void *, void *, const int *,
+                        size_t);
+typedef void (*trxv_fn)(const char *, const char *, const char *, const int *, const void *,
+                        const int *, void *, const int *, size_t, size_t, size_t);
+typedef void (*symm_fn)(const char *, const char *, const int *, const int *, const void *,
+                        const void *, const int *, const void *, const int *, const void *, void *,
                         const int *, size_t, size_t);
-typedef void (*gemv_fn)(const char *, const int *, const int *, const void *,
-                        const void *, const int *, const void *, const int *,
-                        const void *, void *, const int *, size_t);
-typedef void (*trxv_fn)(const char *, const char *, const char *, const int *,
-                        const void *, const int *, void *, const int *, size_t,
-                        size_t, size_t);
-typedef void (*symm_fn)(const char *, const char *, const int *, const int *,
-                        const void *, const void *, const int *, const void *,
-                        const int *, const void *, void *, const int *, size_t,
+typedef void (*syrk_fn)(const char *, const char *, const int *, const int *, const void *,
+                        const void *, const int *, const void *, void *, const int *, size_t,
                         size_t);
-typedef void (*syrk_fn)(const char *, const char *, const int *, const int *,
-                        const void *, const void *, const int *, const void *,
-                        void *, const int *, size_t, size_t);
-typedef void (*syr2k_fn)(const char *, const char *, const int *, const int *,
-                         const void *, const void *, const int *, const void *,
-                         const int *, const void *, void *, const int *, size_t,
-                         size_t);
-typedef void (*trxm_fn)(const char *, const char *, const char *, const char *,
-                        const int *, const int *, const void *, const void *,
-                        const int *, void *, const int *, size_t, size_t,
-                        size_t, size_t);
-typedef void (*uplo_fn)(const char *, const int *, void *, const int *, int *,
-                        size_t);
-typedef void (*trtri_fn)(const char *, const char *, const int *, void *,
-                         const int *, int *, size_t, size_t);
-typedef void (*getrf_fn)(const int *, const int *, void *, const int *, int *,
-                         int *);
-typedef void (*geqrt3_fn)(const int *, const int *, void *, const int *, void *,
-                          const int *, int *);
-typedef void (*larft_fn)(const char *, const char *, const int *, const int *,
-                         const void *, const int *, const void *, void *,
+typedef void (*syr2k_fn)(const char *, const char *, const int *, const int *, const void *,
+                         const void *, const int *, const void *, const int *, const void *, void *,
                          const int *, size_t, size_t);
-typedef void (*syevd_fn)(const char *, const char *, const int *, void *,
-                         const int *, void *, void *, const int *, int *,
-                         const int *, int *, size_t, size_t);
-typedef void (*heevd_fn)(const char *, const char *, const int *, void *,
-                         const int *, void *, void *, const int *, void *,
-                         const int *, int *, const int *, int *, size_t,
-                         size_t);
+typedef void (*trxm_fn)(const char *, const char *, const char *, const char *, const int *,
+                        const int *, const void *, const void *, const int *, void *, const int *,
+                        size_t, size_t, size_t, size_t);
+typedef void (*uplo_fn)(const char *, const int *, void *, const int *, int *, size_t);
+typedef void (*trtri_fn)(const char *, const char *, const int *, void *, const int *, int *,
+                         size_t, size_t);
+typedef void (*getrf_fn)(const int *, const int *, void *, const int *, int *, int *);
+typedef void (*geqrt3_fn)(const int *, const int *, void *, const int *, void *, const int *,
+                          int *);
+typedef void (*larft_fn)(const char *, const char *, const int *, const int *, const void *,
+                         const int *, const void *, void *, const int *, size_t, size_t);
+typedef void (*syevd_fn)(const char *, const char *, const int *, void *, const int *, void *,
+                         void *, const int *, int *, const int *, int *, size_t, size_t);
+typedef void (*heevd_fn)(const char *, const char *, const int *, void *, const int *, void *,
+                         void *, const int *, void *, const int *, int *, const int *, int *,
+                         size_t, size_t);
 
 /* One column: gemm would first copy all of A. Some libraries multiply y by beta
  * even when that is 0. */
-static void one_column(enum heddle_la_type t, char ta, const void *alpha,
-                       struct la_block a, struct la_block b, const void *beta,
-                       struct la_block c)
+static void one_column(enum heddle_la_type t, char ta, const void *alpha, struct la_block a,
+                       struct la_block b, const void *beta, struct la_block c)
 {
     INT(m, ta == 'N' ? c.m : a.m);
     INT(n, ta == 'N' ? a.n : c.m);
@@ -296,9 +281,8 @@ static void one_column(enum heddle_la_type t, char ta, const void *alpha,
     heddle_blas_leave();
 }
 
-void heddle_blas_gemm(enum heddle_la_type t, char ta, char tb,
-                      const void *alpha, struct la_block a, struct la_block b,
-                      const void *beta, struct la_block c)
+void heddle_blas_gemm(enum heddle_la_type t, char ta, char tb, const void *alpha, struct la_block a,
+                      struct la_block b, const void *beta, struct la_block c)
 {
     INT(m, c.m);
     INT(n, c.n);
@@ -319,12 +303,11 @@ void heddle_blas_gemm(enum heddle_la_type t, char ta, char tb,
     heddle_blas_leave();
 }
 
-void heddle_blas_symm(enum heddle_la_type t, bool is_hermitian, char side,
-                      char uplo, const void *alpha, struct la_block a,
-                      struct la_block b, const void *beta, struct la_block c)
+void heddle_blas_symm(enum heddle_la_type t, bool is_hermitian, char side, char uplo,
+                      const void *alpha, struct la_block a, struct la_block b, const void *beta,
+                      struct la_block c)
 {
-    const symm_fn fn =
-        is_hermitian ? CALL(hemm, symm_fn, t) : CALL(symm, symm_fn, t);
+    const symm_fn fn = is_hermitian ? CALL(hemm, symm_fn, t) : CALL(symm, symm_fn, t);
     INT(m, c.m);
     INT(n, c.n);
     LD(lda, a);
@@ -334,8 +317,7 @@ void heddle_blas_symm(enum heddle_la_type t, bool is_hermitian, char side,
     if (m == 0 || n == 0)
         return;
     heddle_blas_enter();
-    fn(&side, &uplo, &m, &n, alpha, a.a, &lda, b.a, &ldb, beta, c.a, &ldc, 1,
-       1);
+    fn(&side, &uplo, &m, &n, alpha, a.a, &lda, b.a, &ldb, beta, c.a, &ldc, 1, 1);
     heddle_blas_leave();
 }
 
@@ -345,12 +327,10 @@ static char real_trans(enum heddle_la_type t, char trans)
     return !la_is_complex(t) && trans == 'C' ? 'T' : trans;
 }
 
-void heddle_blas_syrk(enum heddle_la_type t, bool is_hermitian, char uplo,
-                      char trans, const void *alpha, struct la_block a,
-                      const void *beta, struct la_block c)
+void heddle_blas_syrk(enum heddle_la_type t, bool is_hermitian, char uplo, char trans,
+                      const void *alpha, struct la_block a, const void *beta, struct la_block c)
 {
-    const syrk_fn fn =
-        is_hermitian ? CALL(herk, syrk_fn, t) : CALL(syrk, syrk_fn, t);
+    const syrk_fn fn = is_hermitian ? CALL(herk, syrk_fn, t) : CALL(syrk, syrk_fn, t);
     INT(n, c.n);
     INT(k, trans == 'N' ? a.n : a.m);
     LD(lda, a);
@@ -364,12 +344,11 @@ void heddle_blas_syrk(enum heddle_la_type t, bool is_hermitian, char uplo,
     heddle_blas_leave();
 }
 
-void heddle_blas_syr2k(enum heddle_la_type t, bool is_hermitian, char uplo,
-                       char trans, const void *alpha, struct la_block a,
-                       struct la_block b, const void *beta, struct la_block c)
+void heddle_blas_syr2k(enum heddle_la_type t, bool is_hermitian, char uplo, char trans,
+                       const void *alpha, struct la_block a, struct la_block b, const void *beta,
+                       struct la_block c)
 {
-    const syr2k_fn fn =
-        is_hermitian ? CALL(her2k, syr2k_fn, t) : CALL(syr2k, syr2k_fn, t);
+    const syr2k_fn fn = is_hermitian ? CALL(her2k, syr2k_fn, t) : CALL(syr2k, syr2k_fn, t);
     INT(n, c.n);
     INT(k, trans == 'N' ? a.n : a.m);
     LD(lda, a);
@@ -380,13 +359,12 @@ void heddle_blas_syr2k(enum heddle_la_type t, bool is_hermitian, char uplo,
         return;
     trans = real_trans(t, trans);
     heddle_blas_enter();
-    fn(&uplo, &trans, &n, &k, alpha, a.a, &lda, b.a, &ldb, beta, c.a, &ldc, 1,
-       1);
+    fn(&uplo, &trans, &n, &k, alpha, a.a, &lda, b.a, &ldb, beta, c.a, &ldc, 1, 1);
     heddle_blas_leave();
 }
 
-static void trxm(trxm_fn fn, const char *how, const void *alpha,
-                 struct la_block a, struct la_block b)
+static void trxm(trxm_fn fn, const char *how, const void *alpha, struct la_block a,
+                 struct la_block b)
 {
     INT(m, b.m);
     INT(n, b.n);
@@ -396,14 +374,12 @@ static void trxm(trxm_fn fn, const char *how, const void *alpha,
     if (m == 0 || n == 0)
         return;
     heddle_blas_enter();
-    fn(&how[0], &how[1], &how[2], &how[3], &m, &n, alpha, a.a, &lda, b.a, &ldb,
-       1, 1, 1, 1);
+    fn(&how[0], &how[1], &how[2], &how[3], &m, &n, alpha, a.a, &lda, b.a, &ldb, 1, 1, 1, 1);
     heddle_blas_leave();
 }
 
 /* One column on the right. */
-static bool is_vector(enum heddle_la_type t, char side, const void *alpha,
-                      struct la_block b)
+static bool is_vector(enum heddle_la_type t, char side, const void *alpha, struct la_block b)
 {
     return side == 'L' && b.n == 1 && b.m > 0 && is_one(t, alpha);
 }
@@ -419,9 +395,8 @@ static void trxv(trxv_fn fn, const char *how, struct la_block a, void *x)
     heddle_blas_leave();
 }
 
-void heddle_blas_trmm(enum heddle_la_type t, char side, char uplo, char trans,
-                      char diag, const void *alpha, struct la_block a,
-                      struct la_block b)
+void heddle_blas_trmm(enum heddle_la_type t, char side, char uplo, char trans, char diag,
+                      const void *alpha, struct la_block a, struct la_block b)
 {
     const char how[4] = {side, uplo, trans, diag};
 
@@ -431,9 +406,8 @@ void heddle_blas_trmm(enum heddle_la_type t, char side, char uplo, char trans,
         trxm(CALL(trmm, trxm_fn, t), how, alpha, a, b);
 }
 
-static void trsm_leaf(enum heddle_la_type t, char side, char uplo, char trans,
-                      char diag, const void *alpha, struct la_block a,
-                      struct la_block b)
+static void trsm_leaf(enum heddle_la_type t, char side, char uplo, char trans, char diag,
+                      const void *alpha, struct la_block a, struct la_block b)
 {
     const char how[4] = {side, uplo, trans, diag};
 
@@ -448,41 +422,34 @@ static void trsm_leaf(enum heddle_la_type t, char side, char uplo, char trans,
  * many right-hand sides is cut in halves: one of them, a product, the other one.
  * op(A) is lower triangular when A is and is not transposed, or neither.
  */
-static void trsm_halves(enum heddle_la_type t, const char *how,
-                        const void *alpha, struct la_block a, struct la_block b)
+static void trsm_halves(enum heddle_la_type t, const char *how, const void *alpha,
+                        struct la_block a, struct la_block b)
 {
     const char side = how[0], uplo = how[1], trans = how[2], diag = how[3];
-    const bool is_left = side == 'L',
-               is_lower = (uplo == 'L') == (trans == 'N');
-    const size_t n = is_left ? b.m : b.n, n1 = (n / 2 + 31) / 32 * 32,
-                 n2 = n - n1;
-    const struct la_block a11 = la_part(t, a, 0, 0, n1, n1),
-                          a22 = la_part(t, a, n1, n1, n2, n2);
+    const bool is_left = side == 'L', is_lower = (uplo == 'L') == (trans == 'N');
+    const size_t n = is_left ? b.m : b.n, n1 = (n / 2 + 31) / 32 * 32, n2 = n - n1;
+    const struct la_block a11 = la_part(t, a, 0, 0, n1, n1), a22 = la_part(t, a, n1, n1, n2, n2);
     /* The stored block beside the diagonal. */
-    const struct la_block off = uplo == 'L' ? la_part(t, a, n1, 0, n2, n1)
-                                            : la_part(t, a, 0, n1, n1, n2);
-    const struct la_block b1 = is_left ? la_part(t, b, 0, 0, n1, b.n)
-                                       : la_part(t, b, 0, 0, b.m, n1),
+    const struct la_block off =
+        uplo == 'L' ? la_part(t, a, n1, 0, n2, n1) : la_part(t, a, 0, n1, n1, n2);
+    const struct la_block b1 =
+                              is_left ? la_part(t, b, 0, 0, n1, b.n) : la_part(t, b, 0, 0, b.m, n1),
                           b2 = is_left ? la_part(t, b, n1, 0, n2, b.n)
                                        : la_part(t, b, 0, n1, b.m, n2);
     const bool is_1_first = is_left == is_lower;
-    const struct la_block first = is_1_first ? b1 : b2,
-                          second = is_1_first ? b2 : b1;
+    const struct la_block first = is_1_first ? b1 : b2, second = is_1_first ? b2 : b1;
     const void *minus = heddle_la_minus_one(t);
 
-    heddle_blas_trsm(t, side, uplo, trans, diag, alpha, is_1_first ? a11 : a22,
-                     first);
+    heddle_blas_trsm(t, side, uplo, trans, diag, alpha, is_1_first ? a11 : a22, first);
     if (is_left)
         heddle_blas_gemm(t, trans, 'N', minus, off, first, alpha, second);
     else
         heddle_blas_gemm(t, 'N', trans, minus, first, off, alpha, second);
-    heddle_blas_trsm(t, side, uplo, trans, diag, heddle_la_one(t),
-                     is_1_first ? a22 : a11, second);
+    heddle_blas_trsm(t, side, uplo, trans, diag, heddle_la_one(t), is_1_first ? a22 : a11, second);
 }
 
-void heddle_blas_trsm(enum heddle_la_type t, char side, char uplo, char trans,
-                      char diag, const void *alpha, struct la_block a,
-                      struct la_block b)
+void heddle_blas_trsm(enum heddle_la_type t, char side, char uplo, char trans, char diag,
+                      const void *alpha, struct la_block a, struct la_block b)
 {
     const char how[4] = {side, uplo, trans, diag};
     const size_t n = side == 'L' ? b.m : b.n, many = side == 'L' ? b.n : b.m;
@@ -511,8 +478,7 @@ static int first_nan(enum heddle_la_type t, struct la_block a)
 {
     for (size_t i = 0; i < a.n; i++) {
         const void *d = la_at(t, a, i, i);
-        const double v =
-            la_real_bytes(t) == 4 ? *(const float *)d : *(const double *)d;
+        const double v = la_real_bytes(t) == 4 ? *(const float *)d : *(const double *)d;
 
         if (v != v)
             return (int)i + 1;
@@ -532,8 +498,7 @@ int heddle_blas_lauum(enum heddle_la_type t, char uplo, struct la_block a)
     return call_uplo(CALL(lauum, uplo_fn, t), uplo, a);
 }
 
-int heddle_blas_trtri(enum heddle_la_type t, char uplo, char diag,
-                      struct la_block a)
+int heddle_blas_trtri(enum heddle_la_type t, char uplo, char diag, struct la_block a)
 {
     INT(n, a.n);
     LD(lda, a);
@@ -560,23 +525,21 @@ int heddle_blas_getrf(enum heddle_la_type t, struct la_block a, int *ipiv)
 
 /* One column after the other: a column stays in a cache, and of the next one the
  * rows that will be wanted are on their way. */
-#define SWAP(name, type)                                                       \
-    static void name(type *a, size_t ld, size_t cols, const int *ipiv,         \
-                     size_t n, bool is_backward)                               \
-    {                                                                          \
-        for (size_t j = 0; j < cols; j++, a += ld) {                           \
-            const type *next = j + 1 < cols ? a + ld : a;                      \
-                                                                               \
-            for (size_t i = 0; i < n; i++) {                                   \
-                const size_t k = is_backward ? n - 1 - i : i,                  \
-                             p = (size_t)ipiv[k] - 1;                          \
-                const type x = a[k];                                           \
-                                                                               \
-                __builtin_prefetch(next + p, 1);                               \
-                a[k] = a[p];                                                   \
-                a[p] = x;                                                      \
-            }                                                                  \
-        }                                                                      \
+#define SWAP(name, type)                                                                           \
+    static void name(type *a, size_t ld, size_t cols, const int *ipiv, size_t n, bool is_backward) \
+    {                                                                                              \
+        for (size_t j = 0; j < cols; j++, a += ld) {                                               \
+            const type *next = j + 1 < cols ? a + ld : a;                                          \
+                                                                                                   \
+            for (size_t i = 0; i < n; i++) {                                                       \
+                const size_t k = is_backward ? n - 1 - i : i, p = (size_t)ipiv[k] - 1;             \
+                const type x = a[k];                                                               \
+                                                                                                   \
+                __builtin_prefetch(next + p, 1);                                                   \
+                a[k] = a[p];                                                                       \
+                a[p] = x;                                                                          \
+            }                                                                                      \
+        }                                                                                          \
     }
 struct pair_s {
     float re, im;
@@ -589,8 +552,8 @@ SWAP(swap_d, double)
 SWAP(swap_c, struct pair_s)
 SWAP(swap_z, struct pair_d)
 
-void heddle_blas_laswp(enum heddle_la_type t, struct la_block a,
-                       const int *ipiv, size_t n, bool is_backward)
+void heddle_blas_laswp(enum heddle_la_type t, struct la_block a, const int *ipiv, size_t n,
+                       bool is_backward)
 {
     switch (t) {
     case LA_S: swap_s(a.a, a.ld, a.n, ipiv, n, is_backward); break;
@@ -600,8 +563,7 @@ void heddle_blas_laswp(enum heddle_la_type t, struct la_block a,
     }
 }
 
-int heddle_blas_geqrt3(enum heddle_la_type t, struct la_block a,
-                       struct la_block tri)
+int heddle_blas_geqrt3(enum heddle_la_type t, struct la_block a, struct la_block tri)
 {
     INT(m, a.m);
     INT(n, a.n);
@@ -615,8 +577,8 @@ int heddle_blas_geqrt3(enum heddle_la_type t, struct la_block a,
     return info;
 }
 
-void heddle_blas_larft(enum heddle_la_type t, struct la_block v,
-                       const void *tau, struct la_block tri)
+void heddle_blas_larft(enum heddle_la_type t, struct la_block v, const void *tau,
+                       struct la_block tri)
 {
     INT(m, v.m);
     INT(k, v.n);
@@ -642,12 +604,11 @@ size_t heddle_blas_heevd_bytes(enum heddle_la_type t, size_t n)
     size_t size[3];
 
     heevd_sizes(t, n, size);
-    return size[0] * la_bytes(t) + size[1] * la_real_bytes(t) +
-           size[2] * sizeof(int);
+    return size[0] * la_bytes(t) + size[1] * la_real_bytes(t) + size[2] * sizeof(int);
 }
 
-int heddle_blas_heevd(enum heddle_la_type t, char vectors, char uplo,
-                      struct la_block a, void *w, void *work)
+int heddle_blas_heevd(enum heddle_la_type t, char vectors, char uplo, struct la_block a, void *w,
+                      void *work)
 {
     const heevd_fn complex_fn = CALL(heevd, heevd_fn, t);
     const syevd_fn real_fn = CALL(heevd, syevd_fn, t);
@@ -665,11 +626,10 @@ int heddle_blas_heevd(enum heddle_la_type t, char vectors, char uplo,
     whole = (int *)(void *)(real + size[1] * la_real_bytes(t));
     heddle_blas_enter();
     if (la_is_complex(t))
-        complex_fn(&vectors, &uplo, &n, a.a, &lda, w, work, &nwork, real,
-                   &nreal, whole, &nwhole, &info, 1, 1);
+        complex_fn(&vectors, &uplo, &n, a.a, &lda, w, work, &nwork, real, &nreal, whole, &nwhole,
+                   &info, 1, 1);
     else
-        real_fn(&vectors, &uplo, &n, a.a, &lda, w, work, &nwork, whole, &nwhole,
-                &info, 1, 1);
+        real_fn(&vectors, &uplo, &n, a.a, &lda, w, work, &nwork, whole, &nwhole, &info, 1, 1);
     heddle_blas_leave();
     return info;
 }

@@ -34,8 +34,7 @@ struct heddle_blas {
 };
 
 /* Loads it, or adds a user. NULL: there is none; why (may be NULL) says so. */
-const struct heddle_blas *heddle_blas_open(const char *library, char *why,
-                                           size_t why_bytes);
+const struct heddle_blas *heddle_blas_open(const char *library, char *why, size_t why_bytes);
 void heddle_blas_close(void);
 /* NULL: nobody has opened it. */
 const struct heddle_blas *heddle_blas_get(void);
@@ -88,56 +87,49 @@ struct la_block {
 };
 
 /* Element (i, j). */
-static inline void *la_at(enum heddle_la_type t, struct la_block b, size_t i,
-                          size_t j)
+static inline void *la_at(enum heddle_la_type t, struct la_block b, size_t i, size_t j)
 {
     return (char *)b.a + (i + j * b.ld) * la_bytes(t);
 }
 
-static inline struct la_block la_part(enum heddle_la_type t, struct la_block b,
-                                      size_t i, size_t j, size_t m, size_t n)
+static inline struct la_block la_part(enum heddle_la_type t, struct la_block b, size_t i, size_t j,
+                                      size_t m, size_t n)
 {
     return (struct la_block){la_at(t, b, i, j), m, n, b.ld};
 }
 
 /* C = alpha op(A) op(B) + beta C; sizes from C and, for k, from A. */
-void heddle_blas_gemm(enum heddle_la_type t, char ta, char tb,
-                      const void *alpha, struct la_block a, struct la_block b,
-                      const void *beta, struct la_block c);
-void heddle_blas_symm(enum heddle_la_type t, bool is_hermitian, char side,
-                      char uplo, const void *alpha, struct la_block a,
+void heddle_blas_gemm(enum heddle_la_type t, char ta, char tb, const void *alpha, struct la_block a,
                       struct la_block b, const void *beta, struct la_block c);
+void heddle_blas_symm(enum heddle_la_type t, bool is_hermitian, char side, char uplo,
+                      const void *alpha, struct la_block a, struct la_block b, const void *beta,
+                      struct la_block c);
 /* alpha and beta are real when is_hermitian. */
-void heddle_blas_syrk(enum heddle_la_type t, bool is_hermitian, char uplo,
-                      char trans, const void *alpha, struct la_block a,
-                      const void *beta, struct la_block c);
-void heddle_blas_syr2k(enum heddle_la_type t, bool is_hermitian, char uplo,
-                       char trans, const void *alpha, struct la_block a,
-                       struct la_block b, const void *beta, struct la_block c);
-void heddle_blas_trmm(enum heddle_la_type t, char side, char uplo, char trans,
-                      char diag, const void *alpha, struct la_block a,
-                      struct la_block b);
-void heddle_blas_trsm(enum heddle_la_type t, char side, char uplo, char trans,
-                      char diag, const void *alpha, struct la_block a,
-                      struct la_block b);
+void heddle_blas_syrk(enum heddle_la_type t, bool is_hermitian, char uplo, char trans,
+                      const void *alpha, struct la_block a, const void *beta, struct la_block c);
+void heddle_blas_syr2k(enum heddle_la_type t, bool is_hermitian, char uplo, char trans,
+                       const void *alpha, struct la_block a, struct la_block b, const void *beta,
+                       struct la_block c);
+void heddle_blas_trmm(enum heddle_la_type t, char side, char uplo, char trans, char diag,
+                      const void *alpha, struct la_block a, struct la_block b);
+void heddle_blas_trsm(enum heddle_la_type t, char side, char uplo, char trans, char diag,
+                      const void *alpha, struct la_block a, struct la_block b);
 /* These return LAPACK's info. */
 int heddle_blas_potrf(enum heddle_la_type t, char uplo, struct la_block a);
 int heddle_blas_lauum(enum heddle_la_type t, char uplo, struct la_block a);
-int heddle_blas_trtri(enum heddle_la_type t, char uplo, char diag,
-                      struct la_block a);
+int heddle_blas_trtri(enum heddle_la_type t, char uplo, char diag, struct la_block a);
 int heddle_blas_getrf(enum heddle_la_type t, struct la_block a, int *ipiv);
 /* Rows i and ipiv[i] (from 1), for i = 0 .. n - 1, or back from the last one. */
-void heddle_blas_laswp(enum heddle_la_type t, struct la_block a,
-                       const int *ipiv, size_t n, bool is_backward);
-int heddle_blas_geqrt3(enum heddle_la_type t, struct la_block a,
-                       struct la_block tri);
+void heddle_blas_laswp(enum heddle_la_type t, struct la_block a, const int *ipiv, size_t n,
+                       bool is_backward);
+int heddle_blas_geqrt3(enum heddle_la_type t, struct la_block a, struct la_block tri);
 /* The triangular factor of the k reflectors in the columns of v, k = v.n. */
-void heddle_blas_larft(enum heddle_la_type t, struct la_block v,
-                       const void *tau, struct la_block tri);
+void heddle_blas_larft(enum heddle_la_type t, struct la_block v, const void *tau,
+                       struct la_block tri);
 /* Eigenvalues into w (of the real type), vectors into a when vectors is 'V'. work has
  * heddle_blas_heevd_bytes(t, n). */
-int heddle_blas_heevd(enum heddle_la_type t, char vectors, char uplo,
-                      struct la_block a, void *w, void *work);
+int heddle_blas_heevd(enum heddle_la_type t, char vectors, char uplo, struct la_block a, void *w,
+                      void *work);
 size_t heddle_blas_heevd_bytes(enum heddle_la_type t, size_t n);
 
 #endif /* HEDDLE_LA_BLAS_H */

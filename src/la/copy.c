@@ -21,8 +21,7 @@ struct copy_arg {
     unsigned na;
     size_t a0, b0;        /* first columns of the first operands */
     struct la_range cols; /* that this task sets */
-    bool
-        has_record; /* the last operand: 1 when a number was lost on a device */
+    bool has_record;      /* the last operand: 1 when a number was lost on a device */
     struct la_scalar alpha, beta;
 };
 
@@ -46,8 +45,7 @@ static bool narrow(const double *from, float *to, size_t n)
     return lost != 0;
 }
 
-static bool copy_part(const struct copy_arg *g, const void *from, void *to,
-                      size_t n)
+static bool copy_part(const struct copy_arg *g, const void *from, void *to, size_t n)
 {
     const size_t reals = n * (la_is_complex(g->from) ? 2 : 1);
 
@@ -61,14 +59,13 @@ static bool copy_part(const struct copy_arg *g, const void *from, void *to,
 }
 
 /* y = alpha x + beta y; beta 0 overwrites, alpha 0 does not look at x. */
-#define ADD(name, type)                                                        \
-    static void name(const void *alpha, const type *x, const void *beta,       \
-                     type *y, size_t n)                                        \
-    {                                                                          \
-        const type p = *(const type *)alpha, q = *(const type *)beta;          \
-                                                                               \
-        for (size_t i = 0; i < n; i++)                                         \
-            y[i] = (p == 0 ? 0 : p * x[i]) + (q == 0 ? 0 : q * y[i]);          \
+#define ADD(name, type)                                                                            \
+    static void name(const void *alpha, const type *x, const void *beta, type *y, size_t n)        \
+    {                                                                                              \
+        const type p = *(const type *)alpha, q = *(const type *)beta;                              \
+                                                                                                   \
+        for (size_t i = 0; i < n; i++)                                                             \
+            y[i] = (p == 0 ? 0 : p * x[i]) + (q == 0 ? 0 : q * y[i]);                              \
     }
 
 ADD(add_s, float)
@@ -104,9 +101,8 @@ static heddle_status run_copy(struct heddle_exec *x)
         for (size_t j = c.first; j < c.end; j++) {
             const struct la_range r = la_rows(g->uplo, b.m, j);
 
-            lost |= copy_part(
-                g, la_at(g->from, a.block[p], r.first, j - a.first[p]),
-                la_at(g->h.t, b, r.first, j - g->b0), r.end - r.first);
+            lost |= copy_part(g, la_at(g->from, a.block[p], r.first, j - a.first[p]),
+                              la_at(g->h.t, b, r.first, j - g->b0), r.end - r.first);
         }
     }
     heddle_la_found(&g->h, lost ? 1 : 0, false);
@@ -133,9 +129,8 @@ static heddle_status cuda_copy(struct heddle_exec *x)
 
         LA_TRY(heddle_gpu_lacpy(
             x, g->uplo, c.first, g->from,
-            la_part(g->from, a.block[p], 0, c.first - a.first[p], b.m,
-                    c.end - c.first),
-            t, la_part(t, b, 0, c.first - g->b0, b.m, c.end - c.first), lost));
+            la_part(g->from, a.block[p], 0, c.first - a.first[p], b.m, c.end - c.first), t,
+            la_part(t, b, 0, c.first - g->b0, b.m, c.end - c.first), lost));
     }
     return HEDDLE_OK;
 }
@@ -147,10 +142,9 @@ static heddle_status cuda_set(struct heddle_exec *x)
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    return heddle_gpu_laset(x, g->uplo, g->cols.first, g->h.t, &g->alpha,
-                            &g->beta,
-                            la_part(g->h.t, b, 0, g->cols.first - g->b0, b.m,
-                                    g->cols.end - g->cols.first));
+    return heddle_gpu_laset(
+        x, g->uplo, g->cols.first, g->h.t, &g->alpha, &g->beta,
+        la_part(g->h.t, b, 0, g->cols.first - g->b0, b.m, g->cols.end - g->cols.first));
 }
 
 static heddle_status run_add(struct heddle_exec *x)
@@ -196,10 +190,9 @@ static heddle_status cuda_add(struct heddle_exec *x)
         const struct la_range c = la_cut(g->cols, la_piece_columns(&a, p));
         const size_t n = c.end - c.first;
 
-        LA_TRY(heddle_gpu_geadd(
-            x, g->uplo, c.first, t, &g->alpha,
-            la_part(t, a.block[p], 0, c.first - a.first[p], b.m, n), &g->beta,
-            la_part(t, b, 0, c.first - g->b0, b.m, n)));
+        LA_TRY(heddle_gpu_geadd(x, g->uplo, c.first, t, &g->alpha,
+                                la_part(t, a.block[p], 0, c.first - a.first[p], b.m, n), &g->beta,
+                                la_part(t, b, 0, c.first - g->b0, b.m, n)));
     }
     return HEDDLE_OK;
 }
@@ -233,9 +226,8 @@ static struct heddle_cost cost_copy(struct heddle_exec *x)
     const struct copy_arg *g = heddle_exec_arg(x);
     const struct heddle_layout *l = heddle_exec_layout(x, 0);
 
-    return (struct heddle_cost){
-        .bytes = (double)(l->extent[0] * (g->cols.end - g->cols.first) *
-                          (la_bytes(g->from) + la_bytes(g->h.t)))};
+    return (struct heddle_cost){.bytes = (double)(l->extent[0] * (g->cols.end - g->cols.first) *
+                                                  (la_bytes(g->from) + la_bytes(g->h.t)))};
 }
 
 static const heddle_kernel kernel_copy = {
@@ -245,19 +237,17 @@ static const heddle_kernel kernel_copy = {
                  {.device = HEDDLE_DEV_CUDA, .run = cuda_copy}},
     .cost = cost_copy};
 
-static const heddle_kernel kernel_add = {
-    .size = sizeof(heddle_kernel),
-    .name = "geadd",
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_add},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_add}},
-    .cost = cost_copy};
+static const heddle_kernel kernel_add = {.size = sizeof(heddle_kernel),
+                                         .name = "geadd",
+                                         .variants = {{.device = HEDDLE_DEV_CPU, .run = run_add},
+                                                      {.device = HEDDLE_DEV_CUDA, .run = cuda_add}},
+                                         .cost = cost_copy};
 
-static const heddle_kernel kernel_set = {
-    .size = sizeof(heddle_kernel),
-    .name = "laset",
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_set},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_set}},
-    .cost = cost_copy};
+static const heddle_kernel kernel_set = {.size = sizeof(heddle_kernel),
+                                         .name = "laset",
+                                         .variants = {{.device = HEDDLE_DEV_CPU, .run = run_set},
+                                                      {.device = HEDDLE_DEV_CUDA, .run = cuda_set}},
+                                         .cost = cost_copy};
 
 /* --- the loop -------------------------------------------------------------------- */
 
@@ -269,9 +259,8 @@ static bool has_rows(char uplo, size_t m, struct la_range cols)
 
 /* Tasks for all of b; a may be NULL. A task overwrites when it reads nothing of
  * b and sets all of the block column. */
-static heddle_status submit_all(const heddle_kernel *kernel, struct copy_arg g,
-                                heddle_matrix *a, heddle_matrix *b,
-                                bool overwrites, heddle_handle *record)
+static heddle_status submit_all(const heddle_kernel *kernel, struct copy_arg g, heddle_matrix *a,
+                                heddle_matrix *b, bool overwrites, heddle_handle *record)
 {
     for (size_t j = 0; j < b->nt; j++) {
         const size_t end = la_first(b, j) + la_width(b, j);
@@ -290,12 +279,11 @@ static heddle_status submit_all(const heddle_kernel *kernel, struct copy_arg g,
                 l.op[l.n] = record;
                 l.mode[l.n++] = HEDDLE_RW;
             }
-            if (overwrites && g.uplo == 'A' && g.cols.first == g.b0 &&
-                g.cols.end == end)
+            if (overwrites && g.uplo == 'A' && g.cols.first == g.b0 && g.cols.end == end)
                 l.mode[0] = HEDDLE_W;
             if (has_rows(g.uplo, b->m, g.cols))
-                LA_TRY(heddle_la_submit(g.h.la, kernel, l.op, l.mode, l.n, &g,
-                                        sizeof(g), (int)(b->nt - j)));
+                LA_TRY(heddle_la_submit(g.h.la, kernel, l.op, l.mode, l.n, &g, sizeof(g),
+                                        (int)(b->nt - j)));
             g.cols.first = g.cols.end;
         }
     }
@@ -310,8 +298,7 @@ static char uplo_of(char uplo)
     return c != '\0' ? c : heddle_la_letter(uplo, "AG") != '\0' ? 'A' : '\0';
 }
 
-heddle_status heddle_la_lacpy(heddle_la *la, char uplo, heddle_matrix *a,
-                              heddle_matrix *b)
+heddle_status heddle_la_lacpy(heddle_la *la, char uplo, heddle_matrix *a, heddle_matrix *b)
 {
     struct copy_arg g = {.uplo = uplo_of(uplo)};
     heddle_handle *record = NULL;
@@ -336,9 +323,8 @@ heddle_status heddle_la_lacpy(heddle_la *la, char uplo, heddle_matrix *a,
     return st;
 }
 
-heddle_status heddle_la_geadd(heddle_la *la, char uplo, const void *alpha,
-                              heddle_matrix *a, const void *beta,
-                              heddle_matrix *b)
+heddle_status heddle_la_geadd(heddle_la *la, char uplo, const void *alpha, heddle_matrix *a,
+                              const void *beta, heddle_matrix *b)
 {
     struct copy_arg g = {.uplo = uplo_of(uplo)};
 
@@ -351,12 +337,11 @@ heddle_status heddle_la_geadd(heddle_la *la, char uplo, const void *alpha,
     g.from = a->t;
     g.alpha = la_scalar_of(a->t, alpha);
     g.beta = la_scalar_of(a->t, beta);
-    return submit_all(&kernel_add, g, a == b ? NULL : a, b,
-                      a != b && la_is_zero(a->t, beta), NULL);
+    return submit_all(&kernel_add, g, a == b ? NULL : a, b, a != b && la_is_zero(a->t, beta), NULL);
 }
 
-heddle_status heddle_la_laset(heddle_la *la, char uplo, const void *alpha,
-                              const void *beta, heddle_matrix *a)
+heddle_status heddle_la_laset(heddle_la *la, char uplo, const void *alpha, const void *beta,
+                              heddle_matrix *a)
 {
     struct copy_arg g = {.uplo = uplo_of(uplo)};
 

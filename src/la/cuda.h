@@ -32,68 +32,54 @@ struct la_gpu {
 #define LA_CORE(type) ((struct la_gpu){.t = (type)})
 
 /* HEDDLE_EDECLINED: not here. Otherwise what follows finds its functions. */
-heddle_status heddle_gpu_open(struct la_gpu *g, struct heddle_exec *x,
-                              enum heddle_la_type t);
+heddle_status heddle_gpu_open(struct la_gpu *g, struct heddle_exec *x, enum heddle_la_type t);
 
 /* As the functions of blas.h. */
-heddle_status heddle_gpu_gemm(struct la_gpu *g, char ta, char tb,
-                              const void *alpha, struct la_block a,
-                              struct la_block b, const void *beta,
+heddle_status heddle_gpu_gemm(struct la_gpu *g, char ta, char tb, const void *alpha,
+                              struct la_block a, struct la_block b, const void *beta,
                               struct la_block c);
 /* By tensor cores; HEDDLE_ENOENT: cuBLAS has no such function (cuda_mixed.c). */
-heddle_status heddle_gpu_gemm_tf32(struct la_gpu *g, char ta, char tb,
-                                   const void *alpha, struct la_block a,
-                                   struct la_block b, const void *beta,
+heddle_status heddle_gpu_gemm_tf32(struct la_gpu *g, char ta, char tb, const void *alpha,
+                                   struct la_block a, struct la_block b, const void *beta,
                                    struct la_block c);
-heddle_status heddle_gpu_symm(struct la_gpu *g, bool is_hermitian, char side,
-                              char uplo, const void *alpha, struct la_block a,
-                              struct la_block b, const void *beta,
-                              struct la_block c);
-heddle_status heddle_gpu_syrk(struct la_gpu *g, bool is_hermitian, char uplo,
-                              char trans, const void *alpha, struct la_block a,
+heddle_status heddle_gpu_symm(struct la_gpu *g, bool is_hermitian, char side, char uplo,
+                              const void *alpha, struct la_block a, struct la_block b,
                               const void *beta, struct la_block c);
-heddle_status heddle_gpu_syr2k(struct la_gpu *g, bool is_hermitian, char uplo,
-                               char trans, const void *alpha, struct la_block a,
-                               struct la_block b, const void *beta,
-                               struct la_block c);
-heddle_status heddle_gpu_trmm(struct la_gpu *g, char side, char uplo,
-                              char trans, char diag, const void *alpha,
-                              struct la_block a, struct la_block b);
-heddle_status heddle_gpu_trsm(struct la_gpu *g, char side, char uplo,
-                              char trans, char diag, const void *alpha,
-                              struct la_block a, struct la_block b);
+heddle_status heddle_gpu_syrk(struct la_gpu *g, bool is_hermitian, char uplo, char trans,
+                              const void *alpha, struct la_block a, const void *beta,
+                              struct la_block c);
+heddle_status heddle_gpu_syr2k(struct la_gpu *g, bool is_hermitian, char uplo, char trans,
+                               const void *alpha, struct la_block a, struct la_block b,
+                               const void *beta, struct la_block c);
+heddle_status heddle_gpu_trmm(struct la_gpu *g, char side, char uplo, char trans, char diag,
+                              const void *alpha, struct la_block a, struct la_block b);
+heddle_status heddle_gpu_trsm(struct la_gpu *g, char side, char uplo, char trans, char diag,
+                              const void *alpha, struct la_block a, struct la_block b);
 
 /* trmm, the product into c; B = alpha op(A) + beta B; n products of order s, C_i = alpha A_i
  * B_i, each operand so many elements behind the one before. */
-heddle_status heddle_gpu_trmm_to(struct la_gpu *g, char side, char uplo,
-                                 char trans, char diag, const void *alpha,
-                                 struct la_block a, struct la_block b,
+heddle_status heddle_gpu_trmm_to(struct la_gpu *g, char side, char uplo, char trans, char diag,
+                                 const void *alpha, struct la_block a, struct la_block b,
                                  struct la_block c);
-heddle_status heddle_gpu_add(struct la_gpu *g, char trans, const void *alpha,
-                             struct la_block a, const void *beta,
-                             struct la_block b);
-heddle_status heddle_gpu_gemm_many(struct la_gpu *g, size_t s,
-                                   const void *alpha, struct la_block a,
-                                   size_t step_a, struct la_block b,
-                                   size_t step_b, struct la_block c,
-                                   size_t step_c, size_t n);
+heddle_status heddle_gpu_add(struct la_gpu *g, char trans, const void *alpha, struct la_block a,
+                             const void *beta, struct la_block b);
+heddle_status heddle_gpu_gemm_many(struct la_gpu *g, size_t s, const void *alpha, struct la_block a,
+                                   size_t step_a, struct la_block b, size_t step_b,
+                                   struct la_block c, size_t step_c, size_t n);
 
 /* Before anything else of a task that will call potrf: a task that has begun cannot be
  * declined. */
-heddle_status heddle_gpu_potrf_open(struct la_gpu *g, char uplo,
-                                    struct la_block a);
+heddle_status heddle_gpu_potrf_open(struct la_gpu *g, char uplo, struct la_block a);
 /* *info (on the device) as LAPACK's. */
-heddle_status heddle_gpu_potrf(struct la_gpu *g, char uplo, struct la_block a,
-                               int *info);
+heddle_status heddle_gpu_potrf(struct la_gpu *g, char uplo, struct la_block a, int *info);
 
 /* The same for a whole panel; pivots count from its first row. ipiv NULL: none. */
 heddle_status heddle_gpu_getrf_open(struct la_gpu *g, struct la_block a);
-heddle_status heddle_gpu_getrf(struct la_gpu *g, struct la_block a, int *ipiv,
-                               int *info);
+heddle_status heddle_gpu_getrf(struct la_gpu *g, struct la_block a, int *ipiv, int *info);
 /* Its workspace has g->nwork elements. */
 heddle_status heddle_gpu_geqrf_open(struct la_gpu *g, struct la_block a);
-heddle_status heddle_gpu_geqrf(struct la_gpu *g, struct la_block a, void *tau,
-                               void *work, int *info);
+heddle_status heddle_gpu_geqrf(struct la_gpu *g, struct la_block a, void *tau, void *work,
+                               int *info);
 
 /* --- cuda_cholesky.c ------------------------------------------------------- */
 
@@ -102,22 +88,19 @@ heddle_status heddle_gpu_geqrf(struct la_gpu *g, struct la_block a, void *tau,
  * A = L L^H and what is below. *info, 0 before, as LAPACK's. Declined, with nothing
  * done, where the device is not one for them.
  */
-heddle_status heddle_gpu_cholesky(struct la_gpu *g, struct la_block a,
-                                  int *info);
+heddle_status heddle_gpu_cholesky(struct la_gpu *g, struct la_block a, int *info);
 
 /* --- cuda_nopiv.c ----------------------------------------------------------- */
 
 /* A = L U without pivots, from the diagonal block down. *info, if it is 0: the first
  * column (from 1) whose pivot is zero. Declined, with nothing done, where the device
  * does not take our kernels. */
-heddle_status heddle_gpu_lu_nopiv(struct la_gpu *g, struct la_block a,
-                                  int *info);
+heddle_status heddle_gpu_lu_nopiv(struct la_gpu *g, struct la_block a, int *info);
 
 /* --- cuda.c ------------------------------------------------------------------- */
 
 /* P A = L U: pivots count from row0, *info from the first column of a. */
-heddle_status heddle_gpu_lu(struct la_gpu *g, struct la_block a, size_t row0,
-                            int *ipiv, int *info);
+heddle_status heddle_gpu_lu(struct la_gpu *g, struct la_block a, size_t row0, int *ipiv, int *info);
 /*
  * What makes a panel's updates cheap: its L (w x w) with the diagonal blocks of order
  * LA_LU_JOINED inverted, and where rows go. Larger inverses cost digits, and save nothing.
@@ -147,61 +130,51 @@ static inline size_t la_lu_aux_bytes(enum heddle_la_type t, size_t w)
  * of order 2 s: outside of the diagonal -X_22 T_21 X_11, or -X_11 T_12 X_22. A kernel makes
  * those of order LA_GPU_INVERT. */
 enum { LA_GPU_INVERT = 64 };
-heddle_status heddle_gpu_join(struct la_gpu *g, char uplo, struct la_block t,
-                              struct la_block x, size_t s);
-heddle_status heddle_gpu_lu_aux(struct la_gpu *g, struct la_block l,
-                                const int *ipiv, size_t row0, void *aux);
+heddle_status heddle_gpu_join(struct la_gpu *g, char uplo, struct la_block t, struct la_block x,
+                              size_t s);
+heddle_status heddle_gpu_lu_aux(struct la_gpu *g, struct la_block l, const int *ipiv, size_t row0,
+                                void *aux);
 /* Rows of a change places, and A = L^-1 A in its first w rows. */
-heddle_status heddle_gpu_lu_apply(struct la_gpu *g, const void *aux, size_t w,
-                                  struct la_block a);
+heddle_status heddle_gpu_lu_apply(struct la_gpu *g, const void *aux, size_t w, struct la_block a);
 /* Rows of a, which begins at row0, change places: forwards, or back from the last. */
-heddle_status heddle_gpu_swap(struct la_gpu *g, struct la_block a,
-                              const int *ipiv, size_t nk, size_t row0,
-                              bool is_backward);
+heddle_status heddle_gpu_swap(struct la_gpu *g, struct la_block a, const int *ipiv, size_t nk,
+                              size_t row0, bool is_backward);
 /* *found: the first zero on the diagonal of a, whose first row there is row0: its row
  * from 1, unless it holds one that comes before. */
-heddle_status heddle_gpu_zeros(struct la_gpu *g, struct la_block a, size_t row0,
-                               int *found);
+heddle_status heddle_gpu_zeros(struct la_gpu *g, struct la_block a, size_t row0, int *found);
 /* *info, if it is 0: the first row (from 1) where the diagonal of a factor of Cholesky
  * has a NaN. */
-heddle_status heddle_gpu_no_roots(struct la_gpu *g, struct la_block a,
-                                  int *info);
+heddle_status heddle_gpu_no_roots(struct la_gpu *g, struct la_block a, int *info);
 
 /* The triangle of a times beta, which is real when is_hermitian; the diagonal becomes
  * real then. */
-heddle_status heddle_gpu_scale(struct la_gpu *g, bool is_hermitian, char uplo,
-                               const void *beta, struct la_block a);
+heddle_status heddle_gpu_scale(struct la_gpu *g, bool is_hermitian, char uplo, const void *beta,
+                               struct la_block a);
 
 /* a becomes columns `column` and so on of the identity. */
-heddle_status heddle_gpu_identity(struct la_gpu *g, struct la_block a,
-                                  size_t column);
+heddle_status heddle_gpu_identity(struct la_gpu *g, struct la_block a, size_t column);
 
 /* Before anything else of a task that calls one of the next three: room for so many
  * squares of order n. */
-heddle_status heddle_gpu_has_squares(struct la_gpu *g, size_t n,
-                                     unsigned count);
+heddle_status heddle_gpu_has_squares(struct la_gpu *g, size_t n, unsigned count);
 /* One square. The other triangle stays as it is. */
-heddle_status heddle_gpu_trtri(struct la_gpu *g, char uplo, char diag,
-                               struct la_block a);
+heddle_status heddle_gpu_trtri(struct la_gpu *g, char uplo, char diag, struct la_block a);
 heddle_status heddle_gpu_lauum(struct la_gpu *g, char uplo, struct la_block a);
 /* Two squares. The first v.n columns of Q, in place of the reflectors in v. */
-heddle_status heddle_gpu_form(struct la_gpu *g, struct la_block v,
-                              struct la_block tri);
+heddle_status heddle_gpu_form(struct la_gpu *g, struct la_block v, struct la_block tri);
 
 /* Row i of a becomes what row from[i] was: a.m rows, at most LA_GPU_SCRATCH bytes in a
  * column. */
-heddle_status heddle_gpu_rows(struct la_gpu *g, struct la_block a,
-                              const int *from);
+heddle_status heddle_gpu_rows(struct la_gpu *g, struct la_block a, const int *from);
 
 /* A = Q R; v, as large, gets the reflectors with zeros and ones. */
-heddle_status heddle_gpu_qr(struct la_gpu *g, struct la_block a,
-                            struct la_block v, struct la_block tri);
+heddle_status heddle_gpu_qr(struct la_gpu *g, struct la_block a, struct la_block v,
+                            struct la_block tri);
 /* C = Q^H C with such a v. */
-heddle_status heddle_gpu_reflect(struct la_gpu *g, struct la_block v,
-                                 struct la_block tri, struct la_block c);
+heddle_status heddle_gpu_reflect(struct la_gpu *g, struct la_block v, struct la_block tri,
+                                 struct la_block c);
 /* C = Q C or Q^H C with reflectors as geqrf leaves them. */
-heddle_status heddle_gpu_reflect_packed(struct la_gpu *g, char trans,
-                                        struct la_block v, struct la_block tri,
-                                        struct la_block c);
+heddle_status heddle_gpu_reflect_packed(struct la_gpu *g, char trans, struct la_block v,
+                                        struct la_block tri, struct la_block c);
 
 #endif /* HEDDLE_LA_CUDA_H */

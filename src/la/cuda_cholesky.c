@@ -22,8 +22,8 @@ enum {
 
 static size_t shared_bytes(enum heddle_la_type t)
 {
-    return (2 * 16 * (CHOL_THREADS + 4) + CHOL_NB * (CHOL_ROWS + 2) +
-            CHOL_NB * (CHOL_NB + 2) + 5 * CHOL_NB) *
+    return (2 * 16 * (CHOL_THREADS + 4) + CHOL_NB * (CHOL_ROWS + 2) + CHOL_NB * (CHOL_NB + 2) +
+            5 * CHOL_NB) *
            la_bytes(t);
 }
 
@@ -32,9 +32,8 @@ static heddle_status find(struct la_gpu *g, const char *name, void **out)
     char entry[20];
 
     snprintf(entry, sizeof(entry), "%s_%c", name, g->t == LA_S ? 's' : 'd');
-    return heddle_cuda_kernel(
-        g->x, g->t == LA_S ? la_cholesky_s_ptx : la_cholesky_d_ptx, 0, entry,
-        out);
+    return heddle_cuda_kernel(g->x, g->t == LA_S ? la_cholesky_s_ptx : la_cholesky_d_ptx, 0, entry,
+                              out);
 }
 
 /* Nothing is done yet when it is declined. */
@@ -57,8 +56,7 @@ struct chol {
 };
 
 /* As many columns as one launch is good for, of which `before` come first. */
-static heddle_status few(const struct chol *c, struct la_block a, size_t before,
-                         int *info)
+static heddle_status few(const struct chol *c, struct la_block a, size_t before, int *info)
 {
     struct heddle_exec *x = c->g->x;
     void *bar = heddle_exec_scratch(x);
@@ -68,16 +66,14 @@ static heddle_status few(const struct chol *c, struct la_block a, size_t before,
     const size_t chunks = la_max((a.m - w + CHOL_ROWS - 1) / CHOL_ROWS, 1);
     const size_t rounds = (chunks + most - 1) / most; /* all do as much */
 
-    LA_TRY(heddle_cuda_launch(
-        x, c->start, &(struct heddle_cuda_shape){.grid = {1}, .block = {1}},
-        (const struct heddle_cuda_arg[]){{.value = &bar}}, 1));
+    LA_TRY(heddle_cuda_launch(x, c->start, &(struct heddle_cuda_shape){.grid = {1}, .block = {1}},
+                              (const struct heddle_cuda_arg[]){{.value = &bar}}, 1));
     return heddle_cuda_launch(
         x, c->panel,
-        &(struct heddle_cuda_shape){
-            .grid = {(unsigned)((chunks + rounds - 1) / rounds)},
-            .block = {CHOL_THREADS},
-            .shared_bytes = shared_bytes(c->g->t),
-            .is_cooperative = 1},
+        &(struct heddle_cuda_shape){.grid = {(unsigned)((chunks + rounds - 1) / rounds)},
+                                    .block = {CHOL_THREADS},
+                                    .shared_bytes = shared_bytes(c->g->t),
+                                    .is_cooperative = 1},
         (const struct heddle_cuda_arg[]){{.value = &a.a},
                                          {.value = &ld},
                                          {.value = &m},
@@ -89,21 +85,19 @@ static heddle_status few(const struct chol *c, struct la_block a, size_t before,
 }
 
 /* What the columns `from` .. `to` - 1 take away from those up to `end`. */
-static heddle_status take_away(struct la_gpu *g, struct la_block a, size_t from,
-                               size_t to, size_t end)
+static heddle_status take_away(struct la_gpu *g, struct la_block a, size_t from, size_t to,
+                               size_t end)
 {
     const void *one = heddle_la_one(g->t), *minus = heddle_la_minus_one(g->t);
     const struct la_block top = la_part(g->t, a, to, from, end - to, to - from);
 
     LA_TRY(heddle_gpu_syrk(g, true, 'L', 'N', minus, top, one,
                            la_part(g->t, a, to, to, end - to, end - to)));
-    return heddle_gpu_gemm(
-        g, 'N', 'T', minus, la_part(g->t, a, end, from, a.m - end, to - from),
-        top, one, la_part(g->t, a, end, to, a.m - end, end - to));
+    return heddle_gpu_gemm(g, 'N', 'T', minus, la_part(g->t, a, end, from, a.m - end, to - from),
+                           top, one, la_part(g->t, a, end, to, a.m - end, end - to));
 }
 
-heddle_status heddle_gpu_cholesky(struct la_gpu *g, struct la_block a,
-                                  int *info)
+heddle_status heddle_gpu_cholesky(struct la_gpu *g, struct la_block a, int *info)
 {
     struct chol c = {.g = g};
     size_t shared = 0;

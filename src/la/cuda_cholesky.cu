@@ -56,35 +56,32 @@ __device__ static float reciprocal(float x)
 }
 
 /* One element from global to shared memory, without waiting; 0 instead. */
-template <typename T>
-__device__ static void fetch(T *to, const T *from, bool is_there)
+template <typename T> __device__ static void fetch(T *to, const T *from, bool is_there)
 {
     const unsigned at = (unsigned)__cvta_generic_to_shared(to);
 
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at),
-                 "l"(from), "n"(sizeof(T)),
-                 "r"(is_there ? (unsigned)sizeof(T) : 0u)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at), "l"(from),
+                 "n"(sizeof(T)), "r"(is_there ? (unsigned)sizeof(T) : 0u)
                  : "memory");
 }
 
 /* C += A B, 16 x 16 by 16 x 8, by a warp. */
-__device__ static void multiply(double (&c)[4], const double (&a)[8],
-                                const double (&b)[4])
+__device__ static void multiply(double (&c)[4], const double (&a)[8], const double (&b)[4])
 {
     asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 "
         "{%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, "
         "{%12, %13, %14, %15}, {%0, %1, %2, %3};"
         : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
-        : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]),
-          "d"(a[6]), "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
+        : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]),
+          "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
 }
 
 /*
  * acc += the product of 32 rows with the transposed first 64, both of a slab. A lane
  * has of 16 x 8 elements those in rows g and g + 8, columns 2 q and 2 q + 1.
  */
-__device__ static void product(double (&acc)[2][8][4],
-                               const double (*slab)[LDS], int row, int g, int q)
+__device__ static void product(double (&acc)[2][8][4], const double (*slab)[LDS], int row, int g,
+                               int q)
 {
     double a[2][8];
 
@@ -106,8 +103,8 @@ __device__ static void product(double (&acc)[2][8][4],
     }
 }
 
-__device__ static void product(float (&acc)[2][8][4], const float (*slab)[LDS],
-                               int row, int g, int q)
+__device__ static void product(float (&acc)[2][8][4], const float (*slab)[LDS], int row, int g,
+                               int q)
 {
 #pragma unroll 2
     for (int k = 0; k < SLAB; k++) {
@@ -134,8 +131,7 @@ __device__ static void product(float (&acc)[2][8][4], const float (*slab)[LDS],
 /* n elements of a row for each thread, `step` apart there; zeros if there is no such
  * row, or only `nthere` of them. */
 template <typename T>
-__device__ static void fetch_row(T *to, int step, const T *from, long long ld,
-                                 int n, int nthere)
+__device__ static void fetch_row(T *to, int step, const T *from, long long ld, int n, int nthere)
 {
 #pragma unroll 8
     for (int k = 0; k < n; k++, to += step) {
@@ -155,9 +151,8 @@ template <typename T> __device__ static T both_inverse(T c, T e, T d, T last)
     const T most = (T)(sizeof(T) == 8 ? 0x1p1000 : 0x1p100);
     const T whole = c * d, det = whole - e * e;
 
-    return det > whole * (T)0x1p-10 && det > 1 / most && whole < most
-               ? c * reciprocal(det)
-               : reciprocal(last);
+    return det > whole * (T)0x1p-10 && det > 1 / most && whole < most ? c * reciprocal(det)
+                                                                      : reciprocal(last);
 }
 
 /* The first FACTOR threads meet. */
@@ -205,8 +200,7 @@ template <typename T> __device__ static int factor(common<T> *s)
             c_inverse = reciprocal(pair[0][j]);
             between = pair[0][j + 1] * c_inverse;
             last = pair[1][j + 1] - pair[0][j + 1] * between;
-            d_inverse =
-                both_inverse(pair[0][j], pair[0][j + 1], pair[1][j + 1], last);
+            d_inverse = both_inverse(pair[0][j], pair[0][j + 1], pair[1][j + 1], last);
             if (!(pair[0][j] > (T)0) && bad == NB)
                 bad = j;
             if (!(last > (T)0) && bad == NB)
@@ -253,8 +247,7 @@ template <typename T> __device__ static int factor(common<T> *s)
  * 16 rows and 8 columns of x, from `row` and `to` on, less the product of columns
  * `from` .. `from` + 15 with L. A lane has the elements that `product` says.
  */
-__device__ static void take(common<double> *s, int row, int to, int from, int g,
-                            int q)
+__device__ static void take(common<double> *s, int row, int to, int from, int g, int q)
 {
     double c[4], a[8], b[4];
 
@@ -272,8 +265,7 @@ __device__ static void take(common<double> *s, int row, int to, int from, int g,
         s->x[to + 2 * q + i % 2][row + g + i / 2 * 8] = -c[i];
 }
 
-__device__ static void take(common<float> *s, int row, int to, int from, int g,
-                            int q)
+__device__ static void take(common<float> *s, int row, int to, int from, int g, int q)
 {
     float c[4];
 
@@ -293,8 +285,7 @@ __device__ static void take(common<float> *s, int row, int to, int from, int g,
 /* X = X L^-T for 16 columns from j on, a row of s->x for each thread; to global memory
  * too, if there is such a row, and w columns in all. */
 template <typename T>
-__device__ static void solve_few(common<T> *s, T *row, long long ld, int j,
-                                 int w, bool is_row)
+__device__ static void solve_few(common<T> *s, T *row, long long ld, int j, int w, bool is_row)
 {
     const int me = threadIdx.x;
     T x[16];
@@ -323,8 +314,7 @@ __device__ static void solve_few(common<T> *s, T *row, long long ld, int j,
 
 /* X = X L^-T, 16 columns at a time. */
 template <typename T>
-__device__ static void solve(common<T> *s, T *row, long long ld, int w,
-                             bool is_row)
+__device__ static void solve(common<T> *s, T *row, long long ld, int w, bool is_row)
 {
     const int me = threadIdx.x, warp = me / 32, g = me % 32 / 4, q = me % 4;
 
@@ -337,8 +327,7 @@ __device__ static void solve(common<T> *s, T *row, long long ld, int w,
         __syncthreads();
 #pragma unroll 1
         for (int i = warp; i < ntiles; i += THREADS / 32)
-            take(s, i % (ROWS / 16) * 16, j + 16 + i / (ROWS / 16) * 8, j, g,
-                 q);
+            take(s, i % (ROWS / 16) * 16, j + 16 + i / (ROWS / 16) * 8, j, g, q);
         __syncthreads();
     }
 }
@@ -366,8 +355,7 @@ template <typename T> __device__ static int blocks_at(const panel<T> *p, int c0)
  * the solve.
  */
 template <typename T>
-__device__ static void do_rows(common<T> *s, const panel<T> *p, int below,
-                               bool is_first, int *info)
+__device__ static void do_rows(common<T> *s, const panel<T> *p, int below, bool is_first, int *info)
 {
     const int me = threadIdx.x, warp = me / 32, g = me % 32 / 4, q = me % 4;
     const int row = me < NB ? p->c0 + me : below + me - NB;
@@ -378,14 +366,12 @@ __device__ static void do_rows(common<T> *s, const panel<T> *p, int below,
     T acc[2][8][4] = {};
 
     if (me >= NB || is_first)
-        fetch_row(me < NB ? &s->l[0][me] : &s->x[0][me - NB],
-                  me < NB ? LDL : LDX, from + p->c0 * p->ld, p->ld, NB,
-                  is_row ? p->w : 0);
+        fetch_row(me < NB ? &s->l[0][me] : &s->x[0][me - NB], me < NB ? LDL : LDX,
+                  from + p->c0 * p->ld, p->ld, NB, is_row ? p->w : 0);
     for (int i = 0; i <= nslabs; i++) {
         if (i < nslabs)
-            fetch_row(&s->slab[i % STAGES][0][me], LDS,
-                      from + (long long)i * SLAB * p->ld, p->ld, SLAB,
-                      is_row ? SLAB : 0);
+            fetch_row(&s->slab[i % STAGES][0][me], LDS, from + (long long)i * SLAB * p->ld, p->ld,
+                      SLAB, is_row ? SLAB : 0);
         asm volatile("cp.async.commit_group;" ::: "memory");
         if (i > 0)
             product(acc, s->slab[(i - 1) % STAGES], 32 * warp, g, q);
@@ -402,8 +388,7 @@ __device__ static void do_rows(common<T> *s, const panel<T> *p, int below,
             for (int j = 0; j < 8; j++)
 #pragma unroll
                 for (int i = 0; i < 4; i++)
-                    to[(8 * j + 2 * q + i % 2) * ld + 16 * t + g + i / 2 * 8] -=
-                        acc[t][j][i];
+                    to[(8 * j + 2 * q + i % 2) * ld + 16 * t + g + i / 2 * 8] -= acc[t][j][i];
     }
     __syncthreads();
     if (is_first && me < FACTOR) {
@@ -417,8 +402,7 @@ __device__ static void do_rows(common<T> *s, const panel<T> *p, int below,
             *info = p->before + p->c0 + bad + 1;
     }
     __syncthreads();
-    solve(s, p->a + below + me + (long long)p->c0 * p->ld, p->ld, p->w,
-          below + me < p->m);
+    solve(s, p->a + below + me + (long long)p->c0 * p->ld, p->ld, p->w, below + me < p->m);
 }
 
 /* All blocks that had work are done with it: `arrived` of them in all. */
@@ -426,8 +410,7 @@ __device__ static void meet(unsigned *bar, unsigned arrived, bool stays)
 {
     __syncthreads();
     if (threadIdx.x == 0) {
-        asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(bar)
-                     : "memory");
+        asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(bar) : "memory");
         if (stays) {
             unsigned now;
 
@@ -447,8 +430,7 @@ __device__ static void meet(unsigned *bar, unsigned arrived, bool stays)
  * from 1, and with the columns before the panel. *bar, 0 before, counts who has
  * arrived.
  */
-template <typename T>
-__device__ static void factor_panel(panel<T> p, int *info, unsigned *bar)
+template <typename T> __device__ static void factor_panel(panel<T> p, int *info, unsigned *bar)
 {
     extern __shared__ __align__(16) char memory[];
     common<T> *s = (common<T> *)memory;
@@ -456,9 +438,7 @@ __device__ static void factor_panel(panel<T> p, int *info, unsigned *bar)
 
     for (p.c0 = 0; p.c0 < p.n; p.c0 += NB) {
         const int blocks = blocks_at(&p, p.c0), next = p.c0 + NB;
-        const bool stays =
-            blockIdx.x == 0 ||
-            (next < p.n && (int)blockIdx.x < blocks_at(&p, next));
+        const bool stays = blockIdx.x == 0 || (next < p.n && (int)blockIdx.x < blocks_at(&p, next));
         bool is_first;
         int below;
 
@@ -478,8 +458,7 @@ __device__ static void factor_panel(panel<T> p, int *info, unsigned *bar)
         if (blockIdx.x == 0)
             for (int i = threadIdx.x; i < NB * NB; i += THREADS)
                 if (i % NB >= i / NB && i % NB < p.w)
-                    p.a[p.c0 + i % NB + (long long)(p.c0 + i / NB) * p.ld] =
-                        s->l[i / NB][i % NB];
+                    p.a[p.c0 + i % NB + (long long)(p.c0 + i / NB) * p.ld] = s->l[i / NB][i % NB];
         __syncthreads();
     }
 }
@@ -493,8 +472,7 @@ typedef double real;
 #endif
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    NAME(la_chol)(real *a, long long ld, int m, int n, int before, int *info,
-                  unsigned *bar)
+    NAME(la_chol)(real *a, long long ld, int m, int n, int before, int *info, unsigned *bar)
 {
     factor_panel(panel<real>{a, ld, m, n, before, 0, 0}, info, bar);
 }

@@ -72,8 +72,7 @@ __device__ static best<unsigned> best_of_warp(best<unsigned> b)
     return {h, __reduce_min_sync(~0u, b.key == h ? b.row : 0x7fffffff)};
 }
 
-__device__ static best<unsigned long long>
-best_of_warp(best<unsigned long long> b)
+__device__ static best<unsigned long long> best_of_warp(best<unsigned long long> b)
 {
     const unsigned high = (unsigned)(b.key >> 32), low = (unsigned)b.key;
     const unsigned h = __reduce_max_sync(~0u, high);
@@ -119,9 +118,7 @@ __device__ static unsigned there(unsigned here, unsigned block)
 {
     unsigned r;
 
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
-                 : "=r"(r)
-                 : "r"(here), "r"(block));
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(r) : "r"(here), "r"(block));
     return r;
 }
 
@@ -143,45 +140,40 @@ __device__ static void tell(common<T, W> *s, int which, int slot, int parity)
         if (i < (int)(sizeof(word<T, W>) / 16)) {
             const ulonglong2 v = from[i];
 
-            asm volatile(
-                "st.async.weak.shared::cluster.mbarrier::complete_tx::"
-                "bytes.v2.b64 [%0], {%1, %2}, [%3];" ::"r"(to + 16 * i),
-                "l"(v.x), "l"(v.y), "r"(bar)
-                : "memory");
+            asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::"
+                         "bytes.v2.b64 [%0], {%1, %2}, [%3];" ::"r"(to + 16 * i),
+                         "l"(v.x), "l"(v.y), "r"(bar)
+                         : "memory");
         }
     }
 }
 
 /* All words of a column will be here: one thread says how many bytes, all wait. */
-template <typename T, int W>
-__device__ static void expect(common<T, W> *s, int parity)
+template <typename T, int W> __device__ static void expect(common<T, W> *s, int parity)
 {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
-                     address(&s->bar[parity])),
-                 "r"((unsigned)((BLOCKS + 1) * sizeof(word<T, W>)))
-                 : "memory");
+    asm volatile(
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address(&s->bar[parity])),
+        "r"((unsigned)((BLOCKS + 1) * sizeof(word<T, W>)))
+        : "memory");
 }
 
-template <typename T, int W>
-__device__ static void await(common<T, W> *s, int parity, int phase)
+template <typename T, int W> __device__ static void await(common<T, W> *s, int parity, int phase)
 {
     unsigned done;
 
     do
-        asm volatile(
-            "{ .reg .pred p;\n"
-            "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, "
-            "[%1], %2;\n"
-            "selp.u32 %0, 1, 0, p; }"
-            : "=r"(done)
-            : "r"(address(&s->bar[parity])), "r"((unsigned)phase)
-            : "memory");
+        asm volatile("{ .reg .pred p;\n"
+                     "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, "
+                     "[%1], %2;\n"
+                     "selp.u32 %0, 1, 0, p; }"
+                     : "=r"(done)
+                     : "r"(address(&s->bar[parity])), "r"((unsigned)phase)
+                     : "memory");
     while (!done);
 }
 
 /* Where each row that moves ends: the exchanges i <-> piv[i] one after the other. */
-template <typename T, int W>
-__device__ static void follow(common<T, W> *s, int w)
+template <typename T, int W> __device__ static void follow(common<T, W> *s, int w)
 {
     const int i = threadIdx.x;
 
@@ -210,8 +202,8 @@ struct deal {
  * that were said stay until the next column but one. Returns the row.
  */
 template <typename T, int R, int W>
-__device__ static int find_pivot(common<T, W> *s, const struct deal *d,
-                                 const T (&x)[R][W], int turn, int m)
+__device__ static int find_pivot(common<T, W> *s, const struct deal *d, const T (&x)[R][W],
+                                 int turn, int m)
 {
     enum { STEP = WARPS * BLOCKS * 32, NONE = 0x7fffffff };
     const int parity = turn & 1;
@@ -286,9 +278,8 @@ __device__ static int find_pivot(common<T, W> *s, const struct deal *d,
  * becomes x[][W - 1]. After W columns all are back in their places.
  */
 template <typename T, int R, int W>
-__device__ static void factor(common<T, W> *s, const struct deal *d,
-                              T (&x)[R][W], int j, int w, int m, int row0,
-                              int col0, int *ipiv, int *info)
+__device__ static void factor(common<T, W> *s, const struct deal *d, T (&x)[R][W], int j, int w,
+                              int m, int row0, int col0, int *ipiv, int *info)
 {
     enum { STEP = WARPS * BLOCKS * 32 };
 
@@ -297,14 +288,12 @@ __device__ static void factor(common<T, W> *s, const struct deal *d,
         const int turn = j + c, parity = turn & 1;
         const int pivot = find_pivot(s, d, x, turn, m);
         const word<T, W> *was = &s->said[parity][BLOCKS];
-        const word<T, W> *win =
-            pivot == turn ? was : &s->said[parity][pivot / 32 % BLOCKS];
+        const word<T, W> *win = pivot == turn ? was : &s->said[parity][pivot / 32 % BLOCKS];
         const T p = win->row[0];
         const T inverse = win->inverse, size = p < 0 ? -p : p;
         /* Numbers whose inverse is a number, too. */
-        const bool is_plain =
-            size >= (T)(sizeof(T) == 8 ? 0x1p-1021 : 0x1p-125) &&
-            size <= (T)(sizeof(T) == 8 ? 0x1p1021 : 0x1p125);
+        const bool is_plain = size >= (T)(sizeof(T) == 8 ? 0x1p-1021 : 0x1p-125) &&
+                              size <= (T)(sizeof(T) == 8 ? 0x1p1021 : 0x1p125);
 #pragma unroll
         for (int r = 0; r < R; r++) {
             const int row = d->first + r * STEP;
@@ -332,8 +321,7 @@ __device__ static void factor(common<T, W> *s, const struct deal *d,
 
 #pragma unroll
                 for (int i = k == 0; i < quad<T>::N; i++)
-                    x[r][k + i - 1] =
-                        x[r][k + i] - l * (k + i < W - c ? u.v[i] : (T)0);
+                    x[r][k + i - 1] = x[r][k + i] - l * (k + i < W - c ? u.v[i] : (T)0);
             }
             x[r][W - 1] = last;
         }
@@ -364,8 +352,7 @@ __device__ static void factor(common<T, W> *s, const struct deal *d,
 /* Rows of the other columns of the panel change places: a column for each block in
  * turn, a thread for each row of it. */
 template <typename T, int W>
-__device__ static void swap_others(common<T, W> *s, int me, T *a, long long ld,
-                                   int j, int w, int n)
+__device__ static void swap_others(common<T, W> *s, int me, T *a, long long ld, int j, int w, int n)
 {
     enum { SIDES = THREADS / (2 * W) };
     const int side = threadIdx.x / (2 * W), i = threadIdx.x % (2 * W);
@@ -390,8 +377,7 @@ __device__ static void swap_others(common<T, W> *s, int me, T *a, long long ld,
 /* U = L^-1 A for the `right` columns at a, in every block for itself: W threads for
  * each. */
 template <typename T, int W>
-__device__ static void solve_right(common<T, W> *s, const T *a, long long ld,
-                                   int w, int right)
+__device__ static void solve_right(common<T, W> *s, const T *a, long long ld, int w, int right)
 {
     const int i = threadIdx.x % W;
 
@@ -418,9 +404,8 @@ __device__ static void solve_right(common<T, W> *s, const T *a, long long ld,
  * and columns that are not there are those before, and not stored.
  */
 template <typename T, int R, int W>
-__device__ static void update_right(const common<T, W> *s, const struct deal *d,
-                                    const T (&x)[R][W], T *a, long long ld,
-                                    int above, int m, int right)
+__device__ static void update_right(const common<T, W> *s, const struct deal *d, const T (&x)[R][W],
+                                    T *a, long long ld, int above, int m, int right)
 {
     enum { STEP = WARPS * BLOCKS * 32, Q = R == 1 ? 4 : 8 / R };
     T next[Q][R];
@@ -481,8 +466,8 @@ template <typename T> struct beside {
 /* Rows of `count` columns change places; where they are on the right, A = L^-1 A in the
  * first w rows. A block has WARPS columns at a time. */
 template <typename T>
-__device__ static void lu_columns(const beside<T> *s, int me, T *a,
-                                  long long ld, int w, int count, bool is_right)
+__device__ static void lu_columns(const beside<T> *s, int me, T *a, long long ld, int w, int count,
+                                  bool is_right)
 {
     enum { AT_ONCE = THREADS / (2 * MAX_N), PASSES = WARPS / AT_ONCE };
     const int i = threadIdx.x % (2 * MAX_N), side = threadIdx.x / (2 * MAX_N),
@@ -532,9 +517,8 @@ __device__ static void lu_columns(const beside<T> *s, int me, T *a,
 
 /* What the panel of w <= MAX_N columns at a means for those `left` and `right` of it. */
 template <typename T>
-__device__ static void lu_beside(beside<T> *s, int me, T *a, long long ld,
-                                 int left, int w, int right, const int *ipiv,
-                                 int row0)
+__device__ static void lu_beside(beside<T> *s, int me, T *a, long long ld, int left, int w,
+                                 int right, const int *ipiv, int row0)
 {
     const int i = threadIdx.x;
 
@@ -565,16 +549,13 @@ __device__ static void lu_beside(beside<T> *s, int me, T *a, long long ld,
  * behind it follow.
  */
 template <typename T, int R, int W>
-__device__ static void lu_cluster(T *a, long long ld, int m, int n, int row0,
-                                  int col0, int *ipiv, int *info, int left,
-                                  int behind)
+__device__ static void lu_cluster(T *a, long long ld, int m, int n, int row0, int col0, int *ipiv,
+                                  int *info, int left, int behind)
 {
     extern __shared__ double shared[];
     common<T, W> *s = (common<T, W> *)shared;
     cg::cluster_group cluster = cg::this_cluster();
-    enum {
-        STEP = WARPS * BLOCKS * 32
-    }; /* from one row of a thread to the next */
+    enum { STEP = WARPS * BLOCKS * 32 }; /* from one row of a thread to the next */
     struct deal d;
 
     d.me = cluster.block_rank();
@@ -583,8 +564,7 @@ __device__ static void lu_cluster(T *a, long long ld, int m, int n, int row0,
     d.first = (d.warp * BLOCKS + d.me) * 32 + d.lane;
     if (threadIdx.x < 2)
         asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;\n"
-                     "fence.mbarrier_init.release.cluster;" ::"r"(
-                         address(&s->bar[threadIdx.x]))
+                     "fence.mbarrier_init.release.cluster;" ::"r"(address(&s->bar[threadIdx.x]))
                      : "memory");
     cluster.sync();
 #pragma unroll 1
@@ -599,8 +579,7 @@ __device__ static void lu_cluster(T *a, long long ld, int m, int n, int row0,
 
 #pragma unroll
             for (int c = 0; c < W; c++)
-                x[r][c] =
-                    row >= j && row < m && c < w ? a[row + (j + c) * ld] : (T)0;
+                x[r][c] = row >= j && row < m && c < w ? a[row + (j + c) * ld] : (T)0;
         }
         factor(s, &d, x, j, w, m, row0, col0, ipiv, info);
 #pragma unroll
@@ -621,8 +600,7 @@ __device__ static void lu_cluster(T *a, long long ld, int m, int n, int row0,
         solve_right(s, u, ld, w, right);
         update_right(s, &d, x, a + (j + w) * ld, ld, j + w, m, right);
         cluster.sync(); /* all have read what U replaces */
-        for (int q = d.me + BLOCKS * (threadIdx.x / W); q < right;
-             q += BLOCKS * (THREADS / W))
+        for (int q = d.me + BLOCKS * (threadIdx.x / W); q < right; q += BLOCKS * (THREADS / W))
             if ((int)(threadIdx.x % W) < w)
                 u[threadIdx.x % W + q * ld] = s->u[q][threadIdx.x % W];
     }
@@ -630,26 +608,24 @@ __device__ static void lu_cluster(T *a, long long ld, int m, int n, int row0,
     if (left + behind == 0)
         return;
     if (threadIdx.x < 2)
-        asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(
-                         address(&s->bar[threadIdx.x]))
+        asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(address(&s->bar[threadIdx.x]))
                      : "memory");
     __syncthreads();
     lu_beside((beside<T> *)shared, d.me, a, ld, left, n, behind, ipiv, row0);
 }
 
-#define LU(T, s, R, W)                                                         \
-    extern "C" __global__ __cluster_dims__(BLOCKS, 1, 1)                       \
-        __launch_bounds__(THREADS) void la_lu_x##R##_##s(                      \
-            T *a, long long ld, int m, int n, int row0, int col0, int *ipiv,   \
-            int *info, int left, int right)                                    \
-    {                                                                          \
-        lu_cluster<T, R, W>(a, ld, m, n, row0, col0, ipiv, info, left, right); \
+#define LU(T, s, R, W)                                                                             \
+    extern "C" __global__ __cluster_dims__(BLOCKS, 1, 1) __launch_bounds__(                        \
+        THREADS) void la_lu_x##R##_##s(T *a, long long ld, int m, int n, int row0, int col0,       \
+                                       int *ipiv, int *info, int left, int right)                  \
+    {                                                                                              \
+        lu_cluster<T, R, W>(a, ld, m, n, row0, col0, ipiv, info, left, right);                     \
     }
 
 /* Of single precision twice as many numbers are in registers. */
-#define KERNELS(T, s, times)                                                   \
-    LU(T, s, 1, 32)                                                            \
-    LU(T, s, 2, 16 * (times))                                                  \
+#define KERNELS(T, s, times)                                                                       \
+    LU(T, s, 1, 32)                                                                                \
+    LU(T, s, 2, 16 * (times))                                                                      \
     LU(T, s, 4, 8 * (times))
 
 #ifdef LA_FLOAT

@@ -65,9 +65,8 @@ template <typename T> __device__ static best<T> best_of_warp(best<T> b)
  * 2 x (gridDim + 1) x (W + 2) elements.
  */
 template <typename T>
-__device__ static void lu_panel(T *a, long long ld, int m, int w, int row0,
-                                int col0, int *ipiv, int *info, T *tell,
-                                unsigned *bar)
+__device__ static void lu_panel(T *a, long long ld, int m, int w, int row0, int col0, int *ipiv,
+                                int *info, T *tell, unsigned *bar)
 {
     extern __shared__ double shared[];
     T *row = (T *)shared + threadIdx.x * STRIDE;
@@ -75,9 +74,8 @@ __device__ static void lu_panel(T *a, long long ld, int m, int w, int row0,
     __shared__ T warp_value[MAX_WARPS];
     __shared__ int warp_row[MAX_WARPS];
     __shared__ int pivot;
-    const int r = blockIdx.x * blockDim.x + threadIdx.x,
-              lane = threadIdx.x % 32, warp = threadIdx.x / 32,
-              nwarps = blockDim.x / 32;
+    const int r = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32,
+              warp = threadIdx.x / 32, nwarps = blockDim.x / 32;
     const int none = 0x7fffffff, share = W + 2;
 
 #pragma unroll 4
@@ -107,9 +105,7 @@ __device__ static void lu_panel(T *a, long long ld, int m, int w, int row0,
             b.row = lane < nwarps ? warp_row[lane] : none;
             b = best_of_warp(b);
             if (b.row != none)
-                mine[lane] =
-                    ((T *)shared)[(b.row - blockIdx.x * blockDim.x) * STRIDE +
-                                  lane];
+                mine[lane] = ((T *)shared)[(b.row - blockIdx.x * blockDim.x) * STRIDE + lane];
             if (lane == 0) {
                 mine[W] = b.value;
                 mine[W + 1] = (T)b.row;
@@ -175,9 +171,8 @@ __device__ static void lu_panel(T *a, long long ld, int m, int w, int row0,
  * tell: 2 x (gridDim + 1) x W elements.
  */
 template <typename T>
-__device__ static void qr_panel(T *a, long long ld, int m, int w, T *v,
-                                long long ldv, T *t, int ldt, T *tell,
-                                unsigned *bar)
+__device__ static void qr_panel(T *a, long long ld, int m, int w, T *v, long long ldv, T *t,
+                                int ldt, T *tell, unsigned *bar)
 {
     extern __shared__ double shared[];
     T *all = (T *)shared, *row = all + threadIdx.x * STRIDE;
@@ -185,9 +180,8 @@ __device__ static void qr_panel(T *a, long long ld, int m, int w, T *v,
     T *sum = part + MAX_WARPS * W, *drow = sum + W, *upd = drow + W;
     T *tri = upd + W; /* W x STRIDE, of block 0 */
     __shared__ T tau, scale, beta;
-    const int r = blockIdx.x * blockDim.x + threadIdx.x,
-              lane = threadIdx.x % 32, warp = threadIdx.x / 32,
-              nwarps = blockDim.x / 32;
+    const int r = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32,
+              warp = threadIdx.x / 32, nwarps = blockDim.x / 32;
 
 #pragma unroll 4
     for (int c = 0; c < W; c++)
@@ -252,9 +246,7 @@ __device__ static void qr_panel(T *a, long long ld, int m, int w, T *v,
 #pragma unroll 1
                 for (int k = lane; k < j; k++)
                     z += tri[lane * STRIDE + k] * (drow[k] + scale * sum[k]);
-                tri[lane * STRIDE + j] = lane < j    ? -tau * z
-                                         : lane == j ? tau
-                                                     : (T)0;
+                tri[lane * STRIDE + j] = lane < j ? -tau * z : lane == j ? tau : (T)0;
             }
         }
         __syncthreads();
@@ -286,14 +278,13 @@ __device__ static void qr_panel(T *a, long long ld, int m, int w, T *v,
  * one after the other, or back from the last one: every row that moves is followed to
  * its end first. Shared memory: 5 nk ints. */
 template <typename T>
-__device__ static void swap_rows(T *a, long long ld, int n, const int *ipiv,
-                                 int nk, int row0, int is_backward)
+__device__ static void swap_rows(T *a, long long ld, int n, const int *ipiv, int nk, int row0,
+                                 int is_backward)
 {
     extern __shared__ double shared[];
     int *p = (int *)shared, *from = p + nk, *to = from + 2 * nk;
     const int per = (n + gridDim.x - 1) / gridDim.x;
-    const int first = blockIdx.x * per,
-              last = first + per < n ? first + per : n;
+    const int first = blockIdx.x * per, last = first + per < n ? first + per : n;
 
     for (int i = threadIdx.x; i < nk; i += blockDim.x)
         p[i] = ipiv[i] - 1 - row0;
@@ -330,8 +321,7 @@ __device__ static void swap_rows(T *a, long long ld, int n, const int *ipiv,
 
 /* B = L^-1 B, L unit lower triangular of order w <= 32: a warp for each column. */
 template <typename T>
-__device__ static void solve_unit(const T *l, long long ldl, T *b,
-                                  long long ldb, int w, int n)
+__device__ static void solve_unit(const T *l, long long ldl, T *b, long long ldb, int w, int n)
 {
     __shared__ T low[W * STRIDE];
     const int lane = threadIdx.x % 32, warps = blockDim.x / 32;
@@ -339,8 +329,7 @@ __device__ static void solve_unit(const T *l, long long ldl, T *b,
     for (int k = threadIdx.x; k < w * w; k += blockDim.x)
         low[(k % w) * STRIDE + k / w] = l[k % w + (k / w) * ldl];
     __syncthreads();
-    for (int c = blockIdx.x * warps + threadIdx.x / 32; c < n;
-         c += gridDim.x * warps) {
+    for (int c = blockIdx.x * warps + threadIdx.x / 32; c < n; c += gridDim.x * warps) {
         T x = lane < w ? b[lane + c * ldb] : (T)0;
 
 #pragma unroll 4
@@ -365,8 +354,8 @@ enum { INVERT = 64, TAKE_N = 1024, TAKE_THREADS = 256, TAKE_COLUMNS = 8 };
  * < 0 says that another i has it. What is below the diagonal blocks of x stays.
  */
 template <typename T>
-__device__ static void lu_invert(const T *l, long long ldl, int w, T *x,
-                                 const int *ipiv, int row0, int *from, int *to)
+__device__ static void lu_invert(const T *l, long long ldl, int w, T *x, const int *ipiv, int row0,
+                                 int *from, int *to)
 {
     __shared__ T low[INVERT * (INVERT + 1)];
     __shared__ int piv[TAKE_N];
@@ -389,8 +378,7 @@ __device__ static void lu_invert(const T *l, long long ldl, int w, T *x,
         return;
     }
     for (int k = threadIdx.x; k < INVERT * INVERT; k += blockDim.x)
-        low[k % INVERT * (INVERT + 1) + k / INVERT] =
-            l[k0 + k % INVERT + (k0 + k / INVERT) * ldl];
+        low[k % INVERT * (INVERT + 1) + k / INVERT] = l[k0 + k % INVERT + (k0 + k / INVERT) * ldl];
     for (int k = threadIdx.x; k < k0 * INVERT; k += blockDim.x)
         x[k % k0 + (k0 + k / k0) * (long long)w] = 0;
     __syncthreads();
@@ -414,8 +402,8 @@ __device__ static void lu_invert(const T *l, long long ldl, int w, T *x,
 /* Rows of the n columns at a change places as from and to say; those that come into the
  * first w rows go to t (w x n) instead. A block has a few columns. */
 template <typename T>
-__device__ static void take_rows(T *a, long long ld, int n, int w,
-                                 const int *from, const int *to, T *t)
+__device__ static void take_rows(T *a, long long ld, int n, int w, const int *from, const int *to,
+                                 T *t)
 {
     enum { EACH = 2 * TAKE_N / TAKE_THREADS };
     const int first = blockIdx.x * TAKE_COLUMNS;
@@ -428,8 +416,7 @@ __device__ static void take_rows(T *a, long long ld, int n, int w,
 
 #pragma unroll
         for (int c = 0; c < TAKE_COLUMNS; c++)
-            kept[e][c] =
-                row >= 0 && first + c < n ? a[row + (first + c) * ld] : (T)0;
+            kept[e][c] = row >= 0 && first + c < n ? a[row + (first + c) * ld] : (T)0;
     }
     __syncthreads();
 #pragma unroll
@@ -448,42 +435,38 @@ __device__ static void take_rows(T *a, long long ld, int n, int w,
     }
 }
 
-#define KERNELS(T, s)                                                          \
-    extern "C" __global__ void la_invert_##s(const T *l, long long ldl, int w, \
-                                             T *x, const int *ipiv, int row0,  \
-                                             int *from, int *to)               \
-    {                                                                          \
-        lu_invert<T>(l, ldl, w, x, ipiv, row0, from, to);                      \
-    }                                                                          \
-    extern "C" __global__ void la_take_##s(T *a, long long ld, int n, int w,   \
-                                           const int *from, const int *to,     \
-                                           T *t)                               \
-    {                                                                          \
-        take_rows<T>(a, ld, n, w, from, to, t);                                \
-    }                                                                          \
-    extern "C" __global__ void la_lu_##s(T *a, long long ld, int m, int w,     \
-                                         int row0, int col0, int *ipiv,        \
-                                         int *info, T *tell, unsigned *bar)    \
-    {                                                                          \
-        lu_panel<T>(a, ld, m, w, row0, col0, ipiv, info, tell, bar);           \
-    }                                                                          \
-    extern "C" __global__ void la_qr_##s(T *a, long long ld, int m, int w,     \
-                                         T *v, long long ldv, T *t, int ldt,   \
-                                         T *tell, unsigned *bar)               \
-    {                                                                          \
-        qr_panel<T>(a, ld, m, w, v, ldv, t, ldt, tell, bar);                   \
-    }                                                                          \
-    extern "C" __global__ void la_solve_##s(const T *l, long long ldl, T *b,   \
-                                            long long ldb, int w, int n)       \
-    {                                                                          \
-        solve_unit<T>(l, ldl, b, ldb, w, n);                                   \
-    }                                                                          \
-    /* The rows above the first one of v, and t, become zero. */               \
-    extern "C" __global__ void la_clear_##s(T *x, long long ld, int m, int n)  \
-    {                                                                          \
-        for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;   \
-             i < (long long)m * n; i += (long long)gridDim.x * blockDim.x)     \
-            x[i % m + i / m * ld] = 0;                                         \
+#define KERNELS(T, s)                                                                              \
+    extern "C" __global__ void la_invert_##s(const T *l, long long ldl, int w, T *x,               \
+                                             const int *ipiv, int row0, int *from, int *to)        \
+    {                                                                                              \
+        lu_invert<T>(l, ldl, w, x, ipiv, row0, from, to);                                          \
+    }                                                                                              \
+    extern "C" __global__ void la_take_##s(T *a, long long ld, int n, int w, const int *from,      \
+                                           const int *to, T *t)                                    \
+    {                                                                                              \
+        take_rows<T>(a, ld, n, w, from, to, t);                                                    \
+    }                                                                                              \
+    extern "C" __global__ void la_lu_##s(T *a, long long ld, int m, int w, int row0, int col0,     \
+                                         int *ipiv, int *info, T *tell, unsigned *bar)             \
+    {                                                                                              \
+        lu_panel<T>(a, ld, m, w, row0, col0, ipiv, info, tell, bar);                               \
+    }                                                                                              \
+    extern "C" __global__ void la_qr_##s(T *a, long long ld, int m, int w, T *v, long long ldv,    \
+                                         T *t, int ldt, T *tell, unsigned *bar)                    \
+    {                                                                                              \
+        qr_panel<T>(a, ld, m, w, v, ldv, t, ldt, tell, bar);                                       \
+    }                                                                                              \
+    extern "C" __global__ void la_solve_##s(const T *l, long long ldl, T *b, long long ldb, int w, \
+                                            int n)                                                 \
+    {                                                                                              \
+        solve_unit<T>(l, ldl, b, ldb, w, n);                                                       \
+    }                                                                                              \
+    /* The rows above the first one of v, and t, become zero. */                                   \
+    extern "C" __global__ void la_clear_##s(T *x, long long ld, int m, int n)                      \
+    {                                                                                              \
+        for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < (long long)m * n; \
+             i += (long long)gridDim.x * blockDim.x)                                               \
+            x[i % m + i / m * ld] = 0;                                                             \
     }
 
 KERNELS(double, d)
@@ -553,11 +536,10 @@ __device__ static void set(double2 *x, double to)
 
 /* v (m x n) becomes the reflectors below the diagonal of a, with zeros and ones. */
 template <typename T>
-__device__ static void reflectors(const T *a, long long lda, int m, int n, T *v,
-                                  long long ldv)
+__device__ static void reflectors(const T *a, long long lda, int m, int n, T *v, long long ldv)
 {
-    for (long long e = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-         e < (long long)m * n; e += (long long)gridDim.x * blockDim.x) {
+    for (long long e = blockIdx.x * (long long)blockDim.x + threadIdx.x; e < (long long)m * n;
+         e += (long long)gridDim.x * blockDim.x) {
         const long long i = e % m, j = e / m;
 
         if (i > j)
@@ -569,11 +551,10 @@ __device__ static void reflectors(const T *a, long long lda, int m, int n, T *v,
 
 /* Column j of g (n x n) is multiplied by tau[j]; t becomes the diagonal tau. */
 template <typename T>
-__device__ static void scale_columns(T *g, int n, const T *tau, T *t,
-                                     long long ldt)
+__device__ static void scale_columns(T *g, int n, const T *tau, T *t, long long ldt)
 {
-    for (long long e = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-         e < (long long)n * n; e += (long long)gridDim.x * blockDim.x) {
+    for (long long e = blockIdx.x * (long long)blockDim.x + threadIdx.x; e < (long long)n * n;
+         e += (long long)gridDim.x * blockDim.x) {
         const long long i = e % n, j = e / n;
 
         g[e] = times(g[e], tau[j]);
@@ -587,8 +568,7 @@ __device__ static void scale_columns(T *g, int n, const T *tau, T *t,
 /* *found: the first row (from 1), row0 + j, where the diagonal of the n columns at a
  * has a zero, if there is one before *found; 0: none yet. One block. */
 template <typename T>
-__device__ static void zeros(const T *a, long long ld, int n, int row0,
-                             int *found)
+__device__ static void zeros(const T *a, long long ld, int n, int row0, int *found)
 {
     __shared__ int first;
 
@@ -599,8 +579,7 @@ __device__ static void zeros(const T *a, long long ld, int n, int row0,
         if (is_zero(a[row0 + j + j * ld]))
             atomicMin(&first, row0 + j + 1);
     __syncthreads();
-    if (threadIdx.x == 0 && first != 0x7fffffff &&
-        (*found == 0 || first < *found))
+    if (threadIdx.x == 0 && first != 0x7fffffff && (*found == 0 || first < *found))
         *found = first;
 }
 
@@ -626,8 +605,7 @@ __device__ static bool is_nan(double2 x)
 
 /* *info, if it is 0: the first row (from 1) where the diagonal of a, of order n, has a NaN.
  * One block. */
-template <typename T>
-__device__ static void no_roots(const T *a, long long ld, int n, int *info)
+template <typename T> __device__ static void no_roots(const T *a, long long ld, int n, int *info)
 {
     __shared__ int first;
 
@@ -643,11 +621,10 @@ __device__ static void no_roots(const T *a, long long ld, int n, int *info)
 }
 
 /* x (m x n): columns `column` and so on of the identity. */
-template <typename T>
-__device__ static void identity(T *x, long long ld, int m, int n, int column)
+template <typename T> __device__ static void identity(T *x, long long ld, int m, int n, int column)
 {
-    for (long long e = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-         e < (long long)m * n; e += (long long)gridDim.x * blockDim.x)
+    for (long long e = blockIdx.x * (long long)blockDim.x + threadIdx.x; e < (long long)m * n;
+         e += (long long)gridDim.x * blockDim.x)
         set(&x[e % m + e / m * ld], e % m == column + e / m);
 }
 
@@ -666,25 +643,23 @@ __device__ static void scale(float2 *x, double re, double im, bool is_real)
 {
     const float2 y = times(make_float2((float)re, (float)im), *x);
 
-    *x = re == 0 && im == 0 ? make_float2(0, 0)
-                            : make_float2(y.x, is_real ? 0 : y.y);
+    *x = re == 0 && im == 0 ? make_float2(0, 0) : make_float2(y.x, is_real ? 0 : y.y);
 }
 
 __device__ static void scale(double2 *x, double re, double im, bool is_real)
 {
     const double2 y = times(make_double2(re, im), *x);
 
-    *x = re == 0 && im == 0 ? make_double2(0, 0)
-                            : make_double2(y.x, is_real ? 0 : y.y);
+    *x = re == 0 && im == 0 ? make_double2(0, 0) : make_double2(y.x, is_real ? 0 : y.y);
 }
 
 /* The triangle of c (n x n) is scaled; its diagonal becomes real if is_real. */
 template <typename T>
-__device__ static void scale_triangle(T *c, long long ld, int n, int is_upper,
-                                      double re, double im, int is_real)
+__device__ static void scale_triangle(T *c, long long ld, int n, int is_upper, double re, double im,
+                                      int is_real)
 {
-    for (long long e = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-         e < (long long)n * n; e += (long long)gridDim.x * blockDim.x) {
+    for (long long e = blockIdx.x * (long long)blockDim.x + threadIdx.x; e < (long long)n * n;
+         e += (long long)gridDim.x * blockDim.x) {
         const long long i = e % n, j = e / n;
 
         if (is_upper ? i <= j : i >= j)
@@ -694,11 +669,11 @@ __device__ static void scale_triangle(T *c, long long ld, int n, int is_upper,
 
 /* The triangle of x (n x n) goes to a, without the diagonal if is_unit. */
 template <typename T>
-__device__ static void copy_triangle(const T *x, long long ldx, int n, T *a,
-                                     long long lda, int is_upper, int is_unit)
+__device__ static void copy_triangle(const T *x, long long ldx, int n, T *a, long long lda,
+                                     int is_upper, int is_unit)
 {
-    for (long long e = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-         e < (long long)n * n; e += (long long)gridDim.x * blockDim.x) {
+    for (long long e = blockIdx.x * (long long)blockDim.x + threadIdx.x; e < (long long)n * n;
+         e += (long long)gridDim.x * blockDim.x) {
         const long long i = e % n, j = e / n;
 
         if (i == j ? !is_unit : is_upper ? i < j : i > j)
@@ -706,37 +681,32 @@ __device__ static void copy_triangle(const T *x, long long ldx, int n, T *a,
     }
 }
 
-#define ANY_TYPE(T, s)                                                         \
-    extern "C" __global__ void la_v_##s(const T *a, long long lda, int m,      \
-                                        int n, T *v, long long ldv)            \
-    {                                                                          \
-        reflectors<T>(a, lda, m, n, v, ldv);                                   \
-    }                                                                          \
-    extern "C" __global__ void la_scale_##s(T *g, int n, const T *tau, T *t,   \
-                                            long long ldt)                     \
-    {                                                                          \
-        scale_columns<T>(g, n, tau, t, ldt);                                   \
-    }                                                                          \
-    extern "C" __global__ void la_zeros_##s(const T *a, long long ld, int n,   \
-                                            int row0, int *found)              \
-    {                                                                          \
-        zeros<T>(a, ld, n, row0, found);                                       \
-    }                                                                          \
-    extern "C" __global__ void la_no_roots_##s(const T *a, long long ld,       \
-                                               int n, int *info)               \
-    {                                                                          \
-        no_roots<T>(a, ld, n, info);                                           \
-    }                                                                          \
-    extern "C" __global__ void la_eye_##s(T *x, long long ld, int m, int n,    \
-                                          int column)                          \
-    {                                                                          \
-        identity<T>(x, ld, m, n, column);                                      \
-    }                                                                          \
-    extern "C" __global__ void la_beta_##s(T *c, long long ld, int n,          \
-                                           int is_upper, double re, double im, \
-                                           int is_real)                        \
-    {                                                                          \
-        scale_triangle<T>(c, ld, n, is_upper, re, im, is_real);                \
+#define ANY_TYPE(T, s)                                                                             \
+    extern "C" __global__ void la_v_##s(const T *a, long long lda, int m, int n, T *v,             \
+                                        long long ldv)                                             \
+    {                                                                                              \
+        reflectors<T>(a, lda, m, n, v, ldv);                                                       \
+    }                                                                                              \
+    extern "C" __global__ void la_scale_##s(T *g, int n, const T *tau, T *t, long long ldt)        \
+    {                                                                                              \
+        scale_columns<T>(g, n, tau, t, ldt);                                                       \
+    }                                                                                              \
+    extern "C" __global__ void la_zeros_##s(const T *a, long long ld, int n, int row0, int *found) \
+    {                                                                                              \
+        zeros<T>(a, ld, n, row0, found);                                                           \
+    }                                                                                              \
+    extern "C" __global__ void la_no_roots_##s(const T *a, long long ld, int n, int *info)         \
+    {                                                                                              \
+        no_roots<T>(a, ld, n, info);                                                               \
+    }                                                                                              \
+    extern "C" __global__ void la_eye_##s(T *x, long long ld, int m, int n, int column)            \
+    {                                                                                              \
+        identity<T>(x, ld, m, n, column);                                                          \
+    }                                                                                              \
+    extern "C" __global__ void la_beta_##s(T *c, long long ld, int n, int is_upper, double re,     \
+                                           double im, int is_real)                                 \
+    {                                                                                              \
+        scale_triangle<T>(c, ld, n, is_upper, re, im, is_real);                                    \
     }
 
 ANY_TYPE(float, s)
@@ -746,8 +716,8 @@ ANY_TYPE(double2, z)
 
 /* Columns, a block for each: rows in another order to t, or back from there. */
 template <typename T>
-__device__ static void order_rows(T *a, long long ld, int m, int n,
-                                  const int *from, T *t, int is_back)
+__device__ static void order_rows(T *a, long long ld, int m, int n, const int *from, T *t,
+                                  int is_back)
 {
     for (int j = blockIdx.x; j < n; j += gridDim.x) {
         T *column = a + j * ld, *other = t + (long long)j * m;
@@ -761,23 +731,21 @@ __device__ static void order_rows(T *a, long long ld, int m, int n,
 }
 
 /* By the size of an element. */
-#define ANY_SIZE(T, bytes)                                                     \
-    extern "C" __global__ void la_tri_##bytes(const T *x, long long ldx,       \
-                                              int n, T *a, long long lda,      \
-                                              int is_upper, int is_unit)       \
-    {                                                                          \
-        copy_triangle<T>(x, ldx, n, a, lda, is_upper, is_unit);                \
-    }                                                                          \
-    extern "C" __global__ void la_swap_##bytes(T *a, long long ld, int n,      \
-                                               const int *ipiv, int nk,        \
-                                               int row0, int is_backward)      \
-    {                                                                          \
-        swap_rows<T>(a, ld, n, ipiv, nk, row0, is_backward);                   \
-    }                                                                          \
-    extern "C" __global__ void la_rows_##bytes(                                \
-        T *a, long long ld, int m, int n, const int *from, T *t, int is_back)  \
-    {                                                                          \
-        order_rows<T>(a, ld, m, n, from, t, is_back);                          \
+#define ANY_SIZE(T, bytes)                                                                         \
+    extern "C" __global__ void la_tri_##bytes(const T *x, long long ldx, int n, T *a,              \
+                                              long long lda, int is_upper, int is_unit)            \
+    {                                                                                              \
+        copy_triangle<T>(x, ldx, n, a, lda, is_upper, is_unit);                                    \
+    }                                                                                              \
+    extern "C" __global__ void la_swap_##bytes(T *a, long long ld, int n, const int *ipiv, int nk, \
+                                               int row0, int is_backward)                          \
+    {                                                                                              \
+        swap_rows<T>(a, ld, n, ipiv, nk, row0, is_backward);                                       \
+    }                                                                                              \
+    extern "C" __global__ void la_rows_##bytes(T *a, long long ld, int m, int n, const int *from,  \
+                                               T *t, int is_back)                                  \
+    {                                                                                              \
+        order_rows<T>(a, ld, m, n, from, t, is_back);                                              \
     }
 
 ANY_SIZE(float, 4)

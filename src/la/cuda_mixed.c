@@ -11,10 +11,9 @@
 
 /* --- launches ------------------------------------------------------------------- */
 
-heddle_status heddle_gpu_put(struct heddle_exec *x, const char *image,
-                             const char *entry,
-                             const struct heddle_cuda_shape *shape,
-                             const void *const *values, unsigned n)
+heddle_status heddle_gpu_put(struct heddle_exec *x, const char *image, const char *entry,
+                             const struct heddle_cuda_shape *shape, const void *const *values,
+                             unsigned n)
 {
     struct heddle_cuda_arg args[LA_GPU_ARGS];
     void *function = NULL;
@@ -28,18 +27,16 @@ heddle_status heddle_gpu_put(struct heddle_exec *x, const char *image,
     return heddle_cuda_launch(x, function, shape, args, n);
 }
 
-static heddle_status put(struct heddle_exec *x, const char *entry,
-                         struct heddle_cuda_shape shape,
+static heddle_status put(struct heddle_exec *x, const char *entry, struct heddle_cuda_shape shape,
                          const void *const *values, unsigned n)
 {
     return heddle_gpu_put(x, la_mixed_ptx, entry, &shape, values, n);
 }
 
-#define SHAPE(blocks, threads)                                                 \
-    ((struct heddle_cuda_shape){.grid = {(unsigned)(blocks)},                  \
-                                .block = {(unsigned)(threads)}})
-#define PUT(x, name, shape, ...)                                               \
-    put((x), (name), (shape), (const void *const[]){__VA_ARGS__},              \
+#define SHAPE(blocks, threads)                                                                     \
+    ((struct heddle_cuda_shape){.grid = {(unsigned)(blocks)}, .block = {(unsigned)(threads)}})
+#define PUT(x, name, shape, ...)                                                                   \
+    put((x), (name), (shape), (const void *const[]){__VA_ARGS__},                                  \
         sizeof((const void *const[]){__VA_ARGS__}) / sizeof(void *))
 
 enum {
@@ -61,8 +58,7 @@ static struct heddle_cuda_shape each(size_t n)
 /* The same where threads take several. */
 static struct heddle_cuda_shape many(struct la_block b)
 {
-    return SHAPE(la_min((b.m * b.n + THREADS - 1) / THREADS, MOST_BLOCKS),
-                 THREADS);
+    return SHAPE(la_min((b.m * b.n + THREADS - 1) / THREADS, MOST_BLOCKS), THREADS);
 }
 
 static int part_of(char uplo)
@@ -73,41 +69,36 @@ static int part_of(char uplo)
 /* --- copies ------------------------------------------------------------------------ */
 
 heddle_status heddle_gpu_copy(struct heddle_exec *x, char uplo, size_t col0,
-                              enum heddle_la_type from_type,
-                              struct la_block from, enum heddle_la_type to_type,
-                              struct la_block to, int *lost)
+                              enum heddle_la_type from_type, struct la_block from,
+                              enum heddle_la_type to_type, struct la_block to, int *lost)
 {
     static const char *const names[2][2] = {{"la_copy_ss", "la_copy_sd"},
                                             {"la_copy_ds", "la_copy_dd"}};
     const long long ldf = (long long)from.ld, ldt = (long long)to.ld;
-    const int m = (int)to.m, n = (int)to.n, part = part_of(uplo),
-              col = (int)col0;
+    const int m = (int)to.m, n = (int)to.n, part = part_of(uplo), col = (int)col0;
 
     if (to.m == 0 || to.n == 0)
         return HEDDLE_OK;
-    return PUT(x, names[from_type == LA_D][to_type == LA_D], many(to), &from.a,
-               &ldf, &to.a, &ldt, &m, &n, &part, &col, &lost);
+    return PUT(x, names[from_type == LA_D][to_type == LA_D], many(to), &from.a, &ldf, &to.a, &ldt,
+               &m, &n, &part, &col, &lost);
 }
 
-heddle_status heddle_gpu_set(struct heddle_exec *x, char uplo, size_t col0,
-                             enum heddle_la_type t, const void *off,
-                             const void *diag, struct la_block to)
+heddle_status heddle_gpu_set(struct heddle_exec *x, char uplo, size_t col0, enum heddle_la_type t,
+                             const void *off, const void *diag, struct la_block to)
 {
     const long long ld = (long long)to.ld;
-    const int m = (int)to.m, n = (int)to.n, part = part_of(uplo),
-              col = (int)col0;
+    const int m = (int)to.m, n = (int)to.n, part = part_of(uplo), col = (int)col0;
 
     if (to.m == 0 || to.n == 0)
         return HEDDLE_OK;
-    return PUT(x, t == LA_D ? "la_set_d" : "la_set_s", many(to), &to.a, &ld, &m,
-               &n, &part, &col, off, diag);
+    return PUT(x, t == LA_D ? "la_set_d" : "la_set_s", many(to), &to.a, &ld, &m, &n, &part, &col,
+               off, diag);
 }
 
 /* --- double to single and back --------------------------------------------------------- */
 
-heddle_status heddle_gpu_narrow(struct heddle_exec *x, char uplo, size_t col0,
-                                struct la_block a, struct la_block low,
-                                double scale, double *sums, bool adds)
+heddle_status heddle_gpu_narrow(struct heddle_exec *x, char uplo, size_t col0, struct la_block a,
+                                struct la_block low, double scale, double *sums, bool adds)
 {
     const long long lda = (long long)a.ld, ldl = (long long)low.ld;
     const int m = (int)a.m, n = (int)a.n, part = part_of(uplo), col = (int)col0,
@@ -115,17 +106,14 @@ heddle_status heddle_gpu_narrow(struct heddle_exec *x, char uplo, size_t col0,
 
     if (a.m == 0 || a.n == 0)
         return HEDDLE_OK;
-    LA_TRY(PUT(x, "la_narrow",
-               SHAPE((a.m + NARROW_ROWS - 1) / NARROW_ROWS, NARROW_THREADS),
-               &a.a, &lda, &low.a, &ldl, &m, &n, &part, &col, &scale, &sums,
-               &more));
+    LA_TRY(PUT(x, "la_narrow", SHAPE((a.m + NARROW_ROWS - 1) / NARROW_ROWS, NARROW_THREADS), &a.a,
+               &lda, &low.a, &ldl, &m, &n, &part, &col, &scale, &sums, &more));
     return part == 0 ? HEDDLE_OK
-                     : PUT(x, "la_narrow_mirror", SHAPE(a.n, THREADS), &a.a,
-                           &lda, &m, &part, &col, &sums);
+                     : PUT(x, "la_narrow_mirror", SHAPE(a.n, THREADS), &a.a, &lda, &m, &part, &col,
+                           &sums);
 }
 
-heddle_status heddle_gpu_largest(struct heddle_exec *x, struct la_block a,
-                                 double *out)
+heddle_status heddle_gpu_largest(struct heddle_exec *x, struct la_block a, double *out)
 {
     const long long ld = (long long)a.ld;
     const int m = (int)a.m;
@@ -135,18 +123,16 @@ heddle_status heddle_gpu_largest(struct heddle_exec *x, struct la_block a,
     return PUT(x, "la_largest", SHAPE(a.n, THREADS), &a.a, &ld, &m, &out);
 }
 
-heddle_status heddle_gpu_down(struct heddle_exec *x, float *to,
-                              const double *from, const int *perm, size_t n,
-                              double factor)
+heddle_status heddle_gpu_down(struct heddle_exec *x, float *to, const double *from, const int *perm,
+                              size_t n, double factor)
 {
     const int count = (int)n;
 
     return PUT(x, "la_down", each(n), &to, &from, &perm, &count, &factor);
 }
 
-heddle_status heddle_gpu_up(struct heddle_exec *x, double *to,
-                            const float *from, size_t n, double beta,
-                            double factor)
+heddle_status heddle_gpu_up(struct heddle_exec *x, double *to, const float *from, size_t n,
+                            double beta, double factor)
 {
     const int count = (int)n;
 
@@ -155,18 +141,17 @@ heddle_status heddle_gpu_up(struct heddle_exec *x, double *to,
 
 /* --- triangles --------------------------------------------------------------------------- */
 
-heddle_status heddle_gpu_invert(struct la_gpu *g, char uplo, char diag,
-                                struct la_block t, struct la_block to)
+heddle_status heddle_gpu_invert(struct la_gpu *g, char uplo, char diag, struct la_block t,
+                                struct la_block to)
 {
     const long long ldt = (long long)t.ld, ldx = (long long)to.ld;
     const int w = (int)to.n, is_up = uplo == 'U', is_unit = diag == 'U';
 
     if (to.n == 0)
         return HEDDLE_OK;
-    LA_TRY(
-        PUT(g->x, "la_corners",
-            SHAPE((to.n + LA_GPU_INVERT - 1) / LA_GPU_INVERT, CORNER_THREADS),
-            &t.a, &ldt, &w, &to.a, &ldx, &is_up, &is_unit));
+    LA_TRY(PUT(g->x, "la_corners",
+               SHAPE((to.n + LA_GPU_INVERT - 1) / LA_GPU_INVERT, CORNER_THREADS), &t.a, &ldt, &w,
+               &to.a, &ldx, &is_up, &is_unit));
     for (size_t s = LA_GPU_INVERT; s < la_min(to.n, LA_GPU_FEW); s *= 2)
         LA_TRY(heddle_gpu_join(g, uplo, t, to, s));
     return HEDDLE_OK;
@@ -174,12 +159,10 @@ heddle_status heddle_gpu_invert(struct la_gpu *g, char uplo, char diag,
 
 /* --- products with few columns ----------------------------------------------------------- */
 
-heddle_status heddle_gpu_few(struct heddle_exec *x, char trans, float alpha,
-                             struct la_block a, struct la_block v, float beta,
-                             struct la_block y)
+heddle_status heddle_gpu_few(struct heddle_exec *x, char trans, float alpha, struct la_block a,
+                             struct la_block v, float beta, struct la_block y)
 {
-    const long long ld = (long long)a.ld, ldv = (long long)v.ld,
-                    ldy = (long long)y.ld;
+    const long long ld = (long long)a.ld, ldv = (long long)v.ld, ldy = (long long)y.ld;
     const int m = (int)a.m, w = (int)a.n;
     struct heddle_cuda_shape shape = {.grid = {0, (unsigned)y.n}};
 
@@ -188,55 +171,48 @@ heddle_status heddle_gpu_few(struct heddle_exec *x, char trans, float alpha,
     if (trans == 'N') {
         shape.grid[0] = (unsigned)((a.m + PUSH_ROWS - 1) / PUSH_ROWS);
         shape.block[0] = PUSH_THREADS;
-        return PUT(x, "la_push", shape, &a.a, &ld, &m, &w, &v.a, &ldv, &y.a,
-                   &ldy, &alpha, &beta);
+        return PUT(x, "la_push", shape, &a.a, &ld, &m, &w, &v.a, &ldv, &y.a, &ldy, &alpha, &beta);
     }
     shape.grid[0] = (unsigned)a.n;
     shape.block[0] = THREADS;
-    return PUT(x, "la_pull", shape, &a.a, &ld, &m, &v.a, &ldv, &y.a, &ldy,
-               &alpha, &beta);
+    return PUT(x, "la_pull", shape, &a.a, &ld, &m, &v.a, &ldv, &y.a, &ldy, &alpha, &beta);
 }
 
 /* --- vectors ------------------------------------------------------------------------------- */
 
-heddle_status heddle_gpu_dots(struct heddle_exec *x, const double *const *v,
-                              unsigned count, const double *z, size_t n,
-                              double *out)
+heddle_status heddle_gpu_dots(struct heddle_exec *x, const double *const *v, unsigned count,
+                              const double *z, size_t n, double *out)
 {
     const double *all[LA_GPU_VECTORS] = {NULL};
     const int size = (int)n;
 
     for (unsigned i = 0; i < count; i++)
         all[i] = v[i];
-    return PUT(x, "la_dots", SHAPE(count, THREADS), &all[0], &all[1], &all[2],
-               &all[3], &all[4], &all[5], &all[6], &all[7], &z, &size, &out);
+    return PUT(x, "la_dots", SHAPE(count, THREADS), &all[0], &all[1], &all[2], &all[3], &all[4],
+               &all[5], &all[6], &all[7], &z, &size, &out);
 }
 
-heddle_status heddle_gpu_combine(struct heddle_exec *x, const double *const *v,
-                                 unsigned count, const double *c, double factor,
-                                 double *z, size_t n)
+heddle_status heddle_gpu_combine(struct heddle_exec *x, const double *const *v, unsigned count,
+                                 const double *c, double factor, double *z, size_t n)
 {
     const double *all[LA_GPU_VECTORS] = {NULL};
     const int size = (int)n, used = (int)count;
 
     for (unsigned i = 0; i < count; i++)
         all[i] = v[i];
-    return PUT(x, "la_combine", each(n), &all[0], &all[1], &all[2], &all[3],
-               &all[4], &all[5], &all[6], &all[7], &used, &c, &factor, &z,
-               &size);
+    return PUT(x, "la_combine", each(n), &all[0], &all[1], &all[2], &all[3], &all[4], &all[5],
+               &all[6], &all[7], &used, &c, &factor, &z, &size);
 }
 
-heddle_status heddle_gpu_unit(struct heddle_exec *x, double *z,
-                              const double *square, size_t n)
+heddle_status heddle_gpu_unit(struct heddle_exec *x, double *z, const double *square, size_t n)
 {
     const int count = (int)n;
 
     return PUT(x, "la_unit", each(n), &z, &square, &count);
 }
 
-heddle_status heddle_gpu_scale_vector(struct heddle_exec *x, double *to,
-                                      const double *from, size_t n,
-                                      double factor)
+heddle_status heddle_gpu_scale_vector(struct heddle_exec *x, double *to, const double *from,
+                                      size_t n, double factor)
 {
     const int count = (int)n;
 
@@ -245,40 +221,34 @@ heddle_status heddle_gpu_scale_vector(struct heddle_exec *x, double *to,
 
 /* --- products of halves ---------------------------------------------------------------------- */
 
-static heddle_status split(struct la_gpu *g, struct la_block from, float scale,
-                           void *to, size_t ld, size_t step, unsigned terms,
-                           unsigned low)
+static heddle_status split(struct la_gpu *g, struct la_block from, float scale, void *to, size_t ld,
+                           size_t step, unsigned terms, unsigned low)
 {
-    const long long ldf = (long long)from.ld, ldt = (long long)ld,
-                    apart = (long long)step;
-    const int m = (int)from.m, n = (int)from.n, count = (int)terms,
-              rest = (int)low;
+    const long long ldf = (long long)from.ld, ldt = (long long)ld, apart = (long long)step;
+    const int m = (int)from.m, n = (int)from.n, count = (int)terms, rest = (int)low;
 
     if (from.m == 0 || from.n == 0)
         return HEDDLE_OK;
-    return PUT(g->x, "la_split", many(from), &from.a, &ldf, &m, &n, &scale, &to,
-               &ldt, &apart, &count, &rest);
+    return PUT(g->x, "la_split", many(from), &from.a, &ldf, &m, &n, &scale, &to, &ldt, &apart,
+               &count, &rest);
 }
 
 heddle_status heddle_gpu_half_open(struct la_gpu *g)
 {
     void *function = NULL;
-    const heddle_status st =
-        heddle_cuda_kernel(g->x, la_mixed_ptx, 0, "la_split", &function);
+    const heddle_status st = heddle_cuda_kernel(g->x, la_mixed_ptx, 0, "la_split", &function);
 
     return st == HEDDLE_EINVAL ? HEDDLE_EDECLINED : st;
 }
 
-heddle_status heddle_gpu_half_left(struct la_gpu *g, struct la_low low,
-                                   struct la_block l, void *to)
+heddle_status heddle_gpu_half_left(struct la_gpu *g, struct la_low low, struct la_block l, void *to)
 {
     const size_t ld = la_half_ld(l.m);
 
     return split(g, l, low.left, to, ld, ld * l.n, la_half_terms(low), 1);
 }
 
-heddle_status heddle_gpu_half_both(struct la_gpu *g, struct la_low low,
-                                   struct la_block l, void *to)
+heddle_status heddle_gpu_half_both(struct la_gpu *g, struct la_low low, struct la_block l, void *to)
 {
     const size_t ld = la_half_ld(l.m), step = ld * l.n;
 
@@ -300,8 +270,7 @@ static uint16_t half_of(float v)
         return sign | 0x7c00;
     if (a < 0x1p-14f) /* the same steps down to zero */
         return (uint16_t)(sign | (unsigned)lrintf(a * 0x1p24f));
-    (void)frexpf(a,
-                 &e); /* a = q 2^(e - 11), q from 1024 on; 2048: the next e */
+    (void)frexpf(a, &e); /* a = q 2^(e - 11), q from 1024 on; 2048: the next e */
     q = rintf(ldexpf(a, 11 - e));
     return (uint16_t)(sign | (((unsigned)(e + 13) << 10) + (unsigned)q));
 }
@@ -317,8 +286,8 @@ static float of_half(uint16_t h)
 }
 
 /* What la_split does. */
-static void split_on_core(struct la_block l, float scale, uint16_t *out,
-                          unsigned terms, unsigned low)
+static void split_on_core(struct la_block l, float scale, uint16_t *out, unsigned terms,
+                          unsigned low)
 {
     const size_t ld = la_half_ld(l.m), step = ld * l.n;
 
@@ -343,48 +312,37 @@ void heddle_la_half_left(struct la_low low, struct la_block l, void *to)
 void heddle_la_half_both(struct la_low low, struct la_block l, void *to)
 {
     split_on_core(l, low.left, to, 2, 0);
-    split_on_core(l, low.left, (uint16_t *)to + 2 * la_half_ld(l.m) * l.n, 2,
-                  1);
+    split_on_core(l, low.left, (uint16_t *)to + 2 * la_half_ld(l.m) * l.n, 2, 1);
 }
 
-typedef int (*gemm_ex_fn)(void *, int, int, int, int, int, const void *,
-                          const void *, int, int, const void *, int, int,
-                          const void *, void *, int, int, int, int);
+typedef int (*gemm_ex_fn)(void *, int, int, int, int, int, const void *, const void *, int, int,
+                          const void *, int, int, const void *, void *, int, int, int, int);
 
 /* Of cuBLAS. */
-enum {
-    TYPE_SINGLE = 0,
-    TYPE_HALF = 2,
-    COMPUTE_SINGLE = 68,
-    COMPUTE_TF32 = 77,
-    ALGORITHM_ANY = -1
-};
+enum { TYPE_SINGLE = 0, TYPE_HALF = 2, COMPUTE_SINGLE = 68, COMPUTE_TF32 = 77, ALGORITHM_ANY = -1 };
 
-static heddle_status multiply(struct la_gpu *g, char ta, char tb, int type,
-                              int compute, size_t k, const void *alpha,
-                              const void *a, size_t lda, const void *b,
+static heddle_status multiply(struct la_gpu *g, char ta, char tb, int type, int compute, size_t k,
+                              const void *alpha, const void *a, size_t lda, const void *b,
                               size_t ldb, const void *beta, struct la_block c)
 {
-    const gemm_ex_fn fn = (gemm_ex_fn)(uintptr_t)heddle_cuda_symbol(
-        g->x, HEDDLE_CUDA_CUBLAS, "cublasGemmEx");
+    const gemm_ex_fn fn =
+        (gemm_ex_fn)(uintptr_t)heddle_cuda_symbol(g->x, HEDDLE_CUDA_CUBLAS, "cublasGemmEx");
 
     if (fn == NULL)
         return HEDDLE_ENOENT;
-    return fn(g->blas, ta != 'N', tb != 'N', (int)c.m, (int)c.n, (int)k, alpha,
-              a, type, (int)lda, b, type, (int)ldb, beta, c.a, TYPE_SINGLE,
-              (int)la_max(c.ld, 1), compute, ALGORITHM_ANY) == 0
+    return fn(g->blas, ta != 'N', tb != 'N', (int)c.m, (int)c.n, (int)k, alpha, a, type, (int)lda,
+              b, type, (int)ldb, beta, c.a, TYPE_SINGLE, (int)la_max(c.ld, 1), compute,
+              ALGORITHM_ANY) == 0
                ? HEDDLE_OK
-               : heddle_exec_fail(g->x, HEDDLE_ETASK,
-                                  "cublasGemmEx refuses a product");
+               : heddle_exec_fail(g->x, HEDDLE_ETASK, "cublasGemmEx refuses a product");
 }
 
-heddle_status heddle_gpu_gemm_tf32(struct la_gpu *g, char ta, char tb,
-                                   const void *alpha, struct la_block a,
-                                   struct la_block b, const void *beta,
+heddle_status heddle_gpu_gemm_tf32(struct la_gpu *g, char ta, char tb, const void *alpha,
+                                   struct la_block a, struct la_block b, const void *beta,
                                    struct la_block c)
 {
-    return multiply(g, ta, tb, TYPE_SINGLE, COMPUTE_TF32, ta == 'N' ? a.n : a.m,
-                    alpha, a.a, la_max(a.ld, 1), b.a, la_max(b.ld, 1), beta, c);
+    return multiply(g, ta, tb, TYPE_SINGLE, COMPUTE_TF32, ta == 'N' ? a.n : a.m, alpha, a.a,
+                    la_max(a.ld, 1), b.a, la_max(b.ld, 1), beta, c);
 }
 
 /* Elements of the result that a multiprocessor has at a time, in cuBLAS for halves. */
@@ -395,8 +353,8 @@ typedef int (*target_fn)(void *, int);
 /* How many multiprocessors cuBLAS may take; 0: all. */
 static void set_target(struct la_gpu *g, size_t n)
 {
-    const target_fn fn = (target_fn)(uintptr_t)heddle_cuda_symbol(
-        g->x, HEDDLE_CUDA_CUBLAS, "cublasSetSmCountTarget");
+    const target_fn fn = (target_fn)(uintptr_t)heddle_cuda_symbol(g->x, HEDDLE_CUDA_CUBLAS,
+                                                                  "cublasSetSmCountTarget");
 
     if (fn != NULL)
         (void)fn(g->blas, (int)n);
@@ -407,9 +365,8 @@ static void set_target(struct la_gpu *g, size_t n)
  * panel would wait for that, one after the other; so a product beside it leaves as many
  * free as a panel has, and its rows are cut so that each of the others has one tile.
  */
-heddle_status heddle_gpu_half_product(struct la_gpu *g, struct la_low low,
-                                      const void *l, struct la_block u,
-                                      struct la_block c, bool is_beside)
+heddle_status heddle_gpu_half_product(struct la_gpu *g, struct la_low low, const void *l,
+                                      struct la_block u, struct la_block c, bool is_beside)
 {
     const unsigned terms = la_half_terms(low);
     const size_t w = u.m, ld = terms * w;
@@ -430,17 +387,16 @@ heddle_status heddle_gpu_half_product(struct la_gpu *g, struct la_low low,
         rows = la_max(nsm * HALF_TILE / c.n / 8 * 8, 8);
     }
     for (size_t i = 0; i < c.m && st == HEDDLE_OK; i += rows)
-        st = multiply(g, 'N', 'N', TYPE_HALF, COMPUTE_SINGLE, ld, &alpha,
-                      (const uint16_t *)l + i, la_half_ld(c.m), cut, ld, &one,
+        st = multiply(g, 'N', 'N', TYPE_HALF, COMPUTE_SINGLE, ld, &alpha, (const uint16_t *)l + i,
+                      la_half_ld(c.m), cut, ld, &one,
                       la_part(LA_S, c, i, 0, la_min(rows, c.m - i), c.n));
     if (is_beside)
         set_target(g, 0);
     return st;
 }
 
-heddle_status heddle_gpu_half_square(struct la_gpu *g, struct la_low low,
-                                     const void *l, size_t m, size_t w,
-                                     size_t row, struct la_block c)
+heddle_status heddle_gpu_half_square(struct la_gpu *g, struct la_low low, const void *l, size_t m,
+                                     size_t w, size_t row, struct la_block c)
 {
     const size_t ld = la_half_ld(m);
     const uint16_t *left = (const uint16_t *)l + row, *right = left + ld * w;
@@ -448,6 +404,6 @@ heddle_status heddle_gpu_half_square(struct la_gpu *g, struct la_low low,
 
     if (c.m == 0 || c.n == 0)
         return HEDDLE_OK;
-    return multiply(g, 'N', 'T', TYPE_HALF, COMPUTE_SINGLE, 3 * w, &alpha, left,
-                    ld, right, ld, &one, c);
+    return multiply(g, 'N', 'T', TYPE_HALF, COMPUTE_SINGLE, 3 * w, &alpha, left, ld, right, ld,
+                    &one, c);
 }

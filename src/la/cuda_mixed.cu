@@ -23,15 +23,14 @@ __device__ static bool counts(int uplo, int row, int col)
 /* to = from where it counts, m rows and n columns, of which the first is number col0.
  * *lost = 1: a finite number became an infinite one. */
 template <typename From, typename To>
-__device__ static void copy(const From *from, long long ldf, To *to,
-                            long long ldt, int m, int n, int uplo, int col0,
-                            int *lost)
+__device__ static void copy(const From *from, long long ldf, To *to, long long ldt, int m, int n,
+                            int uplo, int col0, int *lost)
 {
     const long long all = (long long)m * n;
     bool has_lost = false;
 
-    for (long long k = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-         k < all; k += (long long)gridDim.x * blockDim.x) {
+    for (long long k = blockIdx.x * (long long)blockDim.x + threadIdx.x; k < all;
+         k += (long long)gridDim.x * blockDim.x) {
         const int i = (int)(k % m), j = (int)(k / m);
 
         if (counts(uplo, i, col0 + j)) {
@@ -46,12 +45,11 @@ __device__ static void copy(const From *from, long long ldf, To *to,
         *lost = 1; /* all write the same */
 }
 
-#define COPY(name, From, To)                                                   \
-    extern "C" __global__ void name(const From *from, long long ldf, To *to,   \
-                                    long long ldt, int m, int n, int uplo,     \
-                                    int col0, int *lost)                       \
-    {                                                                          \
-        copy(from, ldf, to, ldt, m, n, uplo, col0, lost);                      \
+#define COPY(name, From, To)                                                                       \
+    extern "C" __global__ void name(const From *from, long long ldf, To *to, long long ldt, int m, \
+                                    int n, int uplo, int col0, int *lost)                          \
+    {                                                                                              \
+        copy(from, ldf, to, ldt, m, n, uplo, col0, lost);                                          \
     }
 
 COPY(la_copy_ss, float, float)
@@ -59,19 +57,19 @@ COPY(la_copy_sd, float, double)
 COPY(la_copy_ds, double, float)
 COPY(la_copy_dd, double, double)
 
-#define SET(name, T)                                                           \
-    extern "C" __global__ void name(T *to, long long ld, int m, int n,         \
-                                    int uplo, int col0, T off, T diag)         \
-    {                                                                          \
-        const long long all = (long long)m * n;                                \
-                                                                               \
-        for (long long k = blockIdx.x * (long long)blockDim.x + threadIdx.x;   \
-             k < all; k += (long long)gridDim.x * blockDim.x) {                \
-            const int i = (int)(k % m), j = (int)(k / m);                      \
-                                                                               \
-            if (counts(uplo, i, col0 + j))                                     \
-                to[i + j * ld] = i == col0 + j ? diag : off;                   \
-        }                                                                      \
+#define SET(name, T)                                                                               \
+    extern "C" __global__ void name(T *to, long long ld, int m, int n, int uplo, int col0, T off,  \
+                                    T diag)                                                        \
+    {                                                                                              \
+        const long long all = (long long)m * n;                                                    \
+                                                                                                   \
+        for (long long k = blockIdx.x * (long long)blockDim.x + threadIdx.x; k < all;              \
+             k += (long long)gridDim.x * blockDim.x) {                                             \
+            const int i = (int)(k % m), j = (int)(k / m);                                          \
+                                                                                                   \
+            if (counts(uplo, i, col0 + j))                                                         \
+                to[i + j * ld] = i == col0 + j ? diag : off;                                       \
+        }                                                                                          \
     }
 
 SET(la_set_s, float)
@@ -86,9 +84,8 @@ enum { NARROW_ROWS = 64, NARROW_GROUPS = 8 };
  * `adds`). Of a triangle: where it does not count low is 0. Block: NARROW_ROWS x
  * NARROW_GROUPS threads, each with every NARROW_GROUPS-th column of a row.
  */
-extern "C" __global__ void la_narrow(const double *a, long long lda, float *low,
-                                     long long ldl, int m, int n, int uplo,
-                                     int col0, double scale, double *sums,
+extern "C" __global__ void la_narrow(const double *a, long long lda, float *low, long long ldl,
+                                     int m, int n, int uplo, int col0, double scale, double *sums,
                                      int adds)
 {
     __shared__ double part[NARROW_GROUPS][NARROW_ROWS];
@@ -156,9 +153,8 @@ __device__ static double largest_of_block(double s)
 }
 
 /* The mirrored half: sums[col] += |column| without its diagonal. A block a column. */
-extern "C" __global__ void la_narrow_mirror(const double *a, long long lda,
-                                            int m, int uplo, int col0,
-                                            double *sums)
+extern "C" __global__ void la_narrow_mirror(const double *a, long long lda, int m, int uplo,
+                                            int col0, double *sums)
 {
     const int j = blockIdx.x, col = col0 + j;
     const int first = uplo == 'L' ? col + 1 : 0, end = uplo == 'L' ? m : col;
@@ -172,8 +168,7 @@ extern "C" __global__ void la_narrow_mirror(const double *a, long long lda,
 }
 
 /* out[j] = the largest |column j|. A block a column. */
-extern "C" __global__ void la_largest(const double *a, long long ld, int m,
-                                      double *out)
+extern "C" __global__ void la_largest(const double *a, long long ld, int m, double *out)
 {
     double s = 0;
 
@@ -187,8 +182,8 @@ extern "C" __global__ void la_largest(const double *a, long long ld, int m,
 /* --- right-hand sides ------------------------------------------------------------------- */
 
 /* to[i] = factor from[perm[i]]; perm NULL: i. */
-extern "C" __global__ void la_down(float *to, const double *from,
-                                   const int *perm, int n, double factor)
+extern "C" __global__ void la_down(float *to, const double *from, const int *perm, int n,
+                                   double factor)
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
 
@@ -197,8 +192,7 @@ extern "C" __global__ void la_down(float *to, const double *from,
 }
 
 /* to = beta to + factor from, beta 0 or 1. */
-extern "C" __global__ void la_up(double *to, const float *from, int n,
-                                 double beta, double factor)
+extern "C" __global__ void la_up(double *to, const float *from, int n, double beta, double factor)
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
 
@@ -215,18 +209,15 @@ enum { INVERT = 64 };
  * INVERT; t has order w, and is upper when is_up. A block for each; a warp has a column at
  * a time. Upper ones are lower ones counted from their end.
  */
-extern "C" __global__ void la_corners(const float *t, long long ld, int w,
-                                      float *x, long long ldx, int is_up,
-                                      int is_unit)
+extern "C" __global__ void la_corners(const float *t, long long ld, int w, float *x, long long ldx,
+                                      int is_up, int is_unit)
 {
     __shared__ float low[INVERT * (INVERT + 1)], root[INVERT];
-    const int k0 = blockIdx.x * INVERT, n = min(INVERT, w - k0),
-              lane = threadIdx.x % 32;
+    const int k0 = blockIdx.x * INVERT, n = min(INVERT, w - k0), lane = threadIdx.x % 32;
 
     for (int k = threadIdx.x; k < INVERT * INVERT; k += blockDim.x) {
         const int i = k % INVERT, j = k / INVERT;
-        const int row = k0 + (is_up ? n - 1 - i : i),
-                  col = k0 + (is_up ? n - 1 - j : j);
+        const int row = k0 + (is_up ? n - 1 - i : i), col = k0 + (is_up ? n - 1 - j : j);
         const float v = i < n && j < n && i >= j ? t[row + col * ld] : 0;
 
         low[i * (INVERT + 1) + j] = v;
@@ -242,8 +233,7 @@ extern "C" __global__ void la_corners(const float *t, long long ld, int w,
 
 #pragma unroll 4
         for (int k = c; k < n; k++) {
-            const float yk =
-                __shfl_sync(~0u, k < 32 ? y0 : y1, k % 32) * root[k];
+            const float yk = __shfl_sync(~0u, k < 32 ? y0 : y1, k % 32) * root[k];
 
             if (lane > k)
                 y0 -= low[lane * (INVERT + 1) + k] * yk;
@@ -263,9 +253,8 @@ enum { PUSH_WIDE = 512, PUSH_ROWS = 32, PUSH_GROUPS = 16 };
 
 /* y = beta y + alpha A x, beta 0 or 1, A m x w with w <= PUSH_WIDE. Threads: PUSH_ROWS x
  * PUSH_GROUPS; blocks: rows, columns of x. */
-extern "C" __global__ void la_push(const float *a, long long ld, int m, int w,
-                                   const float *x, long long ldx, float *y,
-                                   long long ldy, float alpha, float beta)
+extern "C" __global__ void la_push(const float *a, long long ld, int m, int w, const float *x,
+                                   long long ldx, float *y, long long ldy, float alpha, float beta)
 {
     __shared__ float v[PUSH_WIDE], part[PUSH_GROUPS][PUSH_ROWS];
     const int r = threadIdx.x % PUSH_ROWS, g = threadIdx.x / PUSH_ROWS;
@@ -293,9 +282,8 @@ extern "C" __global__ void la_push(const float *a, long long ld, int m, int w,
 }
 
 /* y = beta y + alpha A^T x, A m x w: a block for each column of A and of x. */
-extern "C" __global__ void la_pull(const float *a, long long ld, int m,
-                                   const float *x, long long ldx, float *y,
-                                   long long ldy, float alpha, float beta)
+extern "C" __global__ void la_pull(const float *a, long long ld, int m, const float *x,
+                                   long long ldx, float *y, long long ldy, float alpha, float beta)
 {
     const float *v = x + blockIdx.y * ldx;
     float s = 0;
@@ -318,34 +306,32 @@ extern "C" __global__ void la_pull(const float *a, long long ld, int m,
  * scale from (m x n) as `terms` matrices of halves, `step` elements apart: what number
  * `low` of them holds is what rounding has taken from the others.
  */
-extern "C" __global__ void la_split(const float *from, long long ld, int m,
-                                    int n, float scale, __half *to,
-                                    long long ldt, long long step, int terms,
-                                    int low)
+extern "C" __global__ void la_split(const float *from, long long ld, int m, int n, float scale,
+                                    __half *to, long long ldt, long long step, int terms, int low)
 {
     const long long all = (long long)m * n;
 
-    for (long long k = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-         k < all; k += (long long)gridDim.x * blockDim.x) {
+    for (long long k = blockIdx.x * (long long)blockDim.x + threadIdx.x; k < all;
+         k += (long long)gridDim.x * blockDim.x) {
         const long long i = k % m, j = k / m;
         const float v = scale * from[i + j * ld];
-        const __half high = __float2half_rn(v),
-                     rest = __float2half_rn(v - __half2float(high));
+        const __half high = __float2half_rn(v), rest = __float2half_rn(v - __half2float(high));
 
         for (int t = 0; t < terms; t++)
             to[i + j * ldt + t * step] = t == low ? rest : high;
     }
 }
 
-/* --- vectors of GMRES ---------------------------------------------------------------------------- */
+/* --- vectors of GMRES
+ * ---------------------------------------------------------------------------- */
 
 /* What a launch takes of a basis at once. */
-#define VECTORS                                                                \
-    const double *v0, const double *v1, const double *v2, const double *v3,    \
-        const double *v4, const double *v5, const double *v6, const double *v7
-#define EACH                                                                   \
-    {                                                                          \
-        v0, v1, v2, v3, v4, v5, v6, v7                                         \
+#define VECTORS                                                                                    \
+    const double *v0, const double *v1, const double *v2, const double *v3, const double *v4,      \
+        const double *v5, const double *v6, const double *v7
+#define EACH                                                                                       \
+    {                                                                                              \
+        v0, v1, v2, v3, v4, v5, v6, v7                                                             \
     }
 
 /* out[i] = z . v[i], a block each. */
@@ -363,8 +349,8 @@ extern "C" __global__ void la_dots(VECTORS, const double *z, int n, double *out)
 }
 
 /* z = z + factor (c[0] v[0] + c[1] v[1] ...). */
-extern "C" __global__ void la_combine(VECTORS, int count, const double *c,
-                                      double factor, double *z, int n)
+extern "C" __global__ void la_combine(VECTORS, int count, const double *c, double factor, double *z,
+                                      int n)
 {
     const double *const all[8] = EACH;
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -390,8 +376,7 @@ extern "C" __global__ void la_unit(double *z, const double *square, int n)
 }
 
 /* to = factor from. */
-extern "C" __global__ void la_scale(double *to, const double *from, int n,
-                                    double factor)
+extern "C" __global__ void la_scale(double *to, const double *from, int n, double factor)
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
 

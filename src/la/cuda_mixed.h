@@ -20,69 +20,58 @@ enum {
 struct heddle_cuda_shape;
 
 /* A kernel of the module `image`, with the n <= LA_GPU_ARGS arguments at `values`. */
-heddle_status heddle_gpu_put(struct heddle_exec *x, const char *image,
-                             const char *entry,
-                             const struct heddle_cuda_shape *shape,
-                             const void *const *values, unsigned n);
+heddle_status heddle_gpu_put(struct heddle_exec *x, const char *image, const char *entry,
+                             const struct heddle_cuda_shape *shape, const void *const *values,
+                             unsigned n);
 
 /* --- copies: 'A', 'L', 'U'; col0 is the number of the first column -------------------- */
 
 /* Real types. *lost (on the device) becomes 1 when a finite number became infinite. */
 heddle_status heddle_gpu_copy(struct heddle_exec *x, char uplo, size_t col0,
-                              enum heddle_la_type from_type,
-                              struct la_block from, enum heddle_la_type to_type,
-                              struct la_block to, int *lost);
-heddle_status heddle_gpu_set(struct heddle_exec *x, char uplo, size_t col0,
-                             enum heddle_la_type t, const void *off,
-                             const void *diag, struct la_block to);
+                              enum heddle_la_type from_type, struct la_block from,
+                              enum heddle_la_type to_type, struct la_block to, int *lost);
+heddle_status heddle_gpu_set(struct heddle_exec *x, char uplo, size_t col0, enum heddle_la_type t,
+                             const void *off, const void *diag, struct la_block to);
 
 /* --- double to single and back ----------------------------------------------------------- */
 
 /* low = scale a, zeros where a triangle is not; sums of the rows of |A| are added to
  * sums, or set. */
-heddle_status heddle_gpu_narrow(struct heddle_exec *x, char uplo, size_t col0,
-                                struct la_block a, struct la_block low,
-                                double scale, double *sums, bool adds);
+heddle_status heddle_gpu_narrow(struct heddle_exec *x, char uplo, size_t col0, struct la_block a,
+                                struct la_block low, double scale, double *sums, bool adds);
 /* The largest |element| of each column. */
-heddle_status heddle_gpu_largest(struct heddle_exec *x, struct la_block a,
-                                 double *out);
+heddle_status heddle_gpu_largest(struct heddle_exec *x, struct la_block a, double *out);
 /* to[i] = factor from[perm[i]] (perm NULL: i), to = beta to + factor from; beta 0 or 1. */
-heddle_status heddle_gpu_down(struct heddle_exec *x, float *to,
-                              const double *from, const int *perm, size_t n,
-                              double factor);
-heddle_status heddle_gpu_up(struct heddle_exec *x, double *to,
-                            const float *from, size_t n, double beta,
-                            double factor);
+heddle_status heddle_gpu_down(struct heddle_exec *x, float *to, const double *from, const int *perm,
+                              size_t n, double factor);
+heddle_status heddle_gpu_up(struct heddle_exec *x, double *to, const float *from, size_t n,
+                            double beta, double factor);
 
 /* --- solves with few right-hand sides, single precision ------------------------------------- */
 
 /* The diagonal blocks of order LA_GPU_FEW of `to` become the inverses of those of T, with
  * zeros outside of its triangle; single precision, with scratch. */
-heddle_status heddle_gpu_invert(struct la_gpu *g, char uplo, char diag,
-                                struct la_block t, struct la_block to);
+heddle_status heddle_gpu_invert(struct la_gpu *g, char uplo, char diag, struct la_block t,
+                                struct la_block to);
 /* y = beta y + alpha A v ('N') or with A^T, beta 0 or 1; single precision. A has at most
  * LA_GPU_FEW columns. Nothing, when it has no elements. */
-heddle_status heddle_gpu_few(struct heddle_exec *x, char trans, float alpha,
-                             struct la_block a, struct la_block v, float beta,
-                             struct la_block y);
+heddle_status heddle_gpu_few(struct heddle_exec *x, char trans, float alpha, struct la_block a,
+                             struct la_block v, float beta, struct la_block y);
 
 /* --- vectors ---------------------------------------------------------------------------------- */
 
 /* out[i] = z . v[i]; z = z + factor sum of c[i] v[i]; at most LA_GPU_VECTORS. */
-heddle_status heddle_gpu_dots(struct heddle_exec *x, const double *const *v,
-                              unsigned count, const double *z, size_t n,
-                              double *out);
-heddle_status heddle_gpu_combine(struct heddle_exec *x, const double *const *v,
-                                 unsigned count, const double *c, double factor,
-                                 double *z, size_t n);
+heddle_status heddle_gpu_dots(struct heddle_exec *x, const double *const *v, unsigned count,
+                              const double *z, size_t n, double *out);
+heddle_status heddle_gpu_combine(struct heddle_exec *x, const double *const *v, unsigned count,
+                                 const double *c, double factor, double *z, size_t n);
 /* z = z / sqrt(*square), to = factor from. */
-heddle_status heddle_gpu_unit(struct heddle_exec *x, double *z,
-                              const double *square, size_t n);
-heddle_status heddle_gpu_scale_vector(struct heddle_exec *x, double *to,
-                                      const double *from, size_t n,
-                                      double factor);
+heddle_status heddle_gpu_unit(struct heddle_exec *x, double *z, const double *square, size_t n);
+heddle_status heddle_gpu_scale_vector(struct heddle_exec *x, double *to, const double *from,
+                                      size_t n, double factor);
 
-/* --- products of halves -------------------------------------------------------------------------- */
+/* --- products of halves
+ * -------------------------------------------------------------------------- */
 
 /*
  * A number of single precision is two halves, high + low, so a product is three:
@@ -92,9 +81,7 @@ heddle_status heddle_gpu_scale_vector(struct heddle_exec *x, double *to,
  */
 static inline unsigned la_half_terms(struct la_low low)
 {
-    return low.kind == HEDDLE_LA_LOW_HALVES ? 3
-           : low.kind == HEDDLE_LA_LOW_HALF ? 1
-                                            : 0;
+    return low.kind == HEDDLE_LA_LOW_HALVES ? 3 : low.kind == HEDDLE_LA_LOW_HALF ? 1 : 0;
 }
 
 static inline size_t la_half_ld(size_t m)
@@ -116,8 +103,8 @@ static inline size_t la_half_bytes(struct la_low low, size_t m, size_t w)
     return la_half_ld(m) * w * la_half_terms(low) * 2;
 }
 
-heddle_status heddle_gpu_half_left(struct la_gpu *g, struct la_low low,
-                                   struct la_block l, void *to);
+heddle_status heddle_gpu_half_left(struct la_gpu *g, struct la_low low, struct la_block l,
+                                   void *to);
 /* The same on a core. */
 void heddle_la_half_left(struct la_low low, struct la_block l, void *to);
 
@@ -128,18 +115,16 @@ static inline size_t la_half_both_bytes(size_t m, size_t w)
     return la_half_ld(m) * w * 4 * 2;
 }
 
-heddle_status heddle_gpu_half_both(struct la_gpu *g, struct la_low low,
-                                   struct la_block l, void *to);
+heddle_status heddle_gpu_half_both(struct la_gpu *g, struct la_low low, struct la_block l,
+                                   void *to);
 void heddle_la_half_both(struct la_low low, struct la_block l, void *to);
 /* C = C - L L1^T: L of m rows and w columns as such, without its first `row` rows; L1 is
  * the first c.n of these. */
-heddle_status heddle_gpu_half_square(struct la_gpu *g, struct la_low low,
-                                     const void *l, size_t m, size_t w,
-                                     size_t row, struct la_block c);
+heddle_status heddle_gpu_half_square(struct la_gpu *g, struct la_low low, const void *l, size_t m,
+                                     size_t w, size_t row, struct la_block c);
 /* C = C - L U with such an L of c.m rows; U is cut in the scratch. is_beside: a panel
  * is made meanwhile. */
-heddle_status heddle_gpu_half_product(struct la_gpu *g, struct la_low low,
-                                      const void *l, struct la_block u,
-                                      struct la_block c, bool is_beside);
+heddle_status heddle_gpu_half_product(struct la_gpu *g, struct la_low low, const void *l,
+                                      struct la_block u, struct la_block c, bool is_beside);
 
 #endif /* HEDDLE_LA_CUDA_MIXED_H */

@@ -14,12 +14,10 @@
 enum { NOPIV_NB = 64, NOPIV_THREADS = 256, BELOW_THREADS = 128 };
 
 /* The first launch is declined where there are no kernels; then nothing was done. */
-static heddle_status put(struct la_gpu *g, const char *name, size_t blocks,
-                         unsigned threads, const void *const *values,
-                         unsigned n)
+static heddle_status put(struct la_gpu *g, const char *name, size_t blocks, unsigned threads,
+                         const void *const *values, unsigned n)
 {
-    const struct heddle_cuda_shape shape = {.grid = {(unsigned)blocks},
-                                            .block = {threads}};
+    const struct heddle_cuda_shape shape = {.grid = {(unsigned)blocks}, .block = {threads}};
     char entry[16];
 
     snprintf(entry, sizeof(entry), "%s_%c", name, "sdcz"[g->t]);
@@ -27,25 +25,22 @@ static heddle_status put(struct la_gpu *g, const char *name, size_t blocks,
 }
 
 /* Columns, at most NOPIV_NB, from their diagonal block down; `before` come first. */
-static heddle_status few(struct la_gpu *g, struct la_block a, size_t before,
-                         int *info)
+static heddle_status few(struct la_gpu *g, struct la_block a, size_t before, int *info)
 {
     const struct la_block b = la_part(g->t, a, a.n, 0, a.m - a.n, a.n);
     const long long ld = (long long)a.ld;
     const int n = (int)a.n, col0 = (int)before, m = (int)b.m;
 
-    LA_TRY(put(g, "la_nopiv", 1, NOPIV_THREADS,
-               (const void *const[]){&a.a, &ld, &n, &col0, &info}, 5));
+    LA_TRY(put(g, "la_nopiv", 1, NOPIV_THREADS, (const void *const[]){&a.a, &ld, &n, &col0, &info},
+               5));
     if (m == 0)
         return HEDDLE_OK;
-    return put(g, "la_below", (b.m + BELOW_THREADS - 1) / BELOW_THREADS,
-               BELOW_THREADS, (const void *const[]){&a.a, &b.a, &ld, &m, &n},
-               5);
+    return put(g, "la_below", (b.m + BELOW_THREADS - 1) / BELOW_THREADS, BELOW_THREADS,
+               (const void *const[]){&a.a, &b.a, &ld, &m, &n}, 5);
 }
 
 /* Half of the columns, what they do to the others, the other half. */
-static heddle_status halves(struct la_gpu *g, struct la_block a, size_t before,
-                            int *info)
+static heddle_status halves(struct la_gpu *g, struct la_block a, size_t before, int *info)
 {
     const enum heddle_la_type t = g->t;
     const size_t left = (a.n / 2 + NOPIV_NB - 1) / NOPIV_NB * NOPIV_NB;
@@ -56,16 +51,14 @@ static heddle_status halves(struct la_gpu *g, struct la_block a, size_t before,
     u = la_part(t, a, 0, left, left, a.n - left);
     rest = la_part(t, a, left, left, a.m - left, a.n - left);
     LA_TRY(halves(g, la_part(t, a, 0, 0, a.m, left), before, info));
-    LA_TRY(heddle_gpu_trsm(g, 'L', 'L', 'N', 'U', heddle_la_one(t),
-                           la_part(t, a, 0, 0, left, left), u));
+    LA_TRY(heddle_gpu_trsm(g, 'L', 'L', 'N', 'U', heddle_la_one(t), la_part(t, a, 0, 0, left, left),
+                           u));
     LA_TRY(heddle_gpu_gemm(g, 'N', 'N', heddle_la_minus_one(t),
-                           la_part(t, a, left, 0, a.m - left, left), u,
-                           heddle_la_one(t), rest));
+                           la_part(t, a, left, 0, a.m - left, left), u, heddle_la_one(t), rest));
     return halves(g, rest, before + left, info);
 }
 
-heddle_status heddle_gpu_lu_nopiv(struct la_gpu *g, struct la_block a,
-                                  int *info)
+heddle_status heddle_gpu_lu_nopiv(struct la_gpu *g, struct la_block a, int *info)
 {
     const enum heddle_la_type t = g->t;
     const size_t n = la_min(a.m, a.n);
@@ -73,7 +66,6 @@ heddle_status heddle_gpu_lu_nopiv(struct la_gpu *g, struct la_block a,
     LA_TRY(halves(g, la_part(t, a, 0, 0, a.m, n), 0, info));
     if (n == a.n)
         return HEDDLE_OK;
-    return heddle_gpu_trsm(g, 'L', 'L', 'N', 'U', heddle_la_one(t),
-                           la_part(t, a, 0, 0, n, n),
+    return heddle_gpu_trsm(g, 'L', 'L', 'N', 'U', heddle_la_one(t), la_part(t, a, 0, 0, n, n),
                            la_part(t, a, 0, n, n, a.n - n));
 }

@@ -96,12 +96,10 @@ __device__ static double over(double x, double y)
 
 /* By the larger part of y: no square that is too large or too small. Long, and in many
  * places, so it is called. */
-template <typename P, typename R>
-__device__ __noinline__ static P pair_over(P x, P y)
+template <typename P, typename R> __device__ __noinline__ static P pair_over(P x, P y)
 {
     const bool is_real = fabs(y.x) >= fabs(y.y);
-    const R p = is_real ? y.x : y.y, q = is_real ? y.y : y.x, f = q / p,
-            d = p + q * f;
+    const R p = is_real ? y.x : y.y, q = is_real ? y.y : y.x, f = q / p, d = p + q * f;
     P z;
 
     z.x = (is_real ? x.x + x.y * f : x.x * f + x.y) / d;
@@ -242,16 +240,14 @@ __device__ static void rows_below(const T *u, T *b, long long ld, int m, int n)
     }
 }
 
-#define KERNELS(T, s)                                                          \
-    extern "C" __global__ void la_nopiv_##s(T *a, long long ld, int n,         \
-                                            int col0, int *info)               \
-    {                                                                          \
-        diagonal<T>(a, ld, n, col0, info);                                     \
-    }                                                                          \
-    extern "C" __global__ void la_below_##s(const T *u, T *b, long long ld,    \
-                                            int m, int n)                      \
-    {                                                                          \
-        rows_below<T>(u, b, ld, m, n);                                         \
+#define KERNELS(T, s)                                                                              \
+    extern "C" __global__ void la_nopiv_##s(T *a, long long ld, int n, int col0, int *info)        \
+    {                                                                                              \
+        diagonal<T>(a, ld, n, col0, info);                                                         \
+    }                                                                                              \
+    extern "C" __global__ void la_below_##s(const T *u, T *b, long long ld, int m, int n)          \
+    {                                                                                              \
+        rows_below<T>(u, b, ld, m, n);                                                             \
     }
 
 KERNELS(float, s)

@@ -15,18 +15,16 @@
 
 static const char letter[4] = {'s', 'd', 'c', 'z'};
 
-static heddle_status put(struct heddle_exec *x, const char *entry,
-                         struct heddle_cuda_shape shape,
+static heddle_status put(struct heddle_exec *x, const char *entry, struct heddle_cuda_shape shape,
                          const void *const *values, unsigned n)
 {
     return heddle_gpu_put(x, la_norm_ptx, entry, &shape, values, n);
 }
 
 /* name_<letter of the type> */
-static heddle_status put_typed(struct heddle_exec *x, const char *name,
-                               enum heddle_la_type t,
-                               struct heddle_cuda_shape shape,
-                               const void *const *values, unsigned n)
+static heddle_status put_typed(struct heddle_exec *x, const char *name, enum heddle_la_type t,
+                               struct heddle_cuda_shape shape, const void *const *values,
+                               unsigned n)
 {
     char entry[24];
 
@@ -34,16 +32,13 @@ static heddle_status put_typed(struct heddle_exec *x, const char *name,
     return put(x, entry, shape, values, n);
 }
 
-#define SHAPE(blocks, more, threads)                                           \
-    ((struct heddle_cuda_shape){                                               \
-        .grid = {(unsigned)(blocks), (unsigned)(more)},                        \
-        .block = {(unsigned)(threads)}})
-#define ARRAY(...)                                                             \
-    (const void *const[]){__VA_ARGS__},                                        \
-        sizeof((const void *const[]){__VA_ARGS__}) / sizeof(void *)
-#define PUT(x, name, shape, ...) put((x), (name), (shape), ARRAY(__VA_ARGS__))
-#define PUT_TYPED(x, name, t, shape, ...)                                      \
-    put_typed((x), (name), (t), (shape), ARRAY(__VA_ARGS__))
+#define SHAPE(blocks, more, threads)                                                               \
+    ((struct heddle_cuda_shape){.grid = {(unsigned)(blocks), (unsigned)(more)},                    \
+                                .block = {(unsigned)(threads)}})
+#define ARRAY(...)                                                                                 \
+    (const void *const[]){__VA_ARGS__}, sizeof((const void *const[]){__VA_ARGS__}) / sizeof(void *)
+#define PUT(x, name, shape, ...)          put((x), (name), (shape), ARRAY(__VA_ARGS__))
+#define PUT_TYPED(x, name, t, shape, ...) put_typed((x), (name), (t), (shape), ARRAY(__VA_ARGS__))
 
 enum {
     THREADS = 256, /* these as in cuda_norm.cu */
@@ -57,8 +52,7 @@ enum {
 /* Blocks beside and below each other; threads take several elements. */
 static struct heddle_cuda_shape elements(struct la_block b)
 {
-    return SHAPE(la_min((b.m + THREADS - 1) / THREADS, 32), la_min(b.n, 256),
-                 THREADS);
+    return SHAPE(la_min((b.m + THREADS - 1) / THREADS, 32), la_min(b.n, 256), THREADS);
 }
 
 static int part_of(char uplo)
@@ -77,68 +71,59 @@ static struct pair pair_of(enum heddle_la_type t, const void *v)
     const double *d = v;
     const bool two = la_is_complex(t);
 
-    return la_real_bytes(t) == 4
-               ? (struct pair){(double)f[0], two ? (double)f[1] : 0}
-               : (struct pair){d[0], two ? d[1] : 0};
+    return la_real_bytes(t) == 4 ? (struct pair){(double)f[0], two ? (double)f[1] : 0}
+                                 : (struct pair){d[0], two ? d[1] : 0};
 }
 
 /* --- element by element -------------------------------------------------------------- */
 
 heddle_status heddle_gpu_lacpy(struct heddle_exec *x, char uplo, size_t col0,
-                               enum heddle_la_type from_type,
-                               struct la_block from,
-                               enum heddle_la_type to_type, struct la_block to,
-                               int *lost)
+                               enum heddle_la_type from_type, struct la_block from,
+                               enum heddle_la_type to_type, struct la_block to, int *lost)
 {
     static const char *const names[2][2] = {{"la_copy_cc", "la_copy_cz"},
                                             {"la_copy_zc", "la_copy_zz"}};
     const long long ldf = (long long)from.ld, ldt = (long long)to.ld;
-    const int m = (int)to.m, n = (int)to.n, part = part_of(uplo),
-              col = (int)col0;
+    const int m = (int)to.m, n = (int)to.n, part = part_of(uplo), col = (int)col0;
 
     if (!la_is_complex(to_type))
-        return heddle_gpu_copy(x, uplo, col0, from_type, from, to_type, to,
-                               lost);
+        return heddle_gpu_copy(x, uplo, col0, from_type, from, to_type, to, lost);
     if (to.m == 0 || to.n == 0)
         return HEDDLE_OK;
-    return PUT(x, names[from_type == LA_Z][to_type == LA_Z], elements(to),
-               &from.a, &ldf, &to.a, &ldt, &m, &n, &part, &col, &lost);
+    return PUT(x, names[from_type == LA_Z][to_type == LA_Z], elements(to), &from.a, &ldf, &to.a,
+               &ldt, &m, &n, &part, &col, &lost);
 }
 
-heddle_status heddle_gpu_laset(struct heddle_exec *x, char uplo, size_t col0,
-                               enum heddle_la_type t, const void *off,
-                               const void *diag, struct la_block to)
+heddle_status heddle_gpu_laset(struct heddle_exec *x, char uplo, size_t col0, enum heddle_la_type t,
+                               const void *off, const void *diag, struct la_block to)
 {
     const long long ld = (long long)to.ld;
-    const int m = (int)to.m, n = (int)to.n, part = part_of(uplo),
-              col = (int)col0;
+    const int m = (int)to.m, n = (int)to.n, part = part_of(uplo), col = (int)col0;
     const struct pair o = pair_of(t, off), d = pair_of(t, diag);
 
     if (!la_is_complex(t))
         return heddle_gpu_set(x, uplo, col0, t, off, diag, to);
     if (to.m == 0 || to.n == 0)
         return HEDDLE_OK;
-    return PUT_TYPED(x, "la_set", t, elements(to), &to.a, &ld, &m, &n, &part,
-                     &col, &o.re, &o.im, &d.re, &d.im);
+    return PUT_TYPED(x, "la_set", t, elements(to), &to.a, &ld, &m, &n, &part, &col, &o.re, &o.im,
+                     &d.re, &d.im);
 }
 
-heddle_status heddle_gpu_random(struct heddle_exec *x, struct la_random r,
-                                size_t col0, enum heddle_la_type t,
-                                struct la_block to)
+heddle_status heddle_gpu_random(struct heddle_exec *x, struct la_random r, size_t col0,
+                                enum heddle_la_type t, struct la_block to)
 {
     const long long ld = (long long)to.ld;
-    const int m = (int)to.m, n = (int)to.n, col = (int)col0,
-              is_symmetric = r.is_symmetric, is_hermitian = r.is_hermitian;
+    const int m = (int)to.m, n = (int)to.n, col = (int)col0, is_symmetric = r.is_symmetric,
+              is_hermitian = r.is_hermitian;
 
     if (to.m == 0 || to.n == 0)
         return HEDDLE_OK;
-    return PUT_TYPED(x, "la_random", t, elements(to), &to.a, &ld, &m, &n, &col,
-                     &r.key, &r.bump, &is_symmetric, &is_hermitian);
+    return PUT_TYPED(x, "la_random", t, elements(to), &to.a, &ld, &m, &n, &col, &r.key, &r.bump,
+                     &is_symmetric, &is_hermitian);
 }
 
-heddle_status heddle_gpu_geadd(struct heddle_exec *x, char uplo, size_t col0,
-                               enum heddle_la_type t, const void *alpha,
-                               struct la_block a, const void *beta,
+heddle_status heddle_gpu_geadd(struct heddle_exec *x, char uplo, size_t col0, enum heddle_la_type t,
+                               const void *alpha, struct la_block a, const void *beta,
                                struct la_block b)
 {
     const long long lda = (long long)a.ld, ldb = (long long)b.ld;
@@ -147,24 +132,20 @@ heddle_status heddle_gpu_geadd(struct heddle_exec *x, char uplo, size_t col0,
 
     if (b.m == 0 || b.n == 0)
         return HEDDLE_OK;
-    return PUT_TYPED(x, "la_add", t, elements(b), &a.a, &lda, &b.a, &ldb, &m,
-                     &n, &part, &col, &p.re, &p.im, &q.re, &q.im);
+    return PUT_TYPED(x, "la_add", t, elements(b), &a.a, &lda, &b.a, &ldb, &m, &n, &part, &col,
+                     &p.re, &p.im, &q.re, &q.im);
 }
 
-heddle_status heddle_gpu_transpose(struct heddle_exec *x, bool is_conj,
-                                   enum heddle_la_type t, struct la_block from,
-                                   struct la_block to)
+heddle_status heddle_gpu_transpose(struct heddle_exec *x, bool is_conj, enum heddle_la_type t,
+                                   struct la_block from, struct la_block to)
 {
     const long long ldf = (long long)from.ld, ldt = (long long)to.ld;
-    const int m = (int)from.m, n = (int)from.n,
-              conj = is_conj && la_is_complex(t);
-    const size_t tiles =
-        ((from.m + TILE - 1) / TILE) * ((from.n + TILE - 1) / TILE);
+    const int m = (int)from.m, n = (int)from.n, conj = is_conj && la_is_complex(t);
+    const size_t tiles = ((from.m + TILE - 1) / TILE) * ((from.n + TILE - 1) / TILE);
 
     if (tiles == 0)
         return HEDDLE_OK;
-    return PUT_TYPED(x, "la_transpose", t,
-                     SHAPE(la_min(tiles, 1 << 16), 1, THREADS), &from.a, &ldf,
+    return PUT_TYPED(x, "la_transpose", t, SHAPE(la_min(tiles, 1 << 16), 1, THREADS), &from.a, &ldf,
                      &to.a, &ldt, &m, &n, &conj);
 }
 
@@ -187,9 +168,8 @@ static size_t columns_at_once(size_t count)
 
 /* By columns. With LA_NORM_ROW_SUMS: sums of columns without their diagonal, out[j] +=
  * that of column j. */
-static heddle_status norm_columns(struct heddle_exec *x, enum la_norm_what what,
-                                  enum diag diag, double weight, int part,
-                                  size_t col0, enum heddle_la_type t,
+static heddle_status norm_columns(struct heddle_exec *x, enum la_norm_what what, enum diag diag,
+                                  double weight, int part, size_t col0, enum heddle_la_type t,
                                   struct la_block a, bool adds, double *out)
 {
     const bool is_mirror = what == LA_NORM_ROW_SUMS;
@@ -202,41 +182,34 @@ static heddle_status norm_columns(struct heddle_exec *x, enum la_norm_what what,
               kind = is_mirror ? LA_NORM_COLUMN_SUM : (int)what;
 
     for (size_t j = 0; j < a.n; j += most) {
-        const struct la_block b =
-            la_part(t, a, 0, j, a.m, la_min(most, a.n - j));
+        const struct la_block b = la_part(t, a, 0, j, a.m, la_min(most, a.n - j));
         const int n = (int)b.n, col = (int)(col0 + j), more = adds || j > 0;
         double *at = out + (is_mirror ? col0 + j : 0);
 
-        LA_TRY(PUT_TYPED(x, "la_norm_columns", t, SHAPE(b.n, parts, THREADS),
-                         &b.a, &ld, &m, &nrows, &part, &on, &col, &kind,
-                         &weight, &scratch));
-        LA_TRY(is_mirror ? PUT(x, "la_norm_mirror",
-                               SHAPE((b.n + THREADS - 1) / THREADS, 1, THREADS),
-                               &scratch, &count, &n, &at)
-                         : PUT(x, "la_norm_join", SHAPE(1, 1, THREADS),
-                               &scratch, &count, &n, &kind, &more, &at));
+        LA_TRY(PUT_TYPED(x, "la_norm_columns", t, SHAPE(b.n, parts, THREADS), &b.a, &ld, &m, &nrows,
+                         &part, &on, &col, &kind, &weight, &scratch));
+        LA_TRY(is_mirror
+                   ? PUT(x, "la_norm_mirror", SHAPE((b.n + THREADS - 1) / THREADS, 1, THREADS),
+                         &scratch, &count, &n, &at)
+                   : PUT(x, "la_norm_join", SHAPE(1, 1, THREADS), &scratch, &count, &n, &kind,
+                         &more, &at));
     }
     return HEDDLE_OK;
 }
 
 heddle_status heddle_gpu_norm(struct heddle_exec *x, enum la_norm_what what,
                               enum heddle_la_kind kind, char uplo, size_t col0,
-                              enum heddle_la_type t, struct la_block a,
-                              bool adds, double *out)
+                              enum heddle_la_type t, struct la_block a, bool adds, double *out)
 {
-    const bool is_mirrored =
-        kind == HEDDLE_LA_SYMMETRIC || kind == HEDDLE_LA_HERMITIAN;
+    const bool is_mirrored = kind == HEDDLE_LA_SYMMETRIC || kind == HEDDLE_LA_HERMITIAN;
     const int part = kind == HEDDLE_LA_GENERAL ? 0 : part_of(uplo);
     const long long ld = (long long)a.ld;
-    const int m = (int)a.m, n = (int)a.n, diag = (int)diag_of(kind),
-              col = (int)col0, more = adds;
+    const int m = (int)a.m, n = (int)a.n, diag = (int)diag_of(kind), col = (int)col0, more = adds;
 
     if (what == LA_NORM_ROW_SUMS)
-        LA_TRY(PUT_TYPED(x, "la_norm_rows", t,
-                         SHAPE((a.m + ROWS - 1) / ROWS, 1, ROWS_THREADS), &a.a,
-                         &ld, &m, &n, &part, &diag, &col, &more, &out));
+        LA_TRY(PUT_TYPED(x, "la_norm_rows", t, SHAPE((a.m + ROWS - 1) / ROWS, 1, ROWS_THREADS),
+                         &a.a, &ld, &m, &n, &part, &diag, &col, &more, &out));
     if (what == LA_NORM_ROW_SUMS && !is_mirrored)
         return HEDDLE_OK;
-    return norm_columns(x, what, diag_of(kind), is_mirrored ? 2 : 1, part, col0,
-                        t, a, adds, out);
+    return norm_columns(x, what, diag_of(kind), is_mirrored ? 2 : 1, part, col0, t, a, adds, out);
 }

@@ -61,35 +61,31 @@ __device__ static void set(double2 *to, double re, double im)
 /* --- element by element -------------------------------------------------------------- */
 
 /* f(i, j) for what counts of m rows and n columns. */
-template <typename F>
-__device__ static void for_each(int m, int n, int uplo, int col0, F f)
+template <typename F> __device__ static void for_each(int m, int n, int uplo, int col0, F f)
 {
     for (int j = blockIdx.y; j < n; j += gridDim.y) {
-        const int first = uplo == 'L' ? col0 + j : 0,
-                  end = uplo == 'U' ? min(m, col0 + j + 1) : m;
+        const int first = uplo == 'L' ? col0 + j : 0, end = uplo == 'U' ? min(m, col0 + j + 1) : m;
 
-        for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < end;
-             i += gridDim.x * blockDim.x)
+        for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < end; i += gridDim.x * blockDim.x)
             if (i >= first)
                 f(i, j);
     }
 }
 
 /* to = from; *lost = 1: a finite number became an infinite one. */
-#define COPY(name, From, To)                                                   \
-    extern "C" __global__ void name(const From *from, long long ldf, To *to,   \
-                                    long long ldt, int m, int n, int uplo,     \
-                                    int col0, int *lost)                       \
-    {                                                                          \
-        for_each(m, n, uplo, col0, [=](int i, int j) {                         \
-            const From v = from[i + j * ldf];                                  \
-            To w;                                                              \
-                                                                               \
-            set(&w, v.x, v.y);                                                 \
-            to[i + j * ldt] = w;                                               \
-            if ((isinf(w.x) && !isinf(v.x)) || (isinf(w.y) && !isinf(v.y)))    \
-                *lost = 1; /* all write the same */                            \
-        });                                                                    \
+#define COPY(name, From, To)                                                                       \
+    extern "C" __global__ void name(const From *from, long long ldf, To *to, long long ldt, int m, \
+                                    int n, int uplo, int col0, int *lost)                          \
+    {                                                                                              \
+        for_each(m, n, uplo, col0, [=](int i, int j) {                                             \
+            const From v = from[i + j * ldf];                                                      \
+            To w;                                                                                  \
+                                                                                                   \
+            set(&w, v.x, v.y);                                                                     \
+            to[i + j * ldt] = w;                                                                   \
+            if ((isinf(w.x) && !isinf(v.x)) || (isinf(w.y) && !isinf(v.y)))                        \
+                *lost = 1; /* all write the same */                                                \
+        });                                                                                        \
     }
 
 COPY(la_copy_cc, float2, float2)
@@ -97,16 +93,15 @@ COPY(la_copy_cz, float2, double2)
 COPY(la_copy_zc, double2, float2)
 COPY(la_copy_zz, double2, double2)
 
-#define SET(name, T)                                                           \
-    extern "C" __global__ void name(T *to, long long ld, int m, int n,         \
-                                    int uplo, int col0, double off_re,         \
-                                    double off_im, double re, double im)       \
-    {                                                                          \
-        for_each(m, n, uplo, col0, [=](int i, int j) {                         \
-            const bool is_on = i == col0 + j;                                  \
-                                                                               \
-            set(to + i + j * ld, is_on ? re : off_re, is_on ? im : off_im);    \
-        });                                                                    \
+#define SET(name, T)                                                                               \
+    extern "C" __global__ void name(T *to, long long ld, int m, int n, int uplo, int col0,         \
+                                    double off_re, double off_im, double re, double im)            \
+    {                                                                                              \
+        for_each(m, n, uplo, col0, [=](int i, int j) {                                             \
+            const bool is_on = i == col0 + j;                                                      \
+                                                                                                   \
+            set(to + i + j * ld, is_on ? re : off_re, is_on ? im : off_im);                        \
+        });                                                                                        \
     }
 
 SET(la_set_c, float2)
@@ -124,14 +119,12 @@ __device__ static unsigned long long mix64(unsigned long long z)
 
 /* In (-0.5, 0.5); sums are exact. */
 template <typename T>
-__device__ static double uniform(unsigned long long key,
-                                 unsigned long long counter)
+__device__ static double uniform(unsigned long long key, unsigned long long counter)
 {
-    const unsigned long long h =
-        mix64(key + (counter + 1) * 0x9e3779b97f4a7c15ull);
+    const unsigned long long h = mix64(key + (counter + 1) * 0x9e3779b97f4a7c15ull);
     const bool is_single = type<T>::is_single;
-    const double v = __longlong_as_double(
-        (long long)((is_single ? h >> 41 << 29 : h >> 12) | 0x3ffull << 52));
+    const double v =
+        __longlong_as_double((long long)((is_single ? h >> 41 << 29 : h >> 12) | 0x3ffull << 52));
 
     return v - 1.5 + (is_single ? 0x1p-24 : 0x1p-53);
 }
@@ -139,9 +132,8 @@ __device__ static double uniform(unsigned long long key,
 /* Above the diagonal of a symmetric matrix is what is below; of a hermitian one, its
  * conjugate. */
 template <typename T>
-__device__ static void random_elements(T *a, long long ld, int m, int n,
-                                       int col0, unsigned long long key,
-                                       double bump, int is_symmetric,
+__device__ static void random_elements(T *a, long long ld, int m, int n, int col0,
+                                       unsigned long long key, double bump, int is_symmetric,
                                        int is_hermitian)
 {
     for_each(m, n, 0, col0, [=](int i, int j) {
@@ -166,9 +158,8 @@ __device__ static double2 times(double2 a, double2 v)
 
 /* y = a x + b y; a factor 0: that side is not looked at. x may be y. */
 template <typename T>
-__device__ static void add(const T *x, long long ldx, T *y, long long ldy,
-                           int m, int n, int uplo, int col0, double2 a,
-                           double2 b)
+__device__ static void add(const T *x, long long ldx, T *y, long long ldy, int m, int n, int uplo,
+                           int col0, double2 a, double2 b)
 {
     const bool has_x = a.x != 0 || a.y != 0, has_y = b.x != 0 || b.y != 0;
 
@@ -190,8 +181,8 @@ enum { TILE = 32, TILE_ROWS = 8 };
 /* to (n x m) = from^T, or from^H. Blocks of TILE x TILE_ROWS threads take tiles by
  * turns. */
 template <typename T>
-__device__ static void transpose(const T *from, long long ldf, T *to,
-                                 long long ldt, int m, int n, int is_conj)
+__device__ static void transpose(const T *from, long long ldf, T *to, long long ldt, int m, int n,
+                                 int is_conj)
 {
     __shared__ T tile[TILE][TILE + 1];
     const int tall = (m + TILE - 1) / TILE, wide = (n + TILE - 1) / TILE;
@@ -223,13 +214,12 @@ enum { LARGEST, SUM, SQUARES };
 enum { DIAG_ANY, DIAG_REAL, DIAG_ONE, DIAG_NONE };
 
 /* The element (row, col) that is stored as v. */
-template <typename T>
-__device__ static double2 element(T v, int row, int col, int diag)
+template <typename T> __device__ static double2 element(T v, int row, int col, int diag)
 {
     const double2 p = parts_of(v);
 
     return row != col || diag == DIAG_ANY ? p
-                                          : make_double2(diag == DIAG_REAL ? p.x
+                                          : make_double2(diag == DIAG_REAL  ? p.x
                                                          : diag == DIAG_ONE ? 1
                                                                             : 0,
                                                          0);
@@ -258,8 +248,7 @@ struct squares {
     double tiny, plain, huge;
 };
 
-template <typename T>
-__device__ static void add_square(struct squares *s, double v, double weight)
+template <typename T> __device__ static void add_square(struct squares *s, double v, double weight)
 {
     if (!type<T>::is_single && fabs(v) > HUGE_FROM)
         s->huge += weight * (v * (1 / UP)) * (v * (1 / UP));
@@ -308,12 +297,10 @@ __device__ static struct squares reduce_squares(struct squares q)
  * squares.
  */
 template <typename T>
-__device__ static void columns(const T *a, long long ld, int m, int rows,
-                               int uplo, int diag, int col0, int what,
-                               double weight, double *part)
+__device__ static void columns(const T *a, long long ld, int m, int rows, int uplo, int diag,
+                               int col0, int what, double weight, double *part)
 {
-    const int col = col0 + blockIdx.x, top = blockIdx.y * rows,
-              bottom = min(m, top + rows),
+    const int col = col0 + blockIdx.x, top = blockIdx.y * rows, bottom = min(m, top + rows),
               first = uplo == 'L' ? max(top, col) : top,
               end = uplo == 'U' ? min(bottom, col + 1) : bottom;
     const long long step = (long long)gridDim.x * gridDim.y;
@@ -349,8 +336,7 @@ __device__ static void columns(const T *a, long long ld, int m, int rows,
 }
 
 /* Column j of such an array of `count` rows. */
-__device__ static double sum_of_parts(const double *part, int count, int n,
-                                      int j)
+__device__ static double sum_of_parts(const double *part, int count, int n, int j)
 {
     double s = 0;
 
@@ -366,8 +352,7 @@ struct scaled {
 
 __device__ static struct scaled join(struct scaled a, double scale, double sum)
 {
-    const struct scaled b = {sum == 0 ? 0 : scale, sum},
-                        big = a.scale < b.scale ? b : a,
+    const struct scaled b = {sum == 0 ? 0 : scale, sum}, big = a.scale < b.scale ? b : a,
                         small = a.scale < b.scale ? a : b;
     const double ratio = small.scale == big.scale ? 1 : small.scale / big.scale;
     const struct scaled s = {big.scale, big.sum + small.sum * ratio * ratio};
@@ -377,8 +362,8 @@ __device__ static struct scaled join(struct scaled a, double scale, double sum)
 
 /* The norm of n columns, from `count` parts of each, by one block: out[0], or for
  * squares scale and sum; joined with what is there when `adds`. */
-extern "C" __global__ void la_norm_join(const double *part, int count, int n,
-                                        int what, int adds, double *out)
+extern "C" __global__ void la_norm_join(const double *part, int count, int n, int what, int adds,
+                                        double *out)
 {
     const long long step = (long long)count * n;
     struct squares q = {0, 0, 0};
@@ -417,8 +402,7 @@ extern "C" __global__ void la_norm_join(const double *part, int count, int n,
 }
 
 /* out[j] += column j. */
-extern "C" __global__ void la_norm_mirror(const double *part, int count, int n,
-                                          double *out)
+extern "C" __global__ void la_norm_mirror(const double *part, int count, int n, double *out)
 {
     const int j = blockIdx.x * blockDim.x + threadIdx.x;
 
@@ -433,9 +417,8 @@ enum { ROWS = 32, GROUPS = 16 };
 /* out[i] = the sum of row i, added to what is there when `adds`. Blocks of ROWS x GROUPS
  * threads, each with every GROUPS-th column of a row. */
 template <typename T>
-__device__ static void sum_rows(const T *a, long long ld, int m, int n,
-                                int uplo, int diag, int col0, int adds,
-                                double *out)
+__device__ static void sum_rows(const T *a, long long ld, int m, int n, int uplo, int diag,
+                                int col0, int adds, double *out)
 {
     __shared__ double part[GROUPS][ROWS];
     const int r = threadIdx.x % ROWS, g = threadIdx.x / ROWS;
@@ -460,39 +443,34 @@ __device__ static void sum_rows(const T *a, long long ld, int m, int n,
 
 /* --- the four types ------------------------------------------------------------------ */
 
-#define ANY_TYPE(T, s)                                                         \
-    extern "C" __global__ void la_random_##s(                                  \
-        T *a, long long ld, int m, int n, int col0, unsigned long long key,    \
-        double bump, int is_symmetric, int is_hermitian)                       \
-    {                                                                          \
-        random_elements(a, ld, m, n, col0, key, bump, is_symmetric,            \
-                        is_hermitian);                                         \
-    }                                                                          \
-    extern "C" __global__ void la_add_##s(                                     \
-        const T *x, long long ldx, T *y, long long ldy, int m, int n,          \
-        int uplo, int col0, double a_re, double a_im, double b_re,             \
-        double b_im)                                                           \
-    {                                                                          \
-        add(x, ldx, y, ldy, m, n, uplo, col0, make_double2(a_re, a_im),        \
-            make_double2(b_re, b_im));                                         \
-    }                                                                          \
-    extern "C" __global__ void la_transpose_##s(const T *from, long long ldf,  \
-                                                T *to, long long ldt, int m,   \
-                                                int n, int is_conj)            \
-    {                                                                          \
-        transpose(from, ldf, to, ldt, m, n, is_conj);                          \
-    }                                                                          \
-    extern "C" __global__ void la_norm_columns_##s(                            \
-        const T *a, long long ld, int m, int rows, int uplo, int diag,         \
-        int col0, int what, double weight, double *part)                       \
-    {                                                                          \
-        columns(a, ld, m, rows, uplo, diag, col0, what, weight, part);         \
-    }                                                                          \
-    extern "C" __global__ void la_norm_rows_##s(                               \
-        const T *a, long long ld, int m, int n, int uplo, int diag, int col0,  \
-        int adds, double *out)                                                 \
-    {                                                                          \
-        sum_rows(a, ld, m, n, uplo, diag, col0, adds, out);                    \
+#define ANY_TYPE(T, s)                                                                             \
+    extern "C" __global__ void la_random_##s(T *a, long long ld, int m, int n, int col0,           \
+                                             unsigned long long key, double bump,                  \
+                                             int is_symmetric, int is_hermitian)                   \
+    {                                                                                              \
+        random_elements(a, ld, m, n, col0, key, bump, is_symmetric, is_hermitian);                 \
+    }                                                                                              \
+    extern "C" __global__ void la_add_##s(const T *x, long long ldx, T *y, long long ldy, int m,   \
+                                          int n, int uplo, int col0, double a_re, double a_im,     \
+                                          double b_re, double b_im)                                \
+    {                                                                                              \
+        add(x, ldx, y, ldy, m, n, uplo, col0, make_double2(a_re, a_im), make_double2(b_re, b_im)); \
+    }                                                                                              \
+    extern "C" __global__ void la_transpose_##s(const T *from, long long ldf, T *to,               \
+                                                long long ldt, int m, int n, int is_conj)          \
+    {                                                                                              \
+        transpose(from, ldf, to, ldt, m, n, is_conj);                                              \
+    }                                                                                              \
+    extern "C" __global__ void la_norm_columns_##s(const T *a, long long ld, int m, int rows,      \
+                                                   int uplo, int diag, int col0, int what,         \
+                                                   double weight, double *part)                    \
+    {                                                                                              \
+        columns(a, ld, m, rows, uplo, diag, col0, what, weight, part);                             \
+    }                                                                                              \
+    extern "C" __global__ void la_norm_rows_##s(const T *a, long long ld, int m, int n, int uplo,  \
+                                                int diag, int col0, int adds, double *out)         \
+    {                                                                                              \
+        sum_rows(a, ld, m, n, uplo, diag, col0, adds, out);                                        \
     }
 
 ANY_TYPE(float, s)

@@ -3,7 +3,8 @@
 #define HEDDLE_LA_CUDA_NORM_H
 
 /*
- * Contract of norms, copies, sums, transposes and test matrices on a CUDA device: kernels of our own
+ * Contract of norms, copies, sums, transposes and test matrices on a CUDA device: kernels of our
+ * own
  * (cuda_norm.cu; copies of real types: cuda_mixed.cu), put on the stream of the task.
  *
  * HEDDLE_EDECLINED: the device does not take the kernels; then nothing was done. A task
@@ -16,21 +17,16 @@
 
 /* *lost (on the device) becomes 1 when a finite number became infinite. */
 heddle_status heddle_gpu_lacpy(struct heddle_exec *x, char uplo, size_t col0,
-                               enum heddle_la_type from_type,
-                               struct la_block from,
-                               enum heddle_la_type to_type, struct la_block to,
-                               int *lost);
-heddle_status heddle_gpu_laset(struct heddle_exec *x, char uplo, size_t col0,
-                               enum heddle_la_type t, const void *off,
-                               const void *diag, struct la_block to);
+                               enum heddle_la_type from_type, struct la_block from,
+                               enum heddle_la_type to_type, struct la_block to, int *lost);
+heddle_status heddle_gpu_laset(struct heddle_exec *x, char uplo, size_t col0, enum heddle_la_type t,
+                               const void *off, const void *diag, struct la_block to);
 /* b = alpha a + beta b; a may be b. */
-heddle_status heddle_gpu_geadd(struct heddle_exec *x, char uplo, size_t col0,
-                               enum heddle_la_type t, const void *alpha,
-                               struct la_block a, const void *beta,
+heddle_status heddle_gpu_geadd(struct heddle_exec *x, char uplo, size_t col0, enum heddle_la_type t,
+                               const void *alpha, struct la_block a, const void *beta,
                                struct la_block b);
-heddle_status heddle_gpu_transpose(struct heddle_exec *x, bool is_conj,
-                                   enum heddle_la_type t, struct la_block from,
-                                   struct la_block to);
+heddle_status heddle_gpu_transpose(struct heddle_exec *x, bool is_conj, enum heddle_la_type t,
+                                   struct la_block from, struct la_block to);
 
 /* Random elements with the bits that random.c gives them on cores. */
 struct la_random {
@@ -38,17 +34,11 @@ struct la_random {
     double bump; /* added to the diagonal */
     bool is_symmetric, is_hermitian;
 };
-heddle_status heddle_gpu_random(struct heddle_exec *x, struct la_random r,
-                                size_t col0, enum heddle_la_type t,
-                                struct la_block to);
+heddle_status heddle_gpu_random(struct heddle_exec *x, struct la_random r, size_t col0,
+                                enum heddle_la_type t, struct la_block to);
 
 /* What a norm is made of; the first three are numbers of cuda_norm.cu too. */
-enum la_norm_what {
-    LA_NORM_LARGEST,
-    LA_NORM_COLUMN_SUM,
-    LA_NORM_SQUARES,
-    LA_NORM_ROW_SUMS
-};
+enum la_norm_what { LA_NORM_LARGEST, LA_NORM_COLUMN_SUM, LA_NORM_SQUARES, LA_NORM_ROW_SUMS };
 
 enum { LA_GPU_NORM_SCRATCH = 1 << 20 }; /* of the variant */
 
@@ -56,7 +46,6 @@ enum { LA_GPU_NORM_SCRATCH = 1 << 20 }; /* of the variant */
  * squares, or a sum for each row; joined with what it holds when `adds`. */
 heddle_status heddle_gpu_norm(struct heddle_exec *x, enum la_norm_what what,
                               enum heddle_la_kind kind, char uplo, size_t col0,
-                              enum heddle_la_type t, struct la_block a,
-                              bool adds, double *out);
+                              enum heddle_la_type t, struct la_block a, bool adds, double *out);
 
 #endif /* HEDDLE_LA_CUDA_NORM_H */

@@ -21,10 +21,10 @@ static bool open_device(struct rig *r, struct heddle_la_opts opts)
     return false;
 }
 
-#define DEVICE(r, ...)                                                         \
-    struct rig r = {NULL, NULL};                                               \
-                                                                               \
-    if (!open_device(&r, (struct heddle_la_opts){__VA_ARGS__}))                \
+#define DEVICE(r, ...)                                                                             \
+    struct rig r = {NULL, NULL};                                                                   \
+                                                                                                   \
+    if (!open_device(&r, (struct heddle_la_opts){__VA_ARGS__}))                                    \
     SKIP("there is no device here, or no BLAS")
 
 struct system {
@@ -37,8 +37,7 @@ struct system {
 };
 
 /* Random, with `bump` on the diagonal; hermitian for Cholesky. */
-static struct system make(char uplo, size_t n, size_t nrhs, double bump,
-                          struct heddle_rng *rng)
+static struct system make(char uplo, size_t n, size_t nrhs, double bump, struct heddle_rng *rng)
 {
     struct system s = {.uplo = uplo, .n = n, .nrhs = nrhs};
 
@@ -51,24 +50,21 @@ static struct system make(char uplo, size_t n, size_t nrhs, double bump,
     return s;
 }
 
-static void call(struct rig *r, struct system *s, enum heddle_la_refine how,
-                 size_t nb)
+static void call(struct rig *r, struct system *s, enum heddle_la_refine how, size_t nb)
 {
     const size_t n = s->n, nrhs = s->nrhs;
     void *pb = ref_store(LA_D, s->b, n);
     int *ipiv = test_keep(n * sizeof(int));
-    heddle_matrix *a =
-        rig_matrix(r, LA_D, n, n, ref_store(LA_D, s->a, n), n, nb);
+    heddle_matrix *a = rig_matrix(r, LA_D, n, n, ref_store(LA_D, s->a, n), n, nb);
     heddle_matrix *b = rig_matrix(r, LA_D, n, nrhs, pb, n, nb);
     heddle_matrix *x;
 
     s->x = ref_store(LA_D, ref_new(n, nrhs), n);
     x = rig_matrix(r, LA_D, n, nrhs, s->x, n, 3);
     s->out = (struct heddle_la_refined){.size = sizeof(s->out)};
-    CHECK_OK(s->uplo == '\0' ? heddle_la_gesv_mixed(r->la, how, a, ipiv, b, x,
-                                                    &s->out, &s->info)
-                             : heddle_la_posv_mixed(r->la, how, s->uplo, a, b,
-                                                    x, &s->out, &s->info));
+    CHECK_OK(s->uplo == '\0'
+                 ? heddle_la_gesv_mixed(r->la, how, a, ipiv, b, x, &s->out, &s->info)
+                 : heddle_la_posv_mixed(r->la, how, s->uplo, a, b, x, &s->out, &s->info));
     rig_wait(r, 0);
     CHECK_OK(heddle_wait(r->ctx));
     heddle_matrix_destroy(a);
@@ -82,8 +78,7 @@ static void check_good(const struct system *s)
     const struct ref r = ref_add(s->b, -1, ref_mul(s->a, x));
 
     CHECK_EQ(s->info, 0);
-    CHECK(ref_norm1(r) <=
-          60 * ref_norm1(s->a) * ref_norm1(x) * (double)s->n * DBL_EPSILON);
+    CHECK(ref_norm1(r) <= 60 * ref_norm1(s->a) * ref_norm1(x) * (double)s->n * DBL_EPSILON);
     CHECK(s->out.backward_error <= 10 * (1 + sqrt((double)s->n)) * DBL_EPSILON);
 }
 
@@ -100,10 +95,8 @@ TEST(solves)
         DEVICE(r, .low = (enum heddle_la_low)low);
 
         for (unsigned i = 0; i < 36; i += TEST_SANITIZED ? 5 : 1) {
-            const enum heddle_la_refine how =
-                (enum heddle_la_refine)((i + low) % 3);
-            struct system s =
-                make(uplos[i % 3], sizes[i / 9], counts[i / 3 % 3], 20, &rng);
+            const enum heddle_la_refine how = (enum heddle_la_refine)((i + low) % 3);
+            struct system s = make(uplos[i % 3], sizes[i / 9], counts[i / 3 % 3], 20, &rng);
 
             call(&r, &s, how, 8);
             check_good(&s);
@@ -148,12 +141,10 @@ TEST(products)
     int steps[HEDDLE_LA_LOW_HALVES + 1] = {0};
 
     heddle_rng_seed(&rng, test_seed());
-    for (unsigned low = HEDDLE_LA_LOW_SINGLE; low <= HEDDLE_LA_LOW_HALVES;
-         low++)
+    for (unsigned low = HEDDLE_LA_LOW_SINGLE; low <= HEDDLE_LA_LOW_HALVES; low++)
         for (unsigned i = 0; i < 6; i++) {
             const bool is_lu = i < 3;
-            struct system s =
-                make(is_lu ? '\0' : 'L', 150, 1, is_lu ? 6 : 25, &rng);
+            struct system s = make(is_lu ? '\0' : 'L', 150, 1, is_lu ? 6 : 25, &rng);
             DEVICE(r, .low = (enum heddle_la_low)low);
 
             for (size_t k = 0; k < s.n * s.n; k++)
@@ -185,16 +176,14 @@ TEST(conditions)
         void *p = ref_store(LA_D, ref_new(s.n, s.n), s.n);
         heddle_matrix *a = rig_matrix(&r, LA_D, s.n, s.n, p, s.n, 16);
 
-        CHECK_OK(heddle_la_latms(
-            r.la, i % 3 > 0 ? HEDDLE_LA_HERMITIAN : HEDDLE_LA_GENERAL,
-            is_worst ? 1e14 : 1e7, test_seed(), a));
+        CHECK_OK(heddle_la_latms(r.la, i % 3 > 0 ? HEDDLE_LA_HERMITIAN : HEDDLE_LA_GENERAL,
+                                 is_worst ? 1e14 : 1e7, test_seed(), a));
         rig_wait(&r, 0);
         CHECK_OK(heddle_wait(r.ctx));
         heddle_matrix_destroy(a);
         s.a = ref_load(LA_D, p, s.n, s.n, s.n);
         s.b = ref_random(LA_D, s.n, s.nrhs, &rng);
-        call(&r, &s,
-             is_worst ? HEDDLE_LA_REFINE_CLASSIC : HEDDLE_LA_REFINE_AUTO, 32);
+        call(&r, &s, is_worst ? HEDDLE_LA_REFINE_CLASSIC : HEDDLE_LA_REFINE_AUTO, 32);
         check_good(&s);
         CHECK_EQ(s.out.fell_back, is_worst ? 1 : 0);
         CHECK_EQ(s.out.tries, is_worst ? 2 : s.out.tries);
@@ -211,8 +200,7 @@ TEST(bad_matrices)
     struct heddle_rng rng;
 
     heddle_rng_seed(&rng, test_seed());
-    for (unsigned low = HEDDLE_LA_LOW_SINGLE; low <= HEDDLE_LA_LOW_HALVES;
-         low++) {
+    for (unsigned low = HEDDLE_LA_LOW_SINGLE; low <= HEDDLE_LA_LOW_HALVES; low++) {
         DEVICE(r, .low = (enum heddle_la_low)low);
 
         for (unsigned what = 0; what < 5; what++) {
@@ -269,12 +257,10 @@ TEST(copies)
         for (size_t j = 0; j < N; j++)
             for (size_t k = 0; k < M; k++)
                 if (!runs_over || k != 20 || j != 20)
-                    CHECK(REF(b, k, j) == (part == 'L' && k < j ? 0
-                                           : part == 'U' && k > j
-                                               ? 0
-                                               : REF(a, k, j)));
-        CHECK_OK(heddle_la_laset(r.la, part, heddle_la_minus_one(to),
-                                 heddle_la_one(to), bm));
+                    CHECK(REF(b, k, j) == (part == 'L' && k < j   ? 0
+                                           : part == 'U' && k > j ? 0
+                                                                  : REF(a, k, j)));
+        CHECK_OK(heddle_la_laset(r.la, part, heddle_la_minus_one(to), heddle_la_one(to), bm));
         rig_wait(&r, 0);
         CHECK_OK(heddle_wait(r.ctx));
         b = ref_load(to, pb, M, N, M);
@@ -311,8 +297,7 @@ static void check_square(struct heddle_rng *rng)
     uint16_t h[4 * LD * W];
 
     CHECK_EQ(la_half_both_bytes(M, W), sizeof(h));
-    heddle_la_half_both(low, (struct la_block){ref_store(LA_S, l, M), M, W, M},
-                        h);
+    heddle_la_half_both(low, (struct la_block){ref_store(LA_S, l, M), M, W, M}, h);
     for (size_t i = 0; i < M; i++)
         for (size_t j = 0; j < M; j++) {
             double sum = 0;
@@ -330,11 +315,10 @@ TEST(halves)
     static const struct {
         float v;
         uint16_t bits;
-    } known[] = {{0, 0},           {1, 0x3c00},       {-2, 0xc000},
-                 {65504, 0x7bff},  {65519, 0x7bff},   {65520, 0x7c00},
-                 {-1e9f, 0xfc00},  {0x1p-24f, 1},     {0x1p-25f, 0},
-                 {0x1p-14f, 1024}, {2049, 0x6800},    {2051, 0x6802},
-                 {-0.1f, 0xae66},  {INFINITY, 0x7c00}};
+    } known[] = {{0, 0},          {1, 0x3c00},       {-2, 0xc000},    {65504, 0x7bff},
+                 {65519, 0x7bff}, {65520, 0x7c00},   {-1e9f, 0xfc00}, {0x1p-24f, 1},
+                 {0x1p-25f, 0},   {0x1p-14f, 1024},  {2049, 0x6800},  {2051, 0x6802},
+                 {-0.1f, 0xae66}, {INFINITY, 0x7c00}};
     const struct la_low one = {.kind = HEDDLE_LA_LOW_HALF, .left = 1},
                         two = {.kind = HEDDLE_LA_LOW_HALVES, .left = 0x1p12f};
     struct heddle_rng rng;
@@ -348,17 +332,15 @@ TEST(halves)
         CHECK_EQ(h[0], known[i].bits);
     }
     for (unsigned i = 0; i < 20000; i++) {
-        const double v =
-            ldexp((double)(heddle_rng_next(&rng) >> 40) / 16777216 - 0.5,
-                  i < 10000 ? 1 : -(int)(heddle_rng_next(&rng) % 30));
+        const double v = ldexp((double)(heddle_rng_next(&rng) >> 40) / 16777216 - 0.5,
+                               i < 10000 ? 1 : -(int)(heddle_rng_next(&rng) % 30));
         float f = (float)v;
         double near;
 
         heddle_la_half_left(one, (struct la_block){&f, 1, 1, 1}, h);
         near = fabs(of_half(h[0]) - (double)f);
         CHECK(near <= fabs(of_half((uint16_t)(h[0] + 1)) - (double)f));
-        CHECK((h[0] & 0x7fff) == 0 ||
-              near <= fabs(of_half((uint16_t)(h[0] - 1)) - (double)f));
+        CHECK((h[0] & 0x7fff) == 0 || near <= fabs(of_half((uint16_t)(h[0] - 1)) - (double)f));
         heddle_la_half_left(two, (struct la_block){&f, 1, 1, 1}, h);
         CHECK_EQ(h[0], h[16]); /* la_half_ld(1) is 8 */
         CHECK(fabs((of_half(h[0]) + of_half(h[8])) * 0x1p-12 - (double)f) <=
@@ -372,16 +354,13 @@ TEST(halves)
 /* C = C - L U: the argument is whether a panel is beside it. */
 static heddle_status run_beside(struct heddle_exec *x)
 {
-    const struct la_low low = {
-        .kind = HEDDLE_LA_LOW_HALVES, .left = 0x1p11f, .right = 0x1p11f};
+    const struct la_low low = {.kind = HEDDLE_LA_LOW_HALVES, .left = 0x1p11f, .right = 0x1p11f};
     struct la_gpu g;
 
     LA_TRY(heddle_gpu_open(&g, x, LA_S));
-    LA_TRY(
-        heddle_gpu_half_left(&g, low, la_operand(x, 0), heddle_exec_ptr(x, 3)));
-    return heddle_gpu_half_product(&g, low, heddle_exec_ptr(x, 3),
-                                   la_operand(x, 1), la_operand(x, 2),
-                                   *(const bool *)heddle_exec_arg(x));
+    LA_TRY(heddle_gpu_half_left(&g, low, la_operand(x, 0), heddle_exec_ptr(x, 3)));
+    return heddle_gpu_half_product(&g, low, heddle_exec_ptr(x, 3), la_operand(x, 1),
+                                   la_operand(x, 2), *(const bool *)heddle_exec_arg(x));
 }
 
 /* With two multiprocessors, as the stand-in has, it is cut into rows. */
@@ -393,9 +372,8 @@ TEST(beside_a_panel)
         .name = "beside",
         .noperands = 4,
         .mode = {HEDDLE_R, HEDDLE_R, HEDDLE_RW, HEDDLE_W},
-        .variants = {{.device = HEDDLE_DEV_CUDA,
-                      .run = run_beside,
-                      .scratch_bytes = LA_GPU_SCRATCH}}};
+        .variants = {
+            {.device = HEDDLE_DEV_CUDA, .run = run_beside, .scratch_bytes = LA_GPU_SCRATCH}}};
     const struct la_low low = {.kind = HEDDLE_LA_LOW_HALVES};
     struct heddle_rng rng;
     DEVICE(r, .nb = N);
@@ -403,19 +381,18 @@ TEST(beside_a_panel)
     heddle_rng_seed(&rng, test_seed());
     for (unsigned i = 0; i < 2; i++) {
         const bool is_beside = i == 1;
-        const struct ref l = ref_random(LA_S, M, W, &rng),
-                         u = ref_random(LA_S, W, N, &rng), want = ref_mul(l, u);
+        const struct ref l = ref_random(LA_S, M, W, &rng), u = ref_random(LA_S, W, N, &rng),
+                         want = ref_mul(l, u);
         float *c = ref_store(LA_S, ref_new(M, N), M);
-        heddle_matrix *a[3] = {
-            rig_matrix(&r, LA_S, M, W, ref_store(LA_S, l, M), M, N),
-            rig_matrix(&r, LA_S, W, N, ref_store(LA_S, u, W), W, N),
-            rig_matrix(&r, LA_S, M, N, c, M, N)};
+        heddle_matrix *a[3] = {rig_matrix(&r, LA_S, M, W, ref_store(LA_S, l, M), M, N),
+                               rig_matrix(&r, LA_S, W, N, ref_store(LA_S, u, W), W, N),
+                               rig_matrix(&r, LA_S, M, N, c, M, N)};
         heddle_handle *op[4] = {a[0]->col[0], a[1]->col[0], a[2]->col[0], NULL};
 
-        CHECK_OK(heddle_handle_vector(r.ctx, NULL, la_half_bytes(low, M, W) / 2,
-                                      HEDDLE_F16, &op[3]));
-        CHECK_OK(heddle_la_submit(r.la, &kernel, op, kernel.mode, 4, &is_beside,
-                                  sizeof(is_beside), 0));
+        CHECK_OK(
+            heddle_handle_vector(r.ctx, NULL, la_half_bytes(low, M, W) / 2, HEDDLE_F16, &op[3]));
+        CHECK_OK(
+            heddle_la_submit(r.la, &kernel, op, kernel.mode, 4, &is_beside, sizeof(is_beside), 0));
         rig_wait(&r, 0);
         for (size_t k = 0; k < (size_t)M * N; k++)
             CHECK(fabs((double)c[k] + creal(want.a[k])) <= 0x1p-18);
@@ -427,5 +404,4 @@ TEST(beside_a_panel)
     rig_close(&r);
 }
 
-TEST_MAIN(solves, wide, products, conditions, bad_matrices, copies, halves,
-          beside_a_panel)
+TEST_MAIN(solves, wide, products, conditions, bad_matrices, copies, halves, beside_a_panel)

@@ -7,10 +7,10 @@
 
 enum { NB = 8, N = 61, NRHS = 13 };
 
-#define DEVICE(r)                                                              \
-    struct rig r = {NULL, NULL};                                               \
-                                                                               \
-    if (!rig_open_on(&r, 3, "cuda"))                                           \
+#define DEVICE(r)                                                                                  \
+    struct rig r = {NULL, NULL};                                                                   \
+                                                                                                   \
+    if (!rig_open_on(&r, 3, "cuda"))                                                               \
     SKIP("there is no device here, or no BLAS")
 
 static struct ref positive(enum heddle_la_type t, struct heddle_rng *rng)
@@ -22,8 +22,7 @@ static struct ref positive(enum heddle_la_type t, struct heddle_rng *rng)
     return a;
 }
 
-static void check_solution(enum heddle_la_type t, struct ref a, const void *x,
-                           struct ref b)
+static void check_solution(enum heddle_la_type t, struct ref a, const void *x, struct ref b)
 {
     const struct ref r = ref_add(b, -1, ref_mul(a, ref_load(t, x, N, NRHS, N)));
 
@@ -38,8 +37,7 @@ TEST(cholesky)
     heddle_rng_seed(&rng, test_seed());
     for (unsigned i = 0; i < 16; i++) {
         const enum heddle_la_type t = (enum heddle_la_type)(i / 4);
-        const struct ref a = positive(t, &rng),
-                         b = ref_random(t, N, NRHS, &rng);
+        const struct ref a = positive(t, &rng), b = ref_random(t, N, NRHS, &rng);
         void *pb = ref_store(t, b, N);
         heddle_matrix *am = rig_matrix(&r, t, N, N, ref_store(t, a, N), N, NB);
         heddle_matrix *bm = rig_matrix(&r, t, N, NRHS, pb, N, NB);
@@ -90,8 +88,7 @@ TEST(lu)
     heddle_rng_seed(&rng, test_seed());
     for (unsigned i = 0; i < 4; i++) {
         const enum heddle_la_type t = (enum heddle_la_type)i;
-        const struct ref a = ref_random(t, N, N, &rng),
-                         b = ref_random(t, N, NRHS, &rng);
+        const struct ref a = ref_random(t, N, N, &rng), b = ref_random(t, N, NRHS, &rng);
         void *pb = ref_store(t, b, N);
         int ipiv[N] = {0};
         heddle_matrix *am, *bm;
@@ -146,8 +143,8 @@ TEST(no_pivot)
 
 /* |L U - A|, with nothing on cores. The diagonal dominates, but for a column of zeros,
  * if `zero` is one. */
-static void nopiv_one(struct rig *r, enum heddle_la_type t, size_t m, size_t n,
-                      size_t nb, size_t zero, struct heddle_rng *rng)
+static void nopiv_one(struct rig *r, enum heddle_la_type t, size_t m, size_t n, size_t nb,
+                      size_t zero, struct heddle_rng *rng)
 {
     const size_t k = la_min(m, n), ld = m + 3;
     struct ref a = ref_random(t, m, n, rng), lu, l, u;
@@ -177,9 +174,8 @@ static void nopiv_one(struct rig *r, enum heddle_la_type t, size_t m, size_t n,
 TEST(nopiv)
 {
     static const size_t shape[][3] = {
-        {1, 1, 8},     {7, 3, 8},     {5, 40, 16},    {61, 61, 8},
-        {40, 40, 64},  {63, 70, 100}, {64, 64, 64},   {65, 65, 80},
-        {130, 90, 90}, {150, 20, 20}, {90, 130, 130}, {200, 200, 129}};
+        {1, 1, 8},    {7, 3, 8},    {5, 40, 16},   {61, 61, 8},   {40, 40, 64},   {63, 70, 100},
+        {64, 64, 64}, {65, 65, 80}, {130, 90, 90}, {150, 20, 20}, {90, 130, 130}, {200, 200, 129}};
     struct heddle_rng rng;
     struct rig r;
 
@@ -191,8 +187,7 @@ TEST(nopiv)
             const size_t m = shape[i][0], n = shape[i][1], nb = shape[i][2];
 
             nopiv_one(&r, t, m, n, nb, SIZE_MAX, &rng);
-            nopiv_one(&r, t, m, n, nb, heddle_rng_next(&rng) % la_min(m, n),
-                      &rng);
+            nopiv_one(&r, t, m, n, nb, heddle_rng_next(&rng) % la_min(m, n), &rng);
         }
     if (getenv("HEDDLE_REAL_GPU") != NULL)
         for (enum heddle_la_type t = LA_S; t <= LA_Z; t++) {
@@ -213,8 +208,7 @@ TEST(nopiv_zeros)
     for (unsigned i = 0; i < 12; i++) {
         const enum heddle_la_type t = (enum heddle_la_type)(i % 4);
         const size_t first = heddle_rng_next(&rng) % (N - 1),
-                     second =
-                         first + 1 + heddle_rng_next(&rng) % (N - 1 - first);
+                     second = first + 1 + heddle_rng_next(&rng) % (N - 1 - first);
         struct ref a = positive(t, &rng);
         heddle_matrix *am, *bm;
 
@@ -240,26 +234,22 @@ TEST(widths)
     static const struct {
         const char *routine;
         size_t nb, given, n, want;
-    } c[] = {{NULL, 0, 0, 4096, 512},     {"getrf", 0, 0, 8192, 512},
-             {"gemm", 0, 0, 4096, 1024},  {"gemm", 0, 0, 20000, 1024},
-             {"gemm", 96, 0, 8192, 96},   {"gemm", 0, 128, 8192, 128},
-             {"potrf", 0, 0, 8192, 512},  {"potrf", 0, 0, 12288, 1024},
-             {"gemm", 0, 0, 4095, 144},   {"gemm", 0, 0, 100, 48},
-             {"no such", 0, 0, 4096, 512}};
+    } c[] = {{NULL, 0, 0, 4096, 512},     {"getrf", 0, 0, 8192, 512},   {"gemm", 0, 0, 4096, 1024},
+             {"gemm", 0, 0, 20000, 1024}, {"gemm", 96, 0, 8192, 96},    {"gemm", 0, 128, 8192, 128},
+             {"potrf", 0, 0, 8192, 512},  {"potrf", 0, 0, 12288, 1024}, {"gemm", 0, 0, 4095, 144},
+             {"gemm", 0, 0, 100, 48},     {"no such", 0, 0, 4096, 512}};
     DEVICE(r);
 
     for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
-        const struct heddle_la_opts o = {
-            .size = sizeof(o), .nb = c[i].nb, .routine = c[i].routine};
+        const struct heddle_la_opts o = {.size = sizeof(o), .nb = c[i].nb, .routine = c[i].routine};
         heddle_la *la = NULL;
         heddle_matrix *a = NULL;
 
         CHECK_OK(heddle_la_create(r.ctx, &o, &la));
         CHECK_OK(c[i].given == 0
-                     ? heddle_matrix_create(la, HEDDLE_F64, c[i].n, c[i].n,
-                                            NULL, c[i].n, &a)
-                     : heddle_matrix_create_nb(la, HEDDLE_F64, c[i].n, c[i].n,
-                                               NULL, c[i].n, c[i].given, &a));
+                     ? heddle_matrix_create(la, HEDDLE_F64, c[i].n, c[i].n, NULL, c[i].n, &a)
+                     : heddle_matrix_create_nb(la, HEDDLE_F64, c[i].n, c[i].n, NULL, c[i].n,
+                                               c[i].given, &a));
         CHECK_EQ(heddle_matrix_nb(a), c[i].want);
         heddle_matrix_destroy(a);
         heddle_la_destroy(la);
@@ -269,15 +259,13 @@ TEST(widths)
 
 /* QR, its Q formed and applied, and none of that on a core: |Q R - A|, |Q^H Q - I|,
  * |Q^H A - R|. */
-static void check_qr(struct rig *r, enum heddle_la_type t, size_t m, size_t n,
-                     bool in_place, struct heddle_rng *rng)
+static void check_qr(struct rig *r, enum heddle_la_type t, size_t m, size_t n, bool in_place,
+                     struct heddle_rng *rng)
 {
     const size_t k = la_min(m, n), nb = 9;
     const struct ref a = ref_random(t, m, n, rng), zero = ref_new(m, k);
-    void *pa = ref_store(t, a, m), *pc = ref_store(t, a, m),
-         *pq = ref_store(t, zero, m);
-    heddle_matrix *am = rig_matrix(r, t, m, n, pa, m, nb),
-                  *cm = rig_matrix(r, t, m, n, pc, m, nb),
+    void *pa = ref_store(t, a, m), *pc = ref_store(t, a, m), *pq = ref_store(t, zero, m);
+    heddle_matrix *am = rig_matrix(r, t, m, n, pa, m, nb), *cm = rig_matrix(r, t, m, n, pc, m, nb),
                   *qm = rig_matrix(r, t, m, k, pq, m, nb),
                   *tm = rig_matrix(r, t, la_min(nb, k), k, NULL, nb, nb);
     struct ref q, tri, c;
@@ -286,8 +274,7 @@ static void check_qr(struct rig *r, enum heddle_la_type t, size_t m, size_t n,
     CHECK_OK(heddle_la_ormqr(r->la, 'L', 'C', am, tm, cm));
     CHECK_OK(heddle_la_orgqr(r->la, am, tm, qm));
     rig_wait(r, 0);
-    tri = ref_part(ref_triangle(ref_load(t, pa, m, n, m), 'U', false), 0, 0, k,
-                   n);
+    tri = ref_part(ref_triangle(ref_load(t, pa, m, n, m), 'U', false), 0, 0, k, n);
     q = ref_load(t, pq, m, k, m);
     c = ref_load(t, pc, m, n, m);
     if (in_place) {
@@ -309,20 +296,16 @@ static void check_qr(struct rig *r, enum heddle_la_type t, size_t m, size_t n,
 }
 
 /* C Q from the right, against Q that was formed; and LQ: |L Q - A|. */
-static void check_right(struct rig *r, enum heddle_la_type t,
-                        struct heddle_rng *rng)
+static void check_right(struct rig *r, enum heddle_la_type t, struct heddle_rng *rng)
 {
     const size_t m = 40, n = 31, nb = 9;
     const struct ref a = ref_random(t, m, n, rng), w = ref_random(t, n, m, rng),
                      c = ref_random(t, 20, m, rng);
-    void *pa = ref_store(t, a, m), *pw = ref_store(t, w, n),
-         *pc = ref_store(t, c, 20), *pq = ref_store(t, ref_new(m, m), m),
-         *po = ref_store(t, ref_new(n, m), n);
-    heddle_matrix *am = rig_matrix(r, t, m, n, pa, m, nb),
-                  *wm = rig_matrix(r, t, n, m, pw, n, nb),
+    void *pa = ref_store(t, a, m), *pw = ref_store(t, w, n), *pc = ref_store(t, c, 20),
+         *pq = ref_store(t, ref_new(m, m), m), *po = ref_store(t, ref_new(n, m), n);
+    heddle_matrix *am = rig_matrix(r, t, m, n, pa, m, nb), *wm = rig_matrix(r, t, n, m, pw, n, nb),
                   *cm = rig_matrix(r, t, 20, m, pc, 20, nb),
-                  *qm = rig_matrix(r, t, m, m, pq, m, nb),
-                  *om = rig_matrix(r, t, n, m, po, n, nb),
+                  *qm = rig_matrix(r, t, m, m, pq, m, nb), *om = rig_matrix(r, t, n, m, po, n, nb),
                   *tm = rig_matrix(r, t, nb, n, NULL, nb, nb),
                   *um = rig_matrix(r, t, nb, n, NULL, nb, nb);
     struct ref q, low;
@@ -336,8 +319,7 @@ static void check_right(struct rig *r, enum heddle_la_type t,
     q = ref_load(t, pq, m, m, m);
     CHECK(ref_norm1(ref_add(ref_mul(c, q), -1, ref_load(t, pc, 20, m, 20))) <=
           30 * (double)m * test_eps(t) * ref_norm1(c));
-    low = ref_part(ref_triangle(ref_load(t, pw, n, m, n), 'L', false), 0, 0, n,
-                   n);
+    low = ref_part(ref_triangle(ref_load(t, pw, n, m, n), 'L', false), 0, 0, n, n);
     CHECK(ref_norm1(ref_add(ref_mul(low, ref_load(t, po, n, m, n)), -1, w)) <=
           30 * (double)m * test_eps(t) * ref_norm1(w));
     heddle_matrix_destroy(am);
@@ -383,8 +365,7 @@ static void make_random(struct rig *r, unsigned i, void *p, size_t nb)
     static const size_t shape[3][2] = {{RANDOM_N, 41}, {1, 1}, {77, RANDOM_N}};
     const enum heddle_la_type t = (enum heddle_la_type)(i % 4);
     const enum heddle_la_kind kind = (enum heddle_la_kind)(i / 4 % 3);
-    const size_t m = shape[i / 12][0],
-                 n = kind == HEDDLE_LA_GENERAL ? shape[i / 12][1] : m;
+    const size_t m = shape[i / 12][0], n = kind == HEDDLE_LA_GENERAL ? shape[i / 12][1] : m;
     heddle_matrix *a = rig_matrix(r, t, m, n, p, RANDOM_N, nb);
 
     CHECK_OK(heddle_la_random(r->la, kind, i % 5 == 0 ? 0 : 1.0 / 3 * i,
@@ -429,8 +410,7 @@ static heddle_status apply_cuda(struct heddle_exec *x)
     struct la_gpu gpu;
 
     LA_TRY(heddle_gpu_open(&gpu, x, LA_D));
-    LA_TRY(heddle_gpu_lu_aux(&gpu, l, heddle_exec_ptr(x, 1), 0,
-                             heddle_exec_ptr(x, 2)));
+    LA_TRY(heddle_gpu_lu_aux(&gpu, l, heddle_exec_ptr(x, 1), 0, heddle_exec_ptr(x, 2)));
     return heddle_gpu_lu_apply(&gpu, heddle_exec_ptr(x, 2), WIDE, a);
 }
 
@@ -439,9 +419,7 @@ static const heddle_kernel apply = {
     .name = "test_apply",
     .noperands = 4,
     .mode = {HEDDLE_R, HEDDLE_R, HEDDLE_W, HEDDLE_RW},
-    .variants = {{.device = HEDDLE_DEV_CUDA,
-                  .run = apply_cuda,
-                  .scratch_bytes = LA_GPU_SCRATCH}}};
+    .variants = {{.device = HEDDLE_DEV_CUDA, .run = apply_cuda, .scratch_bytes = LA_GPU_SCRATCH}}};
 
 /* Rows change places, then L Y = A in the first WIDE of them. */
 static void apply_plain(const double *l, const int *ipiv, double *a)
@@ -461,8 +439,7 @@ static void apply_plain(const double *l, const int *ipiv, double *a)
 /* Wider than what is inverted. */
 TEST(wide_updates)
 {
-    double *l = test_keep(WIDE * TALL * sizeof(*l)),
-           *a = test_keep(FEW * TALL * sizeof(*a)),
+    double *l = test_keep(WIDE * TALL * sizeof(*l)), *a = test_keep(FEW * TALL * sizeof(*a)),
            *want = test_keep(FEW * TALL * sizeof(*want));
     int *ipiv = test_keep(WIDE * sizeof(*ipiv));
     struct heddle_rng rng;
@@ -470,8 +447,7 @@ TEST(wide_updates)
     DEVICE(r);
 
     heddle_rng_seed(&rng, test_seed());
-    for (size_t i = 0; i < WIDE * TALL;
-         i++) /* above the diagonal: no part of L */
+    for (size_t i = 0; i < WIDE * TALL; i++) /* above the diagonal: no part of L */
         l[i] = (heddle_rng_double(&rng) - 0.5) / 8;
     for (size_t i = 0; i < FEW * TALL; i++)
         a[i] = want[i] = heddle_rng_double(&rng) - 0.5;
@@ -479,16 +455,12 @@ TEST(wide_updates)
         ipiv[i] = (int)(i + heddle_rng_next(&rng) % (TALL - i)) + 1;
     for (size_t j = 0; j < FEW; j++)
         apply_plain(l, ipiv, want + j * TALL);
-    CHECK_OK(
-        heddle_handle_matrix(r.ctx, l, TALL, WIDE, TALL, HEDDLE_F64, &h[0]));
+    CHECK_OK(heddle_handle_matrix(r.ctx, l, TALL, WIDE, TALL, HEDDLE_F64, &h[0]));
     CHECK_OK(heddle_handle_vector(r.ctx, ipiv, WIDE, HEDDLE_I32, &h[1]));
-    CHECK_OK(heddle_handle_vector(r.ctx, NULL, la_lu_aux_bytes(LA_D, WIDE) / 4,
-                                  HEDDLE_I32, &h[2]));
+    CHECK_OK(heddle_handle_vector(r.ctx, NULL, la_lu_aux_bytes(LA_D, WIDE) / 4, HEDDLE_I32, &h[2]));
+    CHECK_OK(heddle_handle_matrix(r.ctx, a, TALL, FEW, TALL, HEDDLE_F64, &h[3]));
     CHECK_OK(
-        heddle_handle_matrix(r.ctx, a, TALL, FEW, TALL, HEDDLE_F64, &h[3]));
-    CHECK_OK(heddle_submit(
-        r.ctx, &apply,
-        &(struct heddle_call){.operand = {h[0], h[1], h[2], h[3]}}));
+        heddle_submit(r.ctx, &apply, &(struct heddle_call){.operand = {h[0], h[1], h[2], h[3]}}));
     CHECK_OK(heddle_wait(r.ctx));
     for (size_t i = 0; i < FEW * TALL; i++)
         CHECK(fabs(a[i] - want[i]) <= 1e-11);
@@ -497,5 +469,5 @@ TEST(wide_updates)
     rig_close(&r);
 }
 
-TEST_MAIN(widths, cholesky, not_positive, lu, no_pivot, nopiv, nopiv_zeros,
-          random_bits, orthogonal, wide_updates)
+TEST_MAIN(widths, cholesky, not_positive, lu, no_pivot, nopiv, nopiv_zeros, random_bits, orthogonal,
+          wide_updates)

@@ -42,8 +42,7 @@ static double eps_of(enum heddle_la_type t)
     return la_real_bytes(t) == 4 ? (double)FLT_EPSILON : DBL_EPSILON;
 }
 
-static heddle_status temporary(const struct eig *e, size_t m, size_t n,
-                               heddle_matrix **out)
+static heddle_status temporary(const struct eig *e, size_t m, size_t n, heddle_matrix **out)
 {
     return heddle_la_temporary(e->la, e->dtype, m, n, e->nb, out);
 }
@@ -56,12 +55,11 @@ struct leaf_arg {
     double *w;
 };
 
-static void to_double(enum heddle_la_type t, const void *from, double *to,
-                      size_t n)
+static void to_double(enum heddle_la_type t, const void *from, double *to, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        to[i] = la_real_bytes(t) == 4 ? (double)((const float *)from)[i]
-                                      : ((const double *)from)[i];
+        to[i] =
+            la_real_bytes(t) == 4 ? (double)((const float *)from)[i] : ((const double *)from)[i];
 }
 
 static heddle_status run_leaf(struct heddle_exec *x)
@@ -109,18 +107,16 @@ static heddle_status run_diagonal(struct heddle_exec *x)
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
     for (size_t j = 0; j < a.n; j++)
-        to_double(g->h.t, la_at(g->h.t, a, g->j0 + j, j), g->out + g->j0 + j,
-                  1);
+        to_double(g->h.t, la_at(g->h.t, a, g->j0 + j, j), g->out + g->j0 + j, 1);
     return HEDDLE_OK;
 }
 
-static const heddle_kernel kernel_leaf = {
-    .size = sizeof(heddle_kernel),
-    .name = "heevd",
-    .noperands = 1,
-    .mode = {HEDDLE_RW},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_leaf}},
-    .cost = cost_leaf};
+static const heddle_kernel kernel_leaf = {.size = sizeof(heddle_kernel),
+                                          .name = "heevd",
+                                          .noperands = 1,
+                                          .mode = {HEDDLE_RW},
+                                          .variants = {{.device = HEDDLE_DEV_CPU, .run = run_leaf}},
+                                          .cost = cost_leaf};
 
 static const heddle_kernel kernel_diagonal = {
     .size = sizeof(heddle_kernel),
@@ -130,15 +126,13 @@ static const heddle_kernel kernel_diagonal = {
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_diagonal}}};
 
 /* Waits. */
-static heddle_status diagonal_of(const struct eig *e, heddle_matrix *a,
-                                 double *out)
+static heddle_status diagonal_of(const struct eig *e, heddle_matrix *a, double *out)
 {
     struct diagonal_arg g = {.h = heddle_la_begin(e->la, a), .out = out};
 
     for (size_t j = 0; j < a->nt; j++) {
         g.j0 = la_first(a, j);
-        LA_TRY(heddle_la_submit(e->la, &kernel_diagonal, &a->col[j], NULL, 1,
-                                &g, sizeof(g), 0));
+        LA_TRY(heddle_la_submit(e->la, &kernel_diagonal, &a->col[j], NULL, 1, &g, sizeof(g), 0));
     }
     return heddle_la_wait(e->la, NULL);
 }
@@ -181,9 +175,8 @@ static void division_end(struct division *d)
 
 /* The sign of A - sigma I in s. *k_out: eigenvalues below sigma; *is_sign_out:
  * their number is a whole one. */
-static heddle_status sign_of(const struct eig *e, struct division *d,
-                             double sigma, double *diagonal, size_t *k_out,
-                             bool *is_sign_out)
+static heddle_status sign_of(const struct eig *e, struct division *d, double sigma,
+                             double *diagonal, size_t *k_out, bool *is_sign_out)
 {
     const size_t n = d->a->n;
     double trace = 0, below;
@@ -202,11 +195,10 @@ static heddle_status sign_of(const struct eig *e, struct division *d,
 }
 
 /* y = P from, then its factors. */
-static heddle_status range_of(const struct eig *e, struct division *d,
-                              heddle_matrix *from)
+static heddle_status range_of(const struct eig *e, struct division *d, heddle_matrix *from)
 {
-    LA_TRY(heddle_la_gemm(e->la, 'N', 'N', heddle_la_one(e->t), d->p, from,
-                          heddle_la_zero(e->t), d->y));
+    LA_TRY(heddle_la_gemm(e->la, 'N', 'N', heddle_la_one(e->t), d->p, from, heddle_la_zero(e->t),
+                          d->y));
     return heddle_la_geqrf(e->la, d->y, d->tri);
 }
 
@@ -230,8 +222,7 @@ static heddle_status basis_of(const struct eig *e, struct division *d)
 }
 
 /* s = Q^H A Q; *off_out: |E|. */
-static heddle_status split(const struct eig *e, struct division *d,
-                           double *off_out)
+static heddle_status split(const struct eig *e, struct division *d, double *off_out)
 {
     const size_t n = d->a->n, k = d->k;
     const void *one = heddle_la_one(e->t), *zero = heddle_la_zero(e->t);
@@ -245,9 +236,8 @@ static heddle_status split(const struct eig *e, struct division *d,
 }
 
 /* Looks for a sigma that divides. *is_good_out: s has A1 and A2, q has Q. */
-static heddle_status divide(const struct eig *e, struct division *d,
-                            double sigma, double radius, double *diagonal,
-                            bool *is_good_out)
+static heddle_status divide(const struct eig *e, struct division *d, double sigma, double radius,
+                            double *diagonal, bool *is_good_out)
 {
     const size_t n = d->a->n;
     const double most = 4 * sqrt((double)n) * eps_of(e->t) * e->norm;
@@ -280,12 +270,10 @@ static heddle_status divide(const struct eig *e, struct division *d,
 
 /* --- the recursion ----------------------------------------------------------------------- */
 
-static heddle_status solve(struct eig *e, heddle_matrix *a, double *w,
-                           heddle_matrix *v, int depth);
+static heddle_status solve(struct eig *e, heddle_matrix *a, double *w, heddle_matrix *v, int depth);
 
 /* By LAPACK, as one task. */
-static heddle_status leaf(struct eig *e, heddle_matrix *a, double *w,
-                          heddle_matrix *v)
+static heddle_status leaf(struct eig *e, heddle_matrix *a, double *w, heddle_matrix *v)
 {
     const size_t n = a->n;
     const struct leaf_arg g = {heddle_la_begin(e->la, a), e, w};
@@ -295,8 +283,7 @@ static heddle_status leaf(struct eig *e, heddle_matrix *a, double *w,
     if (st == HEDDLE_OK)
         st = heddle_la_paste(e->la, 1, a, 0, 0, one, 0, 0, n, n);
     if (st == HEDDLE_OK)
-        st = heddle_la_submit(e->la, &kernel_leaf, one->col, NULL, 1, &g,
-                              sizeof(g), 2);
+        st = heddle_la_submit(e->la, &kernel_leaf, one->col, NULL, 1, &g, sizeof(g), 2);
     if (st == HEDDLE_OK && v != NULL)
         st = heddle_la_paste(e->la, 1, one, 0, 0, v, 0, 0, n, n);
     heddle_matrix_destroy(one);
@@ -304,9 +291,8 @@ static heddle_status leaf(struct eig *e, heddle_matrix *a, double *w,
 }
 
 /* Part i .. i + n - 1 of s: solved, its vectors into `to` at the same place. */
-static heddle_status solve_part(struct eig *e, heddle_matrix *s, size_t i,
-                                size_t n, double *w, heddle_matrix *to,
-                                int depth)
+static heddle_status solve_part(struct eig *e, heddle_matrix *s, size_t i, size_t n, double *w,
+                                heddle_matrix *to, int depth)
 {
     heddle_matrix *a = NULL, *v = NULL;
     heddle_status st = temporary(e, n, n, &a);
@@ -327,8 +313,8 @@ static heddle_status solve_part(struct eig *e, heddle_matrix *s, size_t i,
 }
 
 /* v = q [b1 0; 0 b2]. */
-static heddle_status put_together(const struct eig *e, heddle_matrix *q,
-                                  heddle_matrix *b, size_t k, heddle_matrix *v)
+static heddle_status put_together(const struct eig *e, heddle_matrix *q, heddle_matrix *b, size_t k,
+                                  heddle_matrix *v)
 {
     const size_t n = v->n, step = heddle_la_group(e->la, v) * v->nb;
     const struct la_head h = heddle_la_begin(e->la, v);
@@ -345,8 +331,7 @@ static heddle_status put_together(const struct eig *e, heddle_matrix *q,
                                .r = {{0, n}, all, all}};
 
         for (size_t j = all.first; j < all.end; j = p.r.j.end) {
-            p.r.j =
-                (struct la_range){j, la_min(all.end, (j / step + 1) * step)};
+            p.r.j = (struct la_range){j, la_min(all.end, (j / step + 1) * step)};
             LA_TRY(heddle_la_submit_product(&h, &p, 1));
         }
     }
@@ -354,8 +339,8 @@ static heddle_status put_together(const struct eig *e, heddle_matrix *q,
 }
 
 /* Both halves of a division. */
-static heddle_status conquer(struct eig *e, struct division *d, double *w,
-                             heddle_matrix *v, int depth)
+static heddle_status conquer(struct eig *e, struct division *d, double *w, heddle_matrix *v,
+                             int depth)
 {
     const size_t n = d->a->n;
     heddle_matrix *s = d->s, *q = d->q, *b = NULL;
@@ -378,8 +363,8 @@ static heddle_status conquer(struct eig *e, struct division *d, double *w,
 }
 
 /* With memory for the diagonal. */
-static heddle_status solve_large(struct eig *e, heddle_matrix *a, double *w,
-                                 heddle_matrix *v, double *diagonal, int depth)
+static heddle_status solve_large(struct eig *e, heddle_matrix *a, double *w, heddle_matrix *v,
+                                 double *diagonal, int depth)
 {
     const size_t n = a->n;
     const void *one = heddle_la_one(e->t), *zero = heddle_la_zero(e->t);
@@ -412,8 +397,7 @@ static heddle_status solve_large(struct eig *e, heddle_matrix *a, double *w,
     return st;
 }
 
-static heddle_status solve(struct eig *e, heddle_matrix *a, double *w,
-                           heddle_matrix *v, int depth)
+static heddle_status solve(struct eig *e, heddle_matrix *a, double *w, heddle_matrix *v, int depth)
 {
     const size_t n = a->n;
     double *diagonal;
@@ -432,8 +416,8 @@ static heddle_status solve(struct eig *e, heddle_matrix *a, double *w,
 /* --- heev --------------------------------------------------------------------------------- */
 
 /* a = the matrix of which `from` has the triangle uplo. */
-static heddle_status mirror(const struct eig *e, char uplo, heddle_matrix *from,
-                            heddle_matrix *a, heddle_matrix *work)
+static heddle_status mirror(const struct eig *e, char uplo, heddle_matrix *from, heddle_matrix *a,
+                            heddle_matrix *work)
 {
     LA_TRY(heddle_la_lacpy(e->la, uplo, from, a));
     LA_TRY(heddle_la_transpose(e->la, 'C', a, work));
@@ -478,8 +462,7 @@ static heddle_status heev(struct eig *e, char uplo, heddle_matrix *a, double *w)
     return st;
 }
 
-static void from_double(enum heddle_la_type t, const double *from, void *to,
-                        size_t n)
+static void from_double(enum heddle_la_type t, const double *from, void *to, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (la_real_bytes(t) == 4)
@@ -499,8 +482,8 @@ static void end_tasks(heddle_la *la)
         (void)0; /* the first failure is known */
 }
 
-heddle_status heddle_la_heev(heddle_la *la, char vectors, char uplo,
-                             heddle_matrix *a, void *w, int *info_out)
+heddle_status heddle_la_heev(heddle_la *la, char vectors, char uplo, heddle_matrix *a, void *w,
+                             int *info_out)
 {
     struct la_kept kept;
     bool is_broken = false;
@@ -539,9 +522,8 @@ heddle_status heddle_la_heev(heddle_la *la, char vectors, char uplo,
 /* --- gesvd -------------------------------------------------------------------------------- */
 
 /* a becomes the polar factor, h has -H; then the vectors. */
-static heddle_status gesvd(struct eig *e, heddle_matrix *a, heddle_matrix *h,
-                           heddle_matrix *work, double *s, heddle_matrix *u,
-                           heddle_matrix *vt)
+static heddle_status gesvd(struct eig *e, heddle_matrix *a, heddle_matrix *h, heddle_matrix *work,
+                           double *s, heddle_matrix *u, heddle_matrix *vt)
 {
     const size_t n = a->n;
 
@@ -551,16 +533,14 @@ static heddle_status gesvd(struct eig *e, heddle_matrix *a, heddle_matrix *h,
     for (size_t i = 0; i < n; i++)
         s[i] = s[i] > 0 ? 0 : -s[i];
     if (u != NULL)
-        LA_TRY(heddle_la_gemm(e->la, 'N', 'N', heddle_la_one(e->t), a, h,
-                              heddle_la_zero(e->t), u));
+        LA_TRY(heddle_la_gemm(e->la, 'N', 'N', heddle_la_one(e->t), a, h, heddle_la_zero(e->t), u));
     if (vt != NULL)
         LA_TRY(heddle_la_transpose(e->la, 'C', h, vt));
     return heddle_la_wait(e->la, NULL);
 }
 
-heddle_status heddle_la_gesvd(heddle_la *la, heddle_matrix *a, void *s,
-                              heddle_matrix *u, heddle_matrix *vt,
-                              int *info_out)
+heddle_status heddle_la_gesvd(heddle_la *la, heddle_matrix *a, void *s, heddle_matrix *u,
+                              heddle_matrix *vt, int *info_out)
 {
     struct la_kept kept;
     bool is_broken = false;
@@ -571,12 +551,9 @@ heddle_status heddle_la_gesvd(heddle_la *la, heddle_matrix *a, void *s,
 
     LA_CHECK(la, 1, la != NULL && a != NULL && a->m >= a->n);
     LA_CHECK(la, 2, s != NULL || a->n == 0);
-    LA_CHECK(la, 3,
-             u == NULL ||
-                 (u != a && u->t == a->t && u->m == a->m && u->n == a->n));
+    LA_CHECK(la, 3, u == NULL || (u != a && u->t == a->t && u->m == a->m && u->n == a->n));
     LA_CHECK(la, 4,
-             vt == NULL || (vt != a && vt != u && vt->t == a->t &&
-                            vt->m == a->n && vt->n == a->n));
+             vt == NULL || (vt != a && vt != u && vt->t == a->t && vt->m == a->n && vt->n == a->n));
     if (info_out != NULL)
         *info_out = 0;
     if (a->n == 0)

@@ -10,8 +10,7 @@ static const size_t sizes[] = {0, 1, 2, 7, 40, TEST_SANITIZED ? 50 : 100};
 enum { NSIZES = sizeof(sizes) / sizeof(sizes[0]) };
 
 /* A random unitary matrix, up to rounding of doubles. */
-static struct ref unitary(enum heddle_la_type t, size_t m, size_t n,
-                          struct heddle_rng *rng)
+static struct ref unitary(enum heddle_la_type t, size_t m, size_t n, struct heddle_rng *rng)
 {
     struct ref q = ref_random(t, m, n, rng);
 
@@ -62,24 +61,20 @@ static int compare(const void *a, const void *b)
 
 static double real_at(enum heddle_la_type t, const void *w, size_t i)
 {
-    return la_real_bytes(t) == 4 ? (double)((const float *)w)[i]
-                                 : ((const double *)w)[i];
+    return la_real_bytes(t) == 4 ? (double)((const float *)w)[i] : ((const double *)w)[i];
 }
 
 static void check_orthonormal(enum heddle_la_type t, struct ref v)
 {
-    CHECK(
-        ref_norm1(ref_add(ref_identity(v.n), -1, ref_mul(ref_op(v, 'C'), v))) <=
-        60 * (double)v.n * test_eps(t));
+    CHECK(ref_norm1(ref_add(ref_identity(v.n), -1, ref_mul(ref_op(v, 'C'), v))) <=
+          60 * (double)v.n * test_eps(t));
 }
 
-static void heev_one(struct rig *r, enum heddle_la_type t, char uplo,
-                     char vectors, struct ref a, const double *want,
-                     bool in_place)
+static void heev_one(struct rig *r, enum heddle_la_type t, char uplo, char vectors, struct ref a,
+                     const double *want, bool in_place)
 {
     const size_t n = a.n, ld = n + 2;
-    const double eps = test_eps(t), norm = ref_norm1(a),
-                 most = 60 * (double)(n + 1) * norm * eps;
+    const double eps = test_eps(t), norm = ref_norm1(a), most = 60 * (double)(n + 1) * norm * eps;
     struct ref part = ref_op(a, 'N'), v, av;
     void *ap, *w = test_keep((n + 1) * la_real_bytes(t));
     heddle_matrix *am;
@@ -132,10 +127,8 @@ TEST(heev_spectra)
                 REF(d, i, i) = want[i] = spectrum(which, i, n);
             qsort(want, n, sizeof(*want), compare);
             a = ref_mul(ref_mul(q, d), ref_op(q, 'C'));
-            a = ref_mirror(ref_load(t, ref_store(t, a, n + 1), n, n, n + 1),
-                           'L', true);
-            heev_one(&r, t, which % 2 == 0 ? 'L' : 'U', 'V', a, want,
-                     which % 3 != 0);
+            a = ref_mirror(ref_load(t, ref_store(t, a, n + 1), n, n, n + 1), 'L', true);
+            heev_one(&r, t, which % 2 == 0 ? 'L' : 'U', 'V', a, want, which % 3 != 0);
             if (which < 2 || n <= 40)
                 heev_one(&r, t, which % 2 == 0 ? 'U' : 'L', 'N', a, want, true);
             test_forget();
@@ -157,8 +150,7 @@ TEST(heev_others)
 
         heev_one(&r, t, 'L', 'V', a, NULL, true);
         heev_one(&r, t, 'U', 'V', ref_add(ref_new(70, 70), big, a), NULL, true);
-        heev_one(&r, t, 'U', 'V', ref_add(ref_new(70, 70), 1 / big, a), NULL,
-                 true);
+        heev_one(&r, t, 'U', 'V', ref_add(ref_new(70, 70), 1 / big, a), NULL, true);
         for (size_t j = 0; j < 70; j++)
             for (size_t i = 0; i < 70; i++)
                 if (i != j)
@@ -174,12 +166,11 @@ TEST(heev_others)
     rig_close(&r);
 }
 
-static void gesvd_one(struct rig *r, enum heddle_la_type t, struct ref a,
-                      const double *want, bool has_vectors)
+static void gesvd_one(struct rig *r, enum heddle_la_type t, struct ref a, const double *want,
+                      bool has_vectors)
 {
     const size_t m = a.m, n = a.n, ld = m + 2;
-    const double norm = ref_norm1(a),
-                 most = 60 * (double)(m + 1) * norm * test_eps(t);
+    const double norm = ref_norm1(a), most = 60 * (double)(m + 1) * norm * test_eps(t);
     void *ap = ref_store(t, a, ld), *up = ref_store(t, ref_new(m, n), m + 1),
          *vp = ref_store(t, ref_new(n, n), n + 1);
     void *s = test_keep((n + 1) * la_real_bytes(t));
@@ -189,8 +180,8 @@ static void gesvd_one(struct rig *r, enum heddle_la_type t, struct ref a,
     struct ref u, vt, us;
     int info = -1;
 
-    CHECK_OK(heddle_la_gesvd(r->la, am, s, has_vectors ? um : NULL,
-                             has_vectors ? vm : NULL, &info));
+    CHECK_OK(
+        heddle_la_gesvd(r->la, am, s, has_vectors ? um : NULL, has_vectors ? vm : NULL, &info));
     rig_wait(r, 0);
     CHECK_EQ(info, 0);
     heddle_matrix_destroy(am);
@@ -225,8 +216,7 @@ TEST(gesvd_spectra)
     for (size_t at = 0; at < NSIZES; at++)
         for (unsigned which = 0; which < 6; which++) {
             const size_t n = sizes[at], m = which % 2 == 0 ? n : n + 13;
-            const struct ref q = unitary(t, m, n, &rng),
-                             p = unitary(t, n, n, &rng);
+            const struct ref q = unitary(t, m, n, &rng), p = unitary(t, n, n, &rng);
             struct ref d = ref_new(n, n), a;
             double *want = test_keep((n + 1) * sizeof(*want));
 

@@ -6,10 +6,8 @@
 enum { NB = 8 };
 static const size_t sizes[] = {0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 40};
 
-#define FOR_SIZES(n)                                                           \
-    for (size_t at_ = 0, n;                                                    \
-         at_ < sizeof(sizes) / sizeof(sizes[0]) && ((n = sizes[at_]), 1);      \
-         at_++)
+#define FOR_SIZES(n)                                                                               \
+    for (size_t at_ = 0, n; at_ < sizeof(sizes) / sizeof(sizes[0]) && ((n = sizes[at_]), 1); at_++)
 #define FOR_TYPES(t) for (enum heddle_la_type t = LA_S; t <= LA_Z; t++)
 
 /* |x| <= 60 |a| n eps. */
@@ -20,8 +18,7 @@ static void check_small(enum heddle_la_type t, struct ref x, struct ref a)
     CHECK(ref_norm1(x) <= 60 * (ref_norm1(a) + DBL_MIN) * n * test_eps(t));
 }
 
-static struct ref positive(enum heddle_la_type t, size_t n,
-                           struct heddle_rng *rng)
+static struct ref positive(enum heddle_la_type t, size_t n, struct heddle_rng *rng)
 {
     struct ref a = ref_mirror(ref_random(t, n, n, rng), 'L', true);
 
@@ -32,8 +29,8 @@ static struct ref positive(enum heddle_la_type t, size_t n,
 
 /* --- Cholesky ---------------------------------------------------------------- */
 
-static void potrf_one(struct rig *r, enum heddle_la_type t, char uplo, size_t n,
-                      size_t pad, struct heddle_rng *rng)
+static void potrf_one(struct rig *r, enum heddle_la_type t, char uplo, size_t n, size_t pad,
+                      struct heddle_rng *rng)
 {
     const struct ref a = positive(t, n, rng);
     struct ref in = ref_triangle(a, uplo, false), l;
@@ -51,11 +48,9 @@ static void potrf_one(struct rig *r, enum heddle_la_type t, char uplo, size_t n,
     rig_wait(r, 0);
     heddle_matrix_destroy(m);
     l = ref_triangle(ref_load(t, p, n, n, ld), uplo, false);
-    check_small(t,
-                ref_add(a, -1,
-                        uplo == 'L' ? ref_mul(l, ref_op(l, 'C'))
-                                    : ref_mul(ref_op(l, 'C'), l)),
-                a);
+    check_small(
+        t, ref_add(a, -1, uplo == 'L' ? ref_mul(l, ref_op(l, 'C')) : ref_mul(ref_op(l, 'C'), l)),
+        a);
 }
 
 TEST(cholesky)
@@ -113,8 +108,7 @@ static struct ref permuted(struct ref a, const int *ipiv, size_t n)
     return b;
 }
 
-static void getrf_one(struct rig *r, enum heddle_la_type t, struct ref a,
-                      bool has_pivots, int info)
+static void getrf_one(struct rig *r, enum heddle_la_type t, struct ref a, bool has_pivots, int info)
 {
     const size_t n = la_min(a.m, a.n), ld = a.m + 1;
     void *p = ref_store(t, a, ld);
@@ -122,8 +116,7 @@ static void getrf_one(struct rig *r, enum heddle_la_type t, struct ref a,
     heddle_matrix *m = rig_matrix(r, t, a.m, a.n, p, ld, NB);
     struct ref lu, l, u;
 
-    CHECK_OK(has_pivots ? heddle_la_getrf(r->la, m, ipiv)
-                        : heddle_la_getrf_nopiv(r->la, m));
+    CHECK_OK(has_pivots ? heddle_la_getrf(r->la, m, ipiv) : heddle_la_getrf_nopiv(r->la, m));
     rig_wait(r, info);
     heddle_matrix_destroy(m);
     lu = ref_load(t, p, a.m, a.n, ld);
@@ -131,11 +124,8 @@ static void getrf_one(struct rig *r, enum heddle_la_type t, struct ref a,
     u = ref_triangle(ref_part(lu, 0, 0, n, a.n), 'U', false);
     for (size_t j = 0; j < n && has_pivots; j++)
         for (size_t i = 0; i < a.m; i++)
-            CHECK(cabs(REF(l, i, j)) <=
-                  (la_is_complex(t) ? sqrt(2) : 1) + 4 * test_eps(t));
-    check_small(
-        t, ref_add(has_pivots ? permuted(a, ipiv, n) : a, -1, ref_mul(l, u)),
-        a);
+            CHECK(cabs(REF(l, i, j)) <= (la_is_complex(t) ? sqrt(2) : 1) + 4 * test_eps(t));
+    check_small(t, ref_add(has_pivots ? permuted(a, ipiv, n) : a, -1, ref_mul(l, u)), a);
 }
 
 TEST(lu)
@@ -181,8 +171,7 @@ TEST(singular_lu)
             REF(a, i, 0) = 1;
         {
             int info = 0;
-            heddle_matrix *m =
-                rig_matrix(&r, t, 21, 21, ref_store(t, a, 21), 21, NB);
+            heddle_matrix *m = rig_matrix(&r, t, 21, 21, ref_store(t, a, 21), 21, NB);
             int ipiv[21];
 
             CHECK_OK(heddle_la_getrf(r.la, m, ipiv));
@@ -251,10 +240,8 @@ TEST(pivots_in_order)
     heddle_rng_seed(&rng, test_seed());
     for (size_t i = 0; i < PIVOT_TURNS; i++) {
         const struct ref a = ref_random(LA_D, PIVOT_N, PIVOT_N, &rng);
-        void *p = ref_store(LA_D, a, PIVOT_N),
-             *own = ref_store(LA_D, a, PIVOT_N);
-        heddle_matrix *am =
-            rig_matrix(&r, LA_D, PIVOT_N, PIVOT_N, p, PIVOT_N, width[i]);
+        void *p = ref_store(LA_D, a, PIVOT_N), *own = ref_store(LA_D, a, PIVOT_N);
+        heddle_matrix *am = rig_matrix(&r, LA_D, PIVOT_N, PIVOT_N, p, PIVOT_N, width[i]);
         heddle_matrix *bm;
         struct rig alone;
 
@@ -329,10 +316,8 @@ TEST(qr)
         heddle_matrix_destroy(tm);
         out = ref_load(t, p, m, n, ld);
         q = explicit_q(out, ref_load(t, tp, NB, k, NB), k);
-        check_small(t, ref_add(ref_mul(ref_op(q, 'C'), q), -1, ref_identity(m)),
-                    ref_identity(m));
-        check_small(
-            t, ref_add(a, -1, ref_mul(q, ref_triangle(out, 'U', false))), a);
+        check_small(t, ref_add(ref_mul(ref_op(q, 'C'), q), -1, ref_identity(m)), ref_identity(m));
+        check_small(t, ref_add(a, -1, ref_mul(q, ref_triangle(out, 'U', false))), a);
         test_forget();
     }
     rig_close(&r);
@@ -357,15 +342,11 @@ TEST(illegal_arguments)
     CHECK_EQ(info, -1);
     CHECK_STATUS(heddle_la_getrf(r.la, NULL, NULL), HEDDLE_EINVAL);
     CHECK_OK(heddle_la_wait(r.la, NULL));
-    CHECK_STATUS(heddle_matrix_create(r.la, HEDDLE_I32, 2, 2, a, 2, &none),
-                 HEDDLE_EINVAL);
-    CHECK_STATUS(heddle_matrix_create(r.la, HEDDLE_F64, 3, 2, a, 2, &none),
-                 HEDDLE_EINVAL);
-    CHECK_STATUS(heddle_matrix_create(r.la, HEDDLE_F64, SIZE_MAX / 2, 2, a,
-                                      SIZE_MAX, &none),
+    CHECK_STATUS(heddle_matrix_create(r.la, HEDDLE_I32, 2, 2, a, 2, &none), HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_matrix_create(r.la, HEDDLE_F64, 3, 2, a, 2, &none), HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_matrix_create(r.la, HEDDLE_F64, SIZE_MAX / 2, 2, a, SIZE_MAX, &none),
                  HEDDLE_EOVERFLOW);
-    CHECK_STATUS(heddle_matrix_create(r.la, HEDDLE_F64, 2, 1, a,
-                                      (size_t)INT32_MAX + 1, &none),
+    CHECK_STATUS(heddle_matrix_create(r.la, HEDDLE_F64, 2, 1, a, (size_t)INT32_MAX + 1, &none),
                  HEDDLE_EOVERFLOW);
     CHECK(none == NULL);
     heddle_matrix_destroy(m);
@@ -376,5 +357,5 @@ TEST(illegal_arguments)
     rig_close(&r);
 }
 
-TEST_MAIN(cholesky, not_positive, lu, singular_lu, small_pivots,
-          pivots_in_order, qr, illegal_arguments)
+TEST_MAIN(cholesky, not_positive, lu, singular_lu, small_pivots, pivots_in_order, qr,
+          illegal_arguments)

@@ -23,13 +23,13 @@ struct flip_arg {
 };
 
 #define SAME(v) (v)
-#define FLIP(name, type, conjugate)                                            \
-    static void name(const type *restrict from, size_t ldf, type *restrict to, \
-                     size_t ldt, size_t m, size_t n)                           \
-    {                                                                          \
-        for (size_t j = 0; j < n; j++)                                         \
-            for (size_t i = 0; i < m; i++)                                     \
-                to[i + j * ldt] = conjugate(from[j + i * ldf]);                \
+#define FLIP(name, type, conjugate)                                                                \
+    static void name(const type *restrict from, size_t ldf, type *restrict to, size_t ldt,         \
+                     size_t m, size_t n)                                                           \
+    {                                                                                              \
+        for (size_t j = 0; j < n; j++)                                                             \
+            for (size_t i = 0; i < m; i++)                                                         \
+                to[i + j * ldt] = conjugate(from[j + i * ldf]);                                    \
     }
 FLIP(flip_s, float, SAME)
 FLIP(flip_d, double, SAME)
@@ -38,8 +38,7 @@ FLIP(flip_z, double complex, conj)
 #undef FLIP
 #undef SAME
 
-static void flip_square(enum heddle_la_type t, struct la_block from,
-                        struct la_block to)
+static void flip_square(enum heddle_la_type t, struct la_block from, struct la_block to)
 {
     switch (t) {
     case LA_S: flip_s(from.a, from.ld, to.a, to.ld, to.m, to.n); break;
@@ -50,16 +49,13 @@ static void flip_square(enum heddle_la_type t, struct la_block from,
 }
 
 /* to = from^H. */
-static void flip_block(enum heddle_la_type t, struct la_block from,
-                       struct la_block to)
+static void flip_block(enum heddle_la_type t, struct la_block from, struct la_block to)
 {
     for (size_t j = 0; j < to.n; j += FLIP_TILE)
         for (size_t i = 0; i < to.m; i += FLIP_TILE) {
-            const size_t m = la_min(FLIP_TILE, to.m - i),
-                         n = la_min(FLIP_TILE, to.n - j);
+            const size_t m = la_min(FLIP_TILE, to.m - i), n = la_min(FLIP_TILE, to.n - j);
 
-            flip_square(t, la_part(t, from, j, i, n, m),
-                        la_part(t, to, i, j, m, n));
+            flip_square(t, la_part(t, from, j, i, n, m), la_part(t, to, i, j, m, n));
         }
 }
 
@@ -99,8 +95,7 @@ static heddle_status cuda_flip(struct heddle_exec *x)
         const struct la_block from = la_operand(x, i);
 
         LA_TRY(heddle_gpu_add(&gpu, 'C', heddle_la_one(t),
-                              la_part(t, from, g->row, 0, to.n, from.n),
-                              heddle_la_zero(t),
+                              la_part(t, from, g->row, 0, to.n, from.n), heddle_la_zero(t),
                               la_part(t, to, at, 0, from.n, to.n)));
         at += from.n;
     }
@@ -115,8 +110,7 @@ static struct heddle_cost cost_flip(struct heddle_exec *x)
 
     for (unsigned i = 1; i < heddle_exec_noperands(x); i++)
         rows += heddle_exec_layout(x, i)->extent[1];
-    return (struct heddle_cost){
-        .bytes = (double)(2 * rows * to->extent[1] * la_bytes(g->h.t))};
+    return (struct heddle_cost){.bytes = (double)(2 * rows * to->extent[1] * la_bytes(g->h.t))};
 }
 
 static const heddle_kernel kernel_flip = {
@@ -128,8 +122,7 @@ static const heddle_kernel kernel_flip = {
                  {.device = HEDDLE_DEV_CUDA, .run = cuda_flip}},
     .cost = cost_flip};
 
-heddle_status heddle_la_flip(heddle_la *la, heddle_matrix *from,
-                             heddle_matrix *to)
+heddle_status heddle_la_flip(heddle_la *la, heddle_matrix *from, heddle_matrix *to)
 {
     struct flip_arg g = {.h = heddle_la_begin(la, from)};
     const size_t many = la_min(FLIP_MANY, from->list);
@@ -138,8 +131,7 @@ heddle_status heddle_la_flip(heddle_la *la, heddle_matrix *from,
         for (size_t j = 0; j < from->nt; j += many) {
             const size_t n = la_min(many, from->nt - j);
             heddle_handle *op[1 + FLIP_MANY] = {to->col[k]};
-            enum heddle_mode mode[1 + FLIP_MANY] = {n == from->nt ? HEDDLE_W
-                                                                  : HEDDLE_RW};
+            enum heddle_mode mode[1 + FLIP_MANY] = {n == from->nt ? HEDDLE_W : HEDDLE_RW};
 
             g.row = la_first(to, k);
             g.column = la_first(from, j);
@@ -147,8 +139,7 @@ heddle_status heddle_la_flip(heddle_la *la, heddle_matrix *from,
                 op[1 + i] = from->col[j + i];
                 mode[1 + i] = HEDDLE_R;
             }
-            LA_TRY(heddle_la_submit(la, &kernel_flip, op, mode,
-                                    (unsigned)(1 + n), &g, sizeof(g),
+            LA_TRY(heddle_la_submit(la, &kernel_flip, op, mode, (unsigned)(1 + n), &g, sizeof(g),
                                     (int)(2 * (to->nt - k) + 1)));
         }
     return HEDDLE_OK;

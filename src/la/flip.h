@@ -7,7 +7,6 @@
 
 /* to = the conjugate transpose of the first to->n rows of `from`; to->m is the
  * number of its columns. Only submits. */
-heddle_status heddle_la_flip(heddle_la *la, heddle_matrix *from,
-                             heddle_matrix *to);
+heddle_status heddle_la_flip(heddle_la *la, heddle_matrix *from, heddle_matrix *to);
 
 #endif /* HEDDLE_LA_FLIP_H */

@@ -94,8 +94,8 @@ static const heddle_kernel kernel_diagonal = {
 
 /* Too many operands for one task: those that look have `token` one after the other,
  * then comes what keeps later tasks behind them. */
-static heddle_status look_long(struct gate_arg *g, heddle_matrix *a,
-                               heddle_matrix *b, heddle_handle *token)
+static heddle_status look_long(struct gate_arg *g, heddle_matrix *a, heddle_matrix *b,
+                               heddle_handle *token)
 {
     const size_t nb = b != NULL ? b->nt : 0;
     heddle_handle *op[MOST_OPERANDS + 1];
@@ -103,8 +103,7 @@ static heddle_status look_long(struct gate_arg *g, heddle_matrix *a,
 
     for (unsigned pass = 0; pass < 2; pass++)
         for (size_t at = 0; at < a->nt + (pass == 0 ? 0 : nb);) {
-            heddle_handle **from =
-                at < a->nt ? a->col + at : b->col + (at - a->nt);
+            heddle_handle **from = at < a->nt ? a->col + at : b->col + (at - a->nt);
             const size_t left = at < a->nt ? a->nt - at : a->nt + nb - at;
             const size_t n = la_min(MOST_OPERANDS, left);
 
@@ -116,8 +115,8 @@ static heddle_status look_long(struct gate_arg *g, heddle_matrix *a,
             modes[n] = pass == 0 ? HEDDLE_RW : HEDDLE_R;
             g->a0 = at * a->nb;
             g->na = pass == 0 ? (unsigned)n : 0;
-            LA_TRY(heddle_la_submit(g->h.la, &kernel_diagonal, op, modes,
-                                    (unsigned)n + 1, g, sizeof(*g), INT16_MAX));
+            LA_TRY(heddle_la_submit(g->h.la, &kernel_diagonal, op, modes, (unsigned)n + 1, g,
+                                    sizeof(*g), INT16_MAX));
             at += n;
         }
     return HEDDLE_OK;
@@ -144,8 +143,7 @@ static heddle_status cuda_look(struct heddle_exec *x)
     struct la_gpu gpu;
 
     LA_TRY(heddle_gpu_open(&gpu, x, g->h.t));
-    return heddle_gpu_zeros(&gpu, la_operand(x, 0), g->a0,
-                            heddle_exec_ptr(x, 1));
+    return heddle_gpu_zeros(&gpu, la_operand(x, 0), g->a0, heddle_exec_ptr(x, 1));
 }
 
 static heddle_status run_shut(struct heddle_exec *x)
@@ -174,22 +172,19 @@ static const heddle_kernel kernel_shut = {
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_shut}}};
 
 /* Block columns are looked at in their order: the first zero counts. */
-static heddle_status look_there(struct gate_arg *g, heddle_matrix *a,
-                                heddle_handle *found)
+static heddle_status look_there(struct gate_arg *g, heddle_matrix *a, heddle_handle *found)
 {
     for (size_t k = 0; k < a->nt; k++) {
         heddle_handle *const op[2] = {a->col[k], found};
 
         g->a0 = la_first(a, k);
-        LA_TRY(heddle_la_submit(g->h.la, &kernel_look, op, NULL, 2, g,
-                                sizeof(*g), INT16_MAX));
+        LA_TRY(heddle_la_submit(g->h.la, &kernel_look, op, NULL, 2, g, sizeof(*g), INT16_MAX));
     }
-    return heddle_la_submit_look(g->h.la, &kernel_shut, found, g, sizeof(*g),
-                                 true);
+    return heddle_la_submit_look(g->h.la, &kernel_shut, found, g, sizeof(*g), true);
 }
 
-heddle_status heddle_la_gate_diagonal(const struct la_head *h, heddle_matrix *a,
-                                      heddle_matrix *b, bool is_info)
+heddle_status heddle_la_gate_diagonal(const struct la_head *h, heddle_matrix *a, heddle_matrix *b,
+                                      bool is_info)
 {
     const size_t nb = b != NULL ? b->nt : 0;
     struct gate_arg g = {.h = *h, .is_info = is_info};
@@ -217,6 +212,6 @@ heddle_status heddle_la_gate_diagonal(const struct la_head *h, heddle_matrix *a,
     for (size_t i = 0; i < a->nt + nb; i++)
         modes[i] = HEDDLE_R;
     g.na = (unsigned)a->nt;
-    return heddle_la_submit(h->la, &kernel_diagonal, op, modes,
-                            (unsigned)(a->nt + nb), &g, sizeof(g), INT16_MAX);
+    return heddle_la_submit(h->la, &kernel_diagonal, op, modes, (unsigned)(a->nt + nb), &g,
+                            sizeof(g), INT16_MAX);
 }

@@ -62,13 +62,11 @@ static heddle_status run_solve(struct heddle_exec *x)
         brest = la_part(t, b, below, 0, g->n - below, b.n);
     }
     if (g->trans == 'C' && rest.m > 0)
-        heddle_blas_gemm(t, 'C', 'N', heddle_la_minus_one(t), rest, brest,
-                         heddle_la_one(t), bk);
+        heddle_blas_gemm(t, 'C', 'N', heddle_la_minus_one(t), rest, brest, heddle_la_one(t), bk);
     heddle_blas_trsm(t, 'L', g->uplo, g->trans, 'N', heddle_la_one(t),
                      la_part(t, a, g->k0, 0, g->nk, g->nk), bk);
     if (g->trans == 'N')
-        heddle_blas_gemm(t, 'N', 'N', heddle_la_minus_one(t), rest, bk,
-                         heddle_la_one(t), brest);
+        heddle_blas_gemm(t, 'N', 'N', heddle_la_minus_one(t), rest, bk, heddle_la_one(t), brest);
     return HEDDLE_OK;
 }
 
@@ -92,8 +90,7 @@ static struct heddle_cost cost_solve(struct heddle_exec *x)
     const size_t rows = g->uplo == 'U' ? g->k0 : g->n - g->k0 - g->nk;
 
     return (struct heddle_cost){
-        .flops = la_flops(g->h.t, rows, n, g->nk) +
-                 la_flops(g->h.t, g->nk, n, g->nk) / 2,
+        .flops = la_flops(g->h.t, rows, n, g->nk) + la_flops(g->h.t, g->nk, n, g->nk) / 2,
         .bytes = (double)((rows + g->nk) * (g->nk + 2 * n) * la_bytes(g->h.t))};
 }
 
@@ -103,8 +100,7 @@ static struct heddle_cost cost_clear(struct heddle_exec *x)
     const struct heddle_layout *l = heddle_exec_layout(x, 0);
 
     return (struct heddle_cost){
-        .bytes =
-            (double)((l->extent[0] - g->n) * l->extent[1] * la_bytes(g->h.t))};
+        .bytes = (double)((l->extent[0] - g->n) * l->extent[1] * la_bytes(g->h.t))};
 }
 
 static const heddle_kernel kernel_look = {
@@ -131,14 +127,11 @@ static const heddle_kernel kernel_clear = {
     .cost = cost_clear};
 
 /* op(triangle) X = B on the first n rows of b. */
-static heddle_status solve(heddle_la *la, char uplo, char trans,
-                           heddle_matrix *a, heddle_matrix *b,
+static heddle_status solve(heddle_la *la, char uplo, char trans, heddle_matrix *a, heddle_matrix *b,
                            heddle_handle *flag)
 {
-    struct gels_arg g = {.h = heddle_la_begin(la, a),
-                         .uplo = uplo,
-                         .trans = trans,
-                         .n = la_min(a->m, a->n)};
+    struct gels_arg g = {
+        .h = heddle_la_begin(la, a), .uplo = uplo, .trans = trans, .n = la_min(a->m, a->n)};
     const size_t nt = (g.n + a->nb - 1) / a->nb;
 
     for (size_t k = 0; k < nt; k++) {
@@ -146,8 +139,7 @@ static heddle_status solve(heddle_la *la, char uplo, char trans,
 
         g.k0 = la_first(a, k);
         g.nk = la_min(a->nb, g.n - g.k0);
-        LA_TRY(heddle_la_submit(la, &kernel_look, op, NULL, 2, &g, sizeof(g),
-                                (int)(2 * nt)));
+        LA_TRY(heddle_la_submit(la, &kernel_look, op, NULL, 2, &g, sizeof(g), (int)(2 * nt)));
     }
     for (size_t i = 0; i < nt; i++) {
         const bool is_up = (uplo == 'U') == (trans == 'N');
@@ -158,8 +150,7 @@ static heddle_status solve(heddle_la *la, char uplo, char trans,
         for (size_t j = 0; j < b->nt; j++) {
             heddle_handle *const op[3] = {a->col[k], b->col[j], flag};
 
-            LA_TRY(heddle_la_submit(la, &kernel_solve, op, NULL, 3, &g,
-                                    sizeof(g), (int)(nt - i)));
+            LA_TRY(heddle_la_submit(la, &kernel_solve, op, NULL, 3, &g, sizeof(g), (int)(nt - i)));
         }
     }
     return HEDDLE_OK;
@@ -167,19 +158,16 @@ static heddle_status solve(heddle_la *la, char uplo, char trans,
 
 static heddle_status clear(heddle_la *la, heddle_matrix *a, heddle_matrix *b)
 {
-    const struct gels_arg g = {.h = heddle_la_begin(la, a),
-                               .n = la_min(a->m, a->n)};
+    const struct gels_arg g = {.h = heddle_la_begin(la, a), .n = la_min(a->m, a->n)};
 
     for (size_t j = 0; j < b->nt && g.n < b->m; j++)
-        LA_TRY(heddle_la_submit(la, &kernel_clear, &b->col[j], NULL, 1, &g,
-                                sizeof(g), 1));
+        LA_TRY(heddle_la_submit(la, &kernel_clear, &b->col[j], NULL, 1, &g, sizeof(g), 1));
     return HEDDLE_OK;
 }
 
 /* By QR: a has at least as many rows as columns. */
-static heddle_status by_qr(heddle_la *la, char trans, heddle_matrix *a,
-                           heddle_matrix *t, heddle_matrix *b,
-                           heddle_handle *flag)
+static heddle_status by_qr(heddle_la *la, char trans, heddle_matrix *a, heddle_matrix *t,
+                           heddle_matrix *b, heddle_handle *flag)
 {
     LA_TRY(heddle_la_geqrf(la, a, t));
     if (trans == 'N') {
@@ -191,9 +179,8 @@ static heddle_status by_qr(heddle_la *la, char trans, heddle_matrix *a,
     return heddle_la_ormqr(la, 'L', 'N', a, t, b);
 }
 
-static heddle_status by_lq(heddle_la *la, char trans, heddle_matrix *a,
-                           heddle_matrix *t, heddle_matrix *b,
-                           heddle_handle *flag)
+static heddle_status by_lq(heddle_la *la, char trans, heddle_matrix *a, heddle_matrix *t,
+                           heddle_matrix *b, heddle_handle *flag)
 {
     LA_TRY(heddle_la_gelqf(la, a, t));
     if (trans == 'N') {
@@ -205,8 +192,7 @@ static heddle_status by_lq(heddle_la *la, char trans, heddle_matrix *a,
     return solve(la, 'L', 'C', a, b, flag);
 }
 
-heddle_status heddle_la_gels(heddle_la *la, char trans, heddle_matrix *a,
-                             heddle_matrix *b)
+heddle_status heddle_la_gels(heddle_la *la, char trans, heddle_matrix *a, heddle_matrix *b)
 {
     heddle_handle *flag = NULL;
     heddle_matrix *t = NULL;
@@ -217,8 +203,7 @@ heddle_status heddle_la_gels(heddle_la *la, char trans, heddle_matrix *a,
     LA_CHECK(la, 2, la != NULL && a != NULL);
     op = heddle_la_letter(trans, la_is_complex(a->t) ? "NC" : "NTC");
     LA_CHECK(la, 1, op != '\0');
-    LA_CHECK(la, 3,
-             b != NULL && b != a && b->t == a->t && b->m == la_max(a->m, a->n));
+    LA_CHECK(la, 3, b != NULL && b != a && b->t == a->t && b->m == la_max(a->m, a->n));
     op = op == 'T' ? 'C' : op;
     n = la_min(a->m, a->n);
     if (n == 0 || b->nt == 0) /* no equation, or no unknown: X is zero */
@@ -227,8 +212,7 @@ heddle_status heddle_la_gels(heddle_la *la, char trans, heddle_matrix *a,
     if (st == HEDDLE_OK)
         st = heddle_handle_vector(la->ctx, NULL, 1, HEDDLE_I32, &flag);
     if (st == HEDDLE_OK)
-        st = a->m >= a->n ? by_qr(la, op, a, t, b, flag)
-                          : by_lq(la, op, a, t, b, flag);
+        st = a->m >= a->n ? by_qr(la, op, a, t, b, flag) : by_lq(la, op, a, t, b, flag);
     heddle_handle_unref(flag);
     heddle_matrix_destroy(t);
     return st;

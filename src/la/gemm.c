@@ -15,8 +15,8 @@ enum {
     GEMM_ROWS = 256    /* the least rows of a task, where C is narrow */
 };
 
-void heddle_la_pieces(struct heddle_exec *x, enum heddle_la_type t, unsigned at,
-                      unsigned n, size_t first, struct la_pieces *out)
+void heddle_la_pieces(struct heddle_exec *x, enum heddle_la_type t, unsigned at, unsigned n,
+                      size_t first, struct la_pieces *out)
 {
     out->n = heddle_la_merge(x, t, at, n, out->block);
     for (unsigned p = 0; p < out->n; p++) {
@@ -31,30 +31,25 @@ static bool is_empty(struct la_range r)
 }
 
 /* The part of a piece: rows and columns by their numbers, transposed or not. */
-static struct la_block piece_part(enum heddle_la_type t,
-                                  const struct la_pieces *s, unsigned p,
-                                  bool is_transposed, struct la_range rows,
-                                  struct la_range cols)
+static struct la_block piece_part(enum heddle_la_type t, const struct la_pieces *s, unsigned p,
+                                  bool is_transposed, struct la_range rows, struct la_range cols)
 {
-    const struct la_range r = is_transposed ? cols : rows,
-                          c = is_transposed ? rows : cols;
+    const struct la_range r = is_transposed ? cols : rows, c = is_transposed ? rows : cols;
 
-    return la_part(t, s->block[p], r.first, c.first - s->first[p],
-                   r.end - r.first, c.end - c.first);
+    return la_part(t, s->block[p], r.first, c.first - s->first[p], r.end - r.first,
+                   c.end - c.first);
 }
 
-static struct la_block c_part(enum heddle_la_type t, const struct la_pieces *c,
-                              unsigned p, size_t c_row, struct la_range i,
-                              struct la_range j)
+static struct la_block c_part(enum heddle_la_type t, const struct la_pieces *c, unsigned p,
+                              size_t c_row, struct la_range i, struct la_range j)
 {
-    return la_part(t, c->block[p], i.first - c_row, j.first - c->first[p],
-                   i.end - i.first, j.end - j.first);
+    return la_part(t, c->block[p], i.first - c_row, j.first - c->first[p], i.end - i.first,
+                   j.end - j.first);
 }
 
 /* C = beta C: a product of no columns. */
-static heddle_status scale(struct la_gpu *gpu, const void *beta,
-                           const struct la_pieces *c, size_t c_row,
-                           struct la_ranges r)
+static heddle_status scale(struct la_gpu *gpu, const void *beta, const struct la_pieces *c,
+                           size_t c_row, struct la_ranges r)
 {
     const enum heddle_la_type t = gpu->t;
 
@@ -63,16 +58,14 @@ static heddle_status scale(struct la_gpu *gpu, const void *beta,
         const struct la_block to = c_part(t, c, p, c_row, r.i, j);
         const struct la_block a = {to.a, to.m, 0, to.m}, b = {to.a, 0, to.n, 1};
 
-        LA_TRY(
-            heddle_gpu_gemm(gpu, 'N', 'N', heddle_la_one(t), a, b, beta, to));
+        LA_TRY(heddle_gpu_gemm(gpu, 'N', 'N', heddle_la_one(t), a, b, beta, to));
     }
     return HEDDLE_OK;
 }
 
-heddle_status heddle_la_multiply(struct la_gpu *gpu, char ta, char tb,
-                                 const void *alpha, const struct la_pieces *a,
-                                 const struct la_pieces *b, const void *beta,
-                                 const struct la_pieces *c, size_t c_row,
+heddle_status heddle_la_multiply(struct la_gpu *gpu, char ta, char tb, const void *alpha,
+                                 const struct la_pieces *a, const struct la_pieces *b,
+                                 const void *beta, const struct la_pieces *c, size_t c_row,
                                  struct la_ranges r)
 {
     const enum heddle_la_type t = gpu->t;
@@ -83,8 +76,7 @@ heddle_status heddle_la_multiply(struct la_gpu *gpu, char ta, char tb,
     for (unsigned pc = 0; pc < c->n; pc++)
         for (unsigned pa = 0; pa < a->n; pa++)
             for (unsigned pb = 0; pb < b->n; pb++) {
-                const struct la_range ac = la_piece_columns(a, pa),
-                                      bc = la_piece_columns(b, pb);
+                const struct la_range ac = la_piece_columns(a, pa), bc = la_piece_columns(b, pb);
                 struct la_range i = r.i, k = r.k;
                 struct la_range j = la_cut(r.j, la_piece_columns(c, pc));
 
@@ -98,11 +90,10 @@ heddle_status heddle_la_multiply(struct la_gpu *gpu, char ta, char tb,
                     j = la_cut(j, bc);
                 if (is_empty(i) || is_empty(j) || is_empty(k))
                     continue;
-                LA_TRY(heddle_gpu_gemm(
-                    gpu, ta, tb, alpha, piece_part(t, a, pa, at, i, k),
-                    piece_part(t, b, pb, bt, k, j),
-                    k.first == r.k.first ? beta : heddle_la_one(t),
-                    c_part(t, c, pc, c_row, i, j)));
+                LA_TRY(heddle_gpu_gemm(gpu, ta, tb, alpha, piece_part(t, a, pa, at, i, k),
+                                       piece_part(t, b, pb, bt, k, j),
+                                       k.first == r.k.first ? beta : heddle_la_one(t),
+                                       c_part(t, c, pc, c_row, i, j)));
             }
     return HEDDLE_OK;
 }
@@ -131,9 +122,8 @@ static heddle_status run_on(struct heddle_exec *x, struct la_gpu *gpu)
     heddle_la_pieces(x, t, g->nc, g->na, g->a0, &a);
     if (!g->b_is_a)
         heddle_la_pieces(x, t, g->nc + g->na, g->nb, g->b0, &b);
-    return heddle_la_multiply(gpu, g->ta, g->tb, &g->alpha, &a,
-                              g->b_is_a ? &a : &b, &g->beta, &c, g->c_row,
-                              g->r);
+    return heddle_la_multiply(gpu, g->ta, g->tb, &g->alpha, &a, g->b_is_a ? &a : &b, &g->beta, &c,
+                              g->c_row, g->r);
 }
 
 static heddle_status run_gemm(struct heddle_exec *x)
@@ -161,8 +151,8 @@ static struct heddle_cost cost_gemm(struct heddle_exec *x)
                  k = g->r.k.end - g->r.k.first;
 
     return (struct heddle_cost){.flops = la_flops(g->h.t, m, n, k),
-                                .bytes = (double)(m * k + k * n + 2 * m * n) *
-                                         (double)la_bytes(g->h.t)};
+                                .bytes =
+                                    (double)(m * k + k * n + 2 * m * n) * (double)la_bytes(g->h.t)};
 }
 
 /* --- a wide task on several cores: some columns of C each ------------------------ */
@@ -177,8 +167,7 @@ static int want_gemm(struct heddle_exec *x)
 {
     const struct gemm_arg *g = heddle_exec_arg(x);
 
-    return g->h.la->has_cuda && g->nc == 1 &&
-                   heddle_exec_noperands(x) <= LA_CUTS
+    return g->h.la->has_cuda && g->nc == 1 && heddle_exec_noperands(x) <= LA_CUTS
                ? heddle_la_wants_split(&g->h, g->r.j.end - g->r.j.first)
                : 0;
 }
@@ -192,8 +181,7 @@ static heddle_status expand_gemm(struct heddle_exec *x)
     for (g.r.j.first = j.first; g.r.j.first < j.end; g.r.j.first = g.r.j.end) {
         g.r.j.end = la_min(j.end, g.r.j.first + w);
         g.c0 = g.r.j.first;
-        LA_TRY(heddle_la_child_columns(x, &kernel_part, 0,
-                                       heddle_exec_noperands(x), g.c0 - c0,
+        LA_TRY(heddle_la_child_columns(x, &kernel_part, 0, heddle_exec_noperands(x), g.c0 - c0,
                                        g.r.j.end - g.r.j.first, &g, sizeof(g)));
     }
     return HEDDLE_OK;
@@ -211,30 +199,25 @@ static const heddle_kernel kernel_gemm = {
 /* --- submitting ------------------------------------------------------------------ */
 
 /* Rows of a block column as a handle of their own. */
-static heddle_status view_rows(heddle_handle *column, struct la_range rows,
-                               heddle_handle **out)
+static heddle_status view_rows(heddle_handle *column, struct la_range rows, heddle_handle **out)
 {
     const size_t offset[2] = {rows.first, 0};
-    const size_t extent[2] = {rows.end - rows.first,
-                              heddle_handle_get_layout(column)->extent[1]};
+    const size_t extent[2] = {rows.end - rows.first, heddle_handle_get_layout(column)->extent[1]};
 
     return heddle_view_box(column, offset, extent, NULL, out);
 }
 
 /* One task: r is small enough. */
-static heddle_status submit_one(const struct la_head *h,
-                                const struct la_product *p, struct la_ranges r,
-                                int priority)
+static heddle_status submit_one(const struct la_head *h, const struct la_product *p,
+                                struct la_ranges r, int priority)
 {
     const bool is_first = r.k.first == p->r.k.first;
-    const struct la_range ac = p->ta == 'N' ? r.k : r.i,
-                          bc = p->tb == 'N' ? r.j : r.k;
+    const struct la_range ac = p->ta == 'N' ? r.k : r.i, bc = p->tb == 'N' ? r.j : r.k;
     const struct la_range cb = la_cover(p->c, r.j);
-    const bool is_whole =
-        is_first && la_is_zero(h->t, p->beta) &&
-        (p->by_rows || (r.i.first == 0 && r.i.end == p->c->m)) &&
-        r.j.first == la_first(p->c, cb.first) &&
-        r.j.end == la_min(p->c->n, cb.end * p->c->nb);
+    const bool is_whole = is_first && la_is_zero(h->t, p->beta) &&
+                          (p->by_rows || (r.i.first == 0 && r.i.end == p->c->m)) &&
+                          r.j.first == la_first(p->c, cb.first) &&
+                          r.j.end == la_min(p->c->n, cb.end * p->c->nb);
     struct gemm_arg g = {.h = *h, .ta = p->ta, .tb = p->tb, .r = r};
     struct la_list l = {.n = 0};
     heddle_status st = HEDDLE_OK;
@@ -242,8 +225,7 @@ static heddle_status submit_one(const struct la_head *h,
     g.alpha = la_scalar_of(h->t, p->alpha);
     g.beta = la_scalar_of(h->t, is_first ? p->beta : heddle_la_one(h->t));
     g.c_row = p->by_rows ? r.i.first : 0;
-    g.nc =
-        la_list_columns(&l, p->c, r.j, is_whole ? HEDDLE_W : HEDDLE_RW, &g.c0);
+    g.nc = la_list_columns(&l, p->c, r.j, is_whole ? HEDDLE_W : HEDDLE_RW, &g.c0);
     if (!is_empty(r.k)) {
         const struct la_range an = la_cover(p->a, ac), bn = la_cover(p->b, bc);
 
@@ -260,27 +242,24 @@ static heddle_status submit_one(const struct la_head *h,
         if (st != HEDDLE_OK)
             made--;
         if (st == HEDDLE_OK)
-            st = heddle_la_submit(h->la, &kernel_gemm, l.op, l.mode, l.n, &g,
-                                  sizeof(g), priority);
+            st = heddle_la_submit(h->la, &kernel_gemm, l.op, l.mode, l.n, &g, sizeof(g), priority);
         for (unsigned i = 0; i < made; i++)
             heddle_handle_unref(l.op[i]);
         return st;
     }
-    return heddle_la_submit(h->la, &kernel_gemm, l.op, l.mode, l.n, &g,
-                            sizeof(g), priority);
+    return heddle_la_submit(h->la, &kernel_gemm, l.op, l.mode, l.n, &g, sizeof(g), priority);
 }
 
 /* Columns of C of one task: not too many block columns of C or of B. */
 static struct la_range chunk_j(const struct la_product *p, struct la_range j)
 {
-    struct la_range r = {
-        j.first, la_min(j.end, (j.first / p->c->nb + GEMM_COLUMNS) * p->c->nb)};
+    struct la_range r = {j.first, la_min(j.end, (j.first / p->c->nb + GEMM_COLUMNS) * p->c->nb)};
 
     return p->tb == 'N' ? la_cut(r, la_chunk(p->b, r)) : r;
 }
 
-heddle_status heddle_la_submit_product(const struct la_head *h,
-                                       const struct la_product *p, int priority)
+heddle_status heddle_la_submit_product(const struct la_head *h, const struct la_product *p,
+                                       int priority)
 {
     struct la_range k0 = p->r.k;
 
@@ -328,8 +307,7 @@ size_t heddle_la_group(const heddle_la *la, const heddle_matrix *c)
 
 /* How C is cut into tasks: groups of block columns and, when these would be too
  * narrow or too few, parts of their rows. */
-static size_t cut_rows(const heddle_la *la, const heddle_matrix *c,
-                       size_t *group)
+static size_t cut_rows(const heddle_la *la, const heddle_matrix *c, size_t *group)
 {
     const size_t want = 2 * (size_t)la->ncores;
     const size_t wide = la_min(la_max(1, GEMM_WIDTH / 2 / c->nb), GEMM_COLUMNS);
@@ -360,22 +338,17 @@ static heddle_status submit_gemm(const struct la_head *h, struct la_product p)
         for (size_t part = 0; part < parts; part++) {
             const size_t j = nt * g / ngroups, end = nt * (g + 1) / ngroups;
 
-            p.r.j = (struct la_range){la_first(p.c, j),
-                                      la_min(p.c->n, la_first(p.c, end))};
-            p.r.i = (struct la_range){p.c->m * part / parts,
-                                      p.c->m * (part + 1) / parts};
+            p.r.j = (struct la_range){la_first(p.c, j), la_min(p.c->n, la_first(p.c, end))};
+            p.r.i = (struct la_range){p.c->m * part / parts, p.c->m * (part + 1) / parts};
             LA_TRY(heddle_la_submit_product(h, &p, (int)(nt - j)));
         }
     return HEDDLE_OK;
 }
 
-heddle_status heddle_la_gemm(heddle_la *la, char transa, char transb,
-                             const void *alpha, heddle_matrix *a,
-                             heddle_matrix *b, const void *beta,
-                             heddle_matrix *c)
+heddle_status heddle_la_gemm(heddle_la *la, char transa, char transb, const void *alpha,
+                             heddle_matrix *a, heddle_matrix *b, const void *beta, heddle_matrix *c)
 {
-    struct la_product p = {
-        .a = a, .b = b, .c = c, .alpha = alpha, .beta = beta};
+    struct la_product p = {.a = a, .b = b, .c = c, .alpha = alpha, .beta = beta};
     size_t k;
 
     p.ta = heddle_la_letter(transa, "NTC");
@@ -385,18 +358,15 @@ heddle_status heddle_la_gemm(heddle_la *la, char transa, char transb,
     LA_CHECK(la, 3, alpha != NULL);
     LA_CHECK(la, 4, a != NULL);
     k = p.ta == 'N' ? a->n : a->m;
-    LA_CHECK(la, 5,
-             b != NULL && b->t == a->t && (p.tb == 'N' ? b->m : b->n) == k);
+    LA_CHECK(la, 5, b != NULL && b->t == a->t && (p.tb == 'N' ? b->m : b->n) == k);
     LA_CHECK(la, 6, beta != NULL);
     LA_CHECK(la, 7,
-             c != NULL && c != a && c != b && c->t == a->t &&
-                 c->m == (p.ta == 'N' ? a->m : a->n) &&
+             c != NULL && c != a && c != b && c->t == a->t && c->m == (p.ta == 'N' ? a->m : a->n) &&
                  c->n == (p.tb == 'N' ? b->n : b->m));
     {
         const struct la_head h = heddle_la_begin(la, c);
 
         p.r.k = (struct la_range){0, k};
-        return heddle_la_packs(la, &p) ? heddle_la_submit_packed(&h, &p)
-                                       : submit_gemm(&h, p);
+        return heddle_la_packs(la, &p) ? heddle_la_submit_packed(&h, &p) : submit_gemm(&h, p);
     }
 }

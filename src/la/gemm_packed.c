@@ -50,22 +50,19 @@ static heddle_status run_pack(struct heddle_exec *x)
             const struct la_range q = la_cut(g->k, c);
 
             heddle_packed_left('N', g->alpha,
-                               la_part(LA_D, a.block[p], 0, q.first - c.first,
-                                       m, q.end - q.first),
-                               0, q.first - g->k.first, m, k,
-                               heddle_exec_ptr(x, 0));
+                               la_part(LA_D, a.block[p], 0, q.first - c.first, m, q.end - q.first),
+                               0, q.first - g->k.first, m, k, heddle_exec_ptr(x, 0));
         } else
-            heddle_packed_left(
-                'T', g->alpha,
-                la_part(LA_D, a.block[p], g->k.first, 0, k, a.block[p].n),
-                c.first, 0, m, k, heddle_exec_ptr(x, 0));
+            heddle_packed_left('T', g->alpha,
+                               la_part(LA_D, a.block[p], g->k.first, 0, k, a.block[p].n), c.first,
+                               0, m, k, heddle_exec_ptr(x, 0));
     }
     return HEDDLE_OK;
 }
 
 /* Columns j of op(B), as a right operand. */
-static void pack_right(const struct slab_arg *g, const struct la_pieces *b,
-                       struct la_range j, double *to)
+static void pack_right(const struct slab_arg *g, const struct la_pieces *b, struct la_range j,
+                       double *to)
 {
     const size_t k = g->k.end - g->k.first, n = j.end - j.first;
 
@@ -77,14 +74,11 @@ static void pack_right(const struct slab_arg *g, const struct la_pieces *b,
             continue;
         if (g->tb == 'N') /* j is inside of one piece */
             heddle_packed_right(
-                'N',
-                la_part(LA_D, b->block[p], g->k.first, j.first - c.first, k, n),
-                0, k, n, to);
+                'N', la_part(LA_D, b->block[p], g->k.first, j.first - c.first, k, n), 0, k, n, to);
         else
-            heddle_packed_right('T',
-                                la_part(LA_D, b->block[p], j.first,
-                                        q.first - c.first, n, q.end - q.first),
-                                q.first - g->k.first, k, n, to);
+            heddle_packed_right(
+                'T', la_part(LA_D, b->block[p], j.first, q.first - c.first, n, q.end - q.first),
+                q.first - g->k.first, k, n, to);
     }
 }
 
@@ -107,16 +101,14 @@ static heddle_status run_product(struct heddle_exec *x)
         const struct la_range all = la_cut(g->j, la_piece_columns(&c, p));
 
         for (unsigned q = 0; q < (g->tb == 'N' ? b.n : 1); q++) {
-            const struct la_range j =
-                g->tb == 'N' ? la_cut(all, la_piece_columns(&b, q)) : all;
+            const struct la_range j = g->tb == 'N' ? la_cut(all, la_piece_columns(&b, q)) : all;
 
             if (j.first >= j.end)
                 continue;
             pack_right(g, &b, j, right);
-            heddle_packed_multiply(k, heddle_exec_ptr(x, 0), right, g->beta,
-                                   la_part(LA_D, c.block[p], 0,
-                                           j.first - c.first[p], c.block[p].m,
-                                           j.end - j.first));
+            heddle_packed_multiply(
+                k, heddle_exec_ptr(x, 0), right, g->beta,
+                la_part(LA_D, c.block[p], 0, j.first - c.first[p], c.block[p].m, j.end - j.first));
         }
     }
     return HEDDLE_OK;
@@ -130,19 +122,17 @@ static struct heddle_cost cost_pack(struct heddle_exec *x)
 static struct heddle_cost cost_product(struct heddle_exec *x)
 {
     const struct slab_arg *g = heddle_exec_arg(x);
-    const size_t m = heddle_exec_layout(x, 1)->extent[0],
-                 n = g->j.end - g->j.first, k = g->k.end - g->k.first;
+    const size_t m = heddle_exec_layout(x, 1)->extent[0], n = g->j.end - g->j.first,
+                 k = g->k.end - g->k.first;
 
     return (struct heddle_cost){.flops = la_flops(LA_D, m, n, k),
-                                .bytes = (double)(m * k + k * n + 2 * m * n) *
-                                         sizeof(double)};
+                                .bytes = (double)(m * k + k * n + 2 * m * n) * sizeof(double)};
 }
 
-static const heddle_kernel kernel_pack = {
-    .size = sizeof(heddle_kernel),
-    .name = "gemm_pack",
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_pack}},
-    .cost = cost_pack};
+static const heddle_kernel kernel_pack = {.size = sizeof(heddle_kernel),
+                                          .name = "gemm_pack",
+                                          .variants = {{.device = HEDDLE_DEV_CPU, .run = run_pack}},
+                                          .cost = cost_pack};
 
 static const heddle_kernel kernel_product = {
     .size = sizeof(heddle_kernel),
@@ -172,28 +162,23 @@ bool heddle_la_packs(const heddle_la *la, const struct la_product *p)
     const size_t k = p->r.k.end;
     const size_t wide = la_max(WIDTH, p->c->nb);
     const size_t na = p->ta == 'N' ? covers(p->a, DEPTH) : p->a->nt,
-                 nb = covers(p->b, p->tb == 'N' ? wide : DEPTH),
-                 nc = covers(p->c, wide);
+                 nb = covers(p->b, p->tb == 'N' ? wide : DEPTH), nc = covers(p->c, wide);
 
     return p->c->t == LA_D && !la->has_cuda && heddle_packed() != NULL &&
-           la_min(la_min(p->c->m, p->c->n), k) >= LEAST &&
-           !la_is_zero(LA_D, p->alpha) && na + 1 <= LA_OPERANDS &&
-           nb + nc + 1 <= LA_OPERANDS;
+           la_min(la_min(p->c->m, p->c->n), k) >= LEAST && !la_is_zero(LA_D, p->alpha) &&
+           na + 1 <= LA_OPERANDS && nb + nc + 1 <= LA_OPERANDS;
 }
 
 /* One slab: its place is free when the products of an earlier one have ended. */
-static heddle_status submit_pack(const struct slab_arg *g,
-                                 const struct la_product *p,
+static heddle_status submit_pack(const struct slab_arg *g, const struct la_product *p,
                                  heddle_handle *slab, int priority)
 {
     struct slab_arg own = *g;
     struct la_list l = {.op = {slab}, .mode = {HEDDLE_W}, .n = 1};
 
     own.j = (struct la_range){0, p->c->m}; /* rows of op(A) */
-    (void)la_list_columns(&l, p->a, p->ta == 'N' ? g->k : own.j, HEDDLE_R,
-                          &own.a0);
-    return heddle_la_submit(g->h.la, &kernel_pack, l.op, l.mode, l.n, &own,
-                            sizeof(own), priority);
+    (void)la_list_columns(&l, p->a, p->ta == 'N' ? g->k : own.j, HEDDLE_R, &own.a0);
+    return heddle_la_submit(g->h.la, &kernel_pack, l.op, l.mode, l.n, &own, sizeof(own), priority);
 }
 
 static heddle_status submit_slab(struct slab_arg *g, const struct la_product *p,
@@ -206,20 +191,17 @@ static heddle_status submit_slab(struct slab_arg *g, const struct la_product *p,
     for (size_t i = 0; i < n; i++) {
         struct la_list l = {.op = {slab}, .mode = {HEDDLE_R}, .n = 1};
 
-        g->j = (struct la_range){
-            la_first(p->c, nt * i / n),
-            la_min(p->c->n, la_first(p->c, nt * (i + 1) / n))};
+        g->j = (struct la_range){la_first(p->c, nt * i / n),
+                                 la_min(p->c->n, la_first(p->c, nt * (i + 1) / n))};
         g->nc = la_list_columns(&l, p->c, g->j, mode, &g->c0);
-        g->nb = la_list_columns(&l, p->b, p->tb == 'N' ? g->j : g->k, HEDDLE_R,
-                                &g->b0);
-        LA_TRY(heddle_la_submit(g->h.la, &kernel_product, l.op, l.mode, l.n, g,
-                                sizeof(*g), priority));
+        g->nb = la_list_columns(&l, p->b, p->tb == 'N' ? g->j : g->k, HEDDLE_R, &g->b0);
+        LA_TRY(
+            heddle_la_submit(g->h.la, &kernel_product, l.op, l.mode, l.n, g, sizeof(*g), priority));
     }
     return HEDDLE_OK;
 }
 
-heddle_status heddle_la_submit_packed(const struct la_head *h,
-                                      const struct la_product *p)
+heddle_status heddle_la_submit_packed(const struct la_head *h, const struct la_product *p)
 {
     const size_t depth = p->r.k.end, n = (depth + DEPTH - 1) / DEPTH;
     const size_t bytes = heddle_packed_left_bytes(p->c->m, DEPTH);

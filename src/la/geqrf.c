@@ -19,16 +19,14 @@ struct geqrf_arg {
     bool has_v;    /* updates get V with its zeros and ones */
 };
 
-static void explicit_v(enum heddle_la_type t, struct la_block v,
-                       struct la_block out)
+static void explicit_v(enum heddle_la_type t, struct la_block v, struct la_block out)
 {
     const size_t bytes = la_bytes(t);
 
     for (size_t j = 0; j < v.n; j++) {
         memset(la_at(t, out, 0, j), 0, j * bytes);
         memcpy(la_at(t, out, j, j), heddle_la_one(t), bytes);
-        memcpy(la_at(t, out, j + 1, j), la_at(t, v, j + 1, j),
-               (v.m - j - 1) * bytes);
+        memcpy(la_at(t, out, j + 1, j), la_at(t, v, j + 1, j), (v.m - j - 1) * bytes);
     }
 }
 
@@ -54,9 +52,8 @@ static heddle_status run_panel(struct heddle_exec *x)
         clear_below(t, tri, g->nk);
     }
     if (g->nk < a.n) /* more columns than rows: the rest of the block */
-        return heddle_la_reflect(
-            t, 'L', 'C', v, tri,
-            la_part(t, a, g->k0, g->nk, a.m - g->k0, a.n - g->nk));
+        return heddle_la_reflect(t, 'L', 'C', v, tri,
+                                 la_part(t, a, g->k0, g->nk, a.m - g->k0, a.n - g->nk));
     return HEDDLE_OK;
 }
 
@@ -64,13 +61,11 @@ static heddle_status run_update(struct heddle_exec *x)
 {
     const struct geqrf_arg *g = heddle_exec_arg(x);
     const enum heddle_la_type t = g->h.t;
-    const struct la_block v = la_operand(x, 0), tri = la_operand(x, 1),
-                          c = la_operand(x, 2);
+    const struct la_block v = la_operand(x, 0), tri = la_operand(x, 1), c = la_operand(x, 2);
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    return heddle_la_reflect(t, 'L', 'C',
-                             la_part(t, v, g->k0, 0, v.m - g->k0, g->nk), tri,
+    return heddle_la_reflect(t, 'L', 'C', la_part(t, v, g->k0, 0, v.m - g->k0, g->nk), tri,
                              la_part(t, c, g->k0, 0, c.m - g->k0, c.n));
 }
 
@@ -95,8 +90,7 @@ static heddle_status expand_update(struct heddle_exec *x)
     const size_t w = heddle_la_split(&g->h, n);
 
     for (size_t c = 0; c < n; c += w)
-        LA_TRY(heddle_la_child_columns(x, &kernel_update_part, 2, 3, c, w, g,
-                                       sizeof(*g)));
+        LA_TRY(heddle_la_child_columns(x, &kernel_update_part, 2, 3, c, w, g, sizeof(*g)));
     return HEDDLE_OK;
 }
 
@@ -116,23 +110,21 @@ static heddle_status cuda_panel(struct heddle_exec *x)
     v = la_part(t, v, g->k0, 0, v.m - g->k0, g->nk);
     LA_TRY(heddle_gpu_open(&gpu, x, t));
     LA_TRY(heddle_gpu_qr(&gpu, la_part(t, a, g->k0, 0, v.m, g->nk), v, tri));
-    return heddle_gpu_reflect(&gpu, v, tri,
-                              la_part(t, a, g->k0, g->nk, v.m, a.n - g->nk));
+    return heddle_gpu_reflect(&gpu, v, tri, la_part(t, a, g->k0, g->nk, v.m, a.n - g->nk));
 }
 
 static heddle_status cuda_update(struct heddle_exec *x)
 {
     const struct geqrf_arg *g = heddle_exec_arg(x);
     const enum heddle_la_type t = g->h.t;
-    const struct la_block v = la_operand(x, 0), tri = la_operand(x, 1),
-                          c = la_operand(x, 2);
+    const struct la_block v = la_operand(x, 0), tri = la_operand(x, 1), c = la_operand(x, 2);
     struct la_gpu gpu;
 
     if (!g->has_v)
         return HEDDLE_EDECLINED;
     LA_TRY(heddle_gpu_open(&gpu, x, t));
-    return heddle_gpu_reflect(&gpu, la_part(t, v, g->k0, 0, v.m - g->k0, g->nk),
-                              tri, la_part(t, c, g->k0, 0, c.m - g->k0, c.n));
+    return heddle_gpu_reflect(&gpu, la_part(t, v, g->k0, 0, v.m - g->k0, g->nk), tri,
+                              la_part(t, c, g->k0, 0, c.m - g->k0, c.n));
 }
 
 /* --- costs and the loop ------------------------------------------------------ */
@@ -143,8 +135,7 @@ static struct heddle_cost cost_panel(struct heddle_exec *x)
     const size_t m = heddle_exec_layout(x, 0)->extent[0] - g->k0;
 
     return (struct heddle_cost){.flops = la_flops(g->h.t, m, g->nk, g->nk),
-                                .bytes =
-                                    (double)(m * g->nk * la_bytes(g->h.t) * 2)};
+                                .bytes = (double)(m * g->nk * la_bytes(g->h.t) * 2)};
 }
 
 static struct heddle_cost cost_update(struct heddle_exec *x)
@@ -153,9 +144,9 @@ static struct heddle_cost cost_update(struct heddle_exec *x)
     const struct heddle_layout *l = heddle_exec_layout(x, 2);
     const size_t m = l->extent[0] - g->k0;
 
-    return (struct heddle_cost){
-        .flops = 2 * la_flops(g->h.t, m, l->extent[1], g->nk),
-        .bytes = (double)(m * (g->nk + 2 * l->extent[1]) * la_bytes(g->h.t))};
+    return (struct heddle_cost){.flops = 2 * la_flops(g->h.t, m, l->extent[1], g->nk),
+                                .bytes =
+                                    (double)(m * (g->nk + 2 * l->extent[1]) * la_bytes(g->h.t))};
 }
 
 static const heddle_kernel kernel_panel = {
@@ -176,9 +167,7 @@ static const heddle_kernel kernel_update = {
     .noperands = 3,
     .mode = {HEDDLE_R, HEDDLE_R, HEDDLE_RW},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update},
-                 {.device = HEDDLE_DEV_CUDA,
-                  .run = cuda_update,
-                  .scratch_bytes = LA_GPU_SCRATCH}},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_update, .scratch_bytes = LA_GPU_SCRATCH}},
     .cost = cost_update,
     .expand = expand_update,
     .want_expand = want_update};
@@ -196,8 +185,8 @@ static const heddle_kernel kernel_next = {
                   .is_urgent = 1}},
     .cost = cost_update};
 
-static heddle_status submit_all(struct geqrf_arg *g, heddle_matrix *a,
-                                heddle_matrix *t, heddle_matrix *v)
+static heddle_status submit_all(struct geqrf_arg *g, heddle_matrix *a, heddle_matrix *t,
+                                heddle_matrix *v)
 {
     static const enum heddle_mode panel[3] = {HEDDLE_RW, HEDDLE_W, HEDDLE_W};
     const size_t n = la_min(a->m, a->n);
@@ -205,21 +194,19 @@ static heddle_status submit_all(struct geqrf_arg *g, heddle_matrix *a,
 
     g->has_v = v != NULL;
     for (size_t k = 0; k < a->nt && la_first(a, k) < n; k++) {
-        heddle_handle *const op[3] = {a->col[k], t->col[k],
-                                      v != NULL ? v->col[k] : NULL};
+        heddle_handle *const op[3] = {a->col[k], t->col[k], v != NULL ? v->col[k] : NULL};
 
         g->k0 = la_first(a, k);
         g->nk = la_min(la_width(a, k), n - g->k0);
-        LA_TRY(heddle_la_submit(la, &kernel_panel, op, panel, v != NULL ? 3 : 2,
-                                g, sizeof(*g), (int)(2 * (a->nt - k) + 1)));
+        LA_TRY(heddle_la_submit(la, &kernel_panel, op, panel, v != NULL ? 3 : 2, g, sizeof(*g),
+                                (int)(2 * (a->nt - k) + 1)));
         for (size_t j = k + 1; j < a->nt; j++) {
-            heddle_handle *const upd[3] = {v != NULL ? v->col[k] : a->col[k],
-                                           t->col[k], a->col[j]};
+            heddle_handle *const upd[3] = {v != NULL ? v->col[k] : a->col[k], t->col[k], a->col[j]};
             const heddle_kernel *kernel =
                 la->has_cuda && j == k + 1 ? &kernel_next : &kernel_update;
 
-            LA_TRY(heddle_la_submit(la, kernel, upd, NULL, 3, g, sizeof(*g),
-                                    (int)(2 * (a->nt - j))));
+            LA_TRY(
+                heddle_la_submit(la, kernel, upd, NULL, 3, g, sizeof(*g), (int)(2 * (a->nt - j))));
         }
     }
     return HEDDLE_OK;
@@ -235,8 +222,7 @@ heddle_status heddle_la_geqrf(heddle_la *la, heddle_matrix *a, heddle_matrix *t)
     LA_CHECK(la, 1, la != NULL && a != NULL);
     n = la_min(a->m, a->n);
     LA_CHECK(la, 2,
-             t != NULL && t->t == a->t && t->nb == a->nb && t->n >= n &&
-                 t->m >= la_min(a->nb, n));
+             t != NULL && t->t == a->t && t->nb == a->nb && t->n >= n && t->m >= la_min(a->nb, n));
     g.h = heddle_la_begin(la, a);
     if (n == 0)
         return HEDDLE_OK;

@@ -39,8 +39,7 @@ struct getrf_arg {
     size_t nsteps;    /* of a back task: pivots of so many blocks */
     unsigned ngang;   /* the panel is cut for so many cores; 1: it is not */
     bool has_pivots, has_aux, is_packed;
-    bool
-        has_halves; /* aux has the rows below the diagonal block as halves too */
+    bool has_halves; /* aux has the rows below the diagonal block as halves too */
 };
 
 /* --- a panel without pivoting ---------------------------------------------- */
@@ -62,8 +61,7 @@ static int nopiv_leaf(enum heddle_la_type t, struct la_block a, size_t first)
         }
         heddle_blas_trsm(t, 'R', 'U', 'N', 'N', heddle_la_one(t), d, l);
         heddle_blas_gemm(t, 'N', 'N', heddle_la_minus_one(t), l,
-                         la_part(t, a, j, j + 1, 1, a.n - j - 1),
-                         heddle_la_one(t),
+                         la_part(t, a, j, j + 1, 1, a.n - j - 1), heddle_la_one(t),
                          la_part(t, a, j + 1, j + 1, a.m - j - 1, a.n - j - 1));
     }
     return info;
@@ -82,9 +80,8 @@ static int nopiv_panel(enum heddle_la_type t, struct la_block a, size_t first)
         return nopiv_leaf(t, a, first);
     info = nopiv_panel(t, l, first);
     heddle_blas_trsm(t, 'L', 'L', 'N', 'U', heddle_la_one(t), l, u);
-    heddle_blas_gemm(t, 'N', 'N', heddle_la_minus_one(t),
-                     la_part(t, a, left, 0, a.m - left, left), u,
-                     heddle_la_one(t), r);
+    heddle_blas_gemm(t, 'N', 'N', heddle_la_minus_one(t), la_part(t, a, left, 0, a.m - left, left),
+                     u, heddle_la_one(t), r);
     more = nopiv_panel(t, r, first + left);
     return info != 0 ? info : more;
 }
@@ -92,8 +89,8 @@ static int nopiv_panel(enum heddle_la_type t, struct la_block a, size_t first)
 /* --- tasks -------------------------------------------------------------------- */
 
 /* What cuda.h says of aux; l is the panel, from its first row on. */
-static void fill_aux(enum heddle_la_type t, struct la_block l, const int *ipiv,
-                     size_t k0, void *aux)
+static void fill_aux(enum heddle_la_type t, struct la_block l, const int *ipiv, size_t k0,
+                     void *aux)
 {
     const size_t w = l.n;
     const struct la_block x = {aux, w, w, w};
@@ -105,14 +102,13 @@ static void fill_aux(enum heddle_la_type t, struct la_block l, const int *ipiv,
 
         memcpy(la_at(t, x, j, j), heddle_la_one(t), la_bytes(t));
         if (below < w)
-            memcpy(la_at(t, x, below, j), la_at(t, l, below, j),
-                   (w - below) * la_bytes(t));
+            memcpy(la_at(t, x, below, j), la_at(t, l, below, j), (w - below) * la_bytes(t));
     }
     for (size_t j = 0; j < w; j += LA_LU_JOINED) {
         const size_t n = la_min(LA_LU_JOINED, w - j);
 
-        heddle_blas_trsm(t, 'L', 'L', 'N', 'U', heddle_la_one(t),
-                         la_part(t, l, j, j, n, n), la_part(t, x, j, j, n, n));
+        heddle_blas_trsm(t, 'L', 'L', 'N', 'U', heddle_la_one(t), la_part(t, l, j, j, n, n),
+                         la_part(t, x, j, j, n, n));
     }
     for (size_t i = 0; i < 2 * w; i++) {
         const int start = i < w ? (int)i : ipiv[i - w] - 1 - (int)k0;
@@ -134,9 +130,8 @@ static heddle_status pack_panel(struct heddle_exec *x, struct la_block a)
     const struct getrf_arg *g = heddle_exec_arg(x);
     const int *ipiv = g->has_pivots ? heddle_exec_ptr(x, 1) : NULL;
 
-    return heddle_packed_lu_panel(la_part(g->h.t, a, 0, 0, a.m, g->nk), ipiv,
-                                  (int)g->k0 + 1, heddle_exec_gang_rank(x),
-                                  heddle_exec_gang_size(x),
+    return heddle_packed_lu_panel(la_part(g->h.t, a, 0, 0, a.m, g->nk), ipiv, (int)g->k0 + 1,
+                                  heddle_exec_gang_rank(x), heddle_exec_gang_size(x),
                                   heddle_exec_ptr(x, g->has_pivots ? 2 : 1))
                ? HEDDLE_OK
                : HEDDLE_ENOMEM;
@@ -162,8 +157,7 @@ static void end_panel(struct heddle_exec *x, struct la_block a, int info)
     for (size_t i = 0; i < g->nk; i++)
         ipiv[i] += (int)g->k0;
     if (g->has_aux)
-        fill_aux(g->h.t, la_part(g->h.t, a, 0, 0, a.m, g->nk), ipiv, g->k0,
-                 heddle_exec_ptr(x, 3));
+        fill_aux(g->h.t, la_part(g->h.t, a, 0, 0, a.m, g->nk), ipiv, g->k0, heddle_exec_ptr(x, 3));
     if (g->has_halves)
         heddle_la_half_left(g->h.low, below_of(g, a), halves_of(g, x));
     if (info > 0)
@@ -213,8 +207,8 @@ static heddle_status run_gang(struct heddle_exec *x)
     heddle_exec_gang_barrier(x);
     if (room->is_off)
         return HEDDLE_OK;
-    LA_TRY(heddle_la_gang_panel(x, g->ngang, g->h.t, a, heddle_exec_ptr(x, 1),
-                                room->panel, &room->info));
+    LA_TRY(heddle_la_gang_panel(x, g->ngang, g->h.t, a, heddle_exec_ptr(x, 1), room->panel,
+                                &room->info));
     if (is_first)
         end_panel(x, a, room->info);
     return g->is_packed ? pack_panel(x, a) : HEDDLE_OK;
@@ -222,8 +216,7 @@ static heddle_status run_gang(struct heddle_exec *x)
 
 /* The rows of a change places, from the task's first row on; the pivots are operands
  * from `at` on. */
-static heddle_status swap_rows(struct heddle_exec *x, unsigned at,
-                               struct la_block a)
+static heddle_status swap_rows(struct heddle_exec *x, unsigned at, struct la_block a)
 {
     const struct getrf_arg *g = heddle_exec_arg(x);
     size_t n = 0;
@@ -251,9 +244,8 @@ static heddle_status update_packed(struct heddle_exec *x)
     const struct getrf_arg *g = heddle_exec_arg(x);
     const struct la_block a = la_operand(x, 1);
 
-    return heddle_packed_lu_update(
-               heddle_exec_ptr(x, 0), g->nk,
-               la_part(g->h.t, a, g->k0, 0, a.m - g->k0, a.n))
+    return heddle_packed_lu_update(heddle_exec_ptr(x, 0), g->nk,
+                                   la_part(g->h.t, a, g->k0, 0, a.m - g->k0, a.n))
                ? HEDDLE_OK
                : HEDDLE_ENOMEM;
 }
@@ -275,8 +267,7 @@ static heddle_status run_update(struct heddle_exec *x)
     heddle_blas_trsm(t, 'L', 'L', 'N', 'U', heddle_la_one(t),
                      la_part(t, ak, g->k0, 0, g->nk, g->nk), u);
     heddle_blas_gemm(t, 'N', 'N', heddle_la_minus_one(t),
-                     la_part(t, ak, below, 0, ak.m - below, g->nk), u,
-                     heddle_la_one(t),
+                     la_part(t, ak, below, 0, ak.m - below, g->nk), u, heddle_la_one(t),
                      la_part(t, aj, below, 0, aj.m - below, n));
     return HEDDLE_OK;
 }
@@ -303,8 +294,7 @@ static heddle_status expand_update(struct heddle_exec *x)
 
     for (size_t c = 0; c < n; c += w)
         LA_TRY(heddle_la_child_columns(x, &kernel_update_part, 1,
-                                       heddle_exec_noperands(x) > 2 ? 3 : 2, c,
-                                       w, g, sizeof(*g)));
+                                       heddle_exec_noperands(x) > 2 ? 3 : 2, c, w, g, sizeof(*g)));
     return HEDDLE_OK;
 }
 
@@ -353,11 +343,9 @@ static heddle_status cuda_panel(struct heddle_exec *x)
         LA_TRY(heddle_gpu_half_open(&gpu));
     LA_TRY(heddle_gpu_lu(&gpu, a, g->k0, heddle_exec_ptr(x, 1), info + g->k));
     if (g->has_aux)
-        LA_TRY(heddle_gpu_lu_aux(&gpu, la_part(t, a, 0, 0, a.m, g->nk),
-                                 heddle_exec_ptr(x, 1), g->k0,
-                                 heddle_exec_ptr(x, 3)));
-    return g->has_halves ? heddle_gpu_half_left(&gpu, g->h.low, below_of(g, a),
-                                                halves_of(g, x))
+        LA_TRY(heddle_gpu_lu_aux(&gpu, la_part(t, a, 0, 0, a.m, g->nk), heddle_exec_ptr(x, 1),
+                                 g->k0, heddle_exec_ptr(x, 3)));
+    return g->has_halves ? heddle_gpu_half_left(&gpu, g->h.low, below_of(g, a), halves_of(g, x))
                          : HEDDLE_OK;
 }
 
@@ -380,22 +368,22 @@ static heddle_status update_on_gpu(struct heddle_exec *x, bool is_beside)
                                    la_part(t, aj, g->k0, 0, m, n)));
     } else {
         if (g->has_pivots)
-            LA_TRY(heddle_gpu_swap(&gpu, la_part(t, aj, g->k0, 0, m, n),
-                                   heddle_exec_ptr(x, 2), g->nk, g->k0, false));
+            LA_TRY(heddle_gpu_swap(&gpu, la_part(t, aj, g->k0, 0, m, n), heddle_exec_ptr(x, 2),
+                                   g->nk, g->k0, false));
         LA_TRY(heddle_gpu_trsm(&gpu, 'L', 'L', 'N', 'U', heddle_la_one(t),
                                la_part(t, ak, g->k0, 0, g->nk, g->nk), u));
     }
     if (g->has_halves) {
-        const heddle_status st = heddle_gpu_half_product(
-            &gpu, g->h.low, halves_of(g, x), u, rest, is_beside);
+        const heddle_status st =
+            heddle_gpu_half_product(&gpu, g->h.low, halves_of(g, x), u, rest, is_beside);
 
         if (st != HEDDLE_ENOENT)
             return st;
     }
     gpu.is_tf32 = g->h.low.kind == HEDDLE_LA_LOW_TF32;
     return heddle_gpu_gemm(&gpu, 'N', 'N', heddle_la_minus_one(t),
-                           la_part(t, ak, below, 0, ak.m - below, g->nk), u,
-                           heddle_la_one(t), rest);
+                           la_part(t, ak, below, 0, ak.m - below, g->nk), u, heddle_la_one(t),
+                           rest);
 }
 
 static heddle_status cuda_update(struct heddle_exec *x)
@@ -430,8 +418,7 @@ static struct heddle_cost cost_panel(struct heddle_exec *x)
     const size_t m = l->extent[0] - g->k0;
 
     return (struct heddle_cost){.flops = la_flops(g->h.t, m, g->nk, g->nk) / 2,
-                                .bytes =
-                                    (double)(m * g->nk * la_bytes(g->h.t) * 2)};
+                                .bytes = (double)(m * g->nk * la_bytes(g->h.t) * 2)};
 }
 
 static struct heddle_cost cost_update(struct heddle_exec *x)
@@ -440,9 +427,9 @@ static struct heddle_cost cost_update(struct heddle_exec *x)
     const struct heddle_layout *l = heddle_exec_layout(x, 1);
     const size_t m = l->extent[0] - g->k0;
 
-    return (struct heddle_cost){
-        .flops = la_flops(g->h.t, m, l->extent[1], g->nk),
-        .bytes = (double)(m * (g->nk + 2 * l->extent[1]) * la_bytes(g->h.t))};
+    return (struct heddle_cost){.flops = la_flops(g->h.t, m, l->extent[1], g->nk),
+                                .bytes =
+                                    (double)(m * (g->nk + 2 * l->extent[1]) * la_bytes(g->h.t))};
 }
 
 static struct heddle_cost cost_back(struct heddle_exec *x)
@@ -451,8 +438,7 @@ static struct heddle_cost cost_back(struct heddle_exec *x)
     const struct heddle_layout *l = heddle_exec_layout(x, 0);
 
     return (struct heddle_cost){
-        .bytes =
-            (double)(g->nsteps * g->nk * l->extent[1] * la_bytes(g->h.t) * 4)};
+        .bytes = (double)(g->nsteps * g->nk * l->extent[1] * la_bytes(g->h.t) * 4)};
 }
 
 static const heddle_kernel kernel_panel = {
@@ -468,20 +454,20 @@ static const heddle_kernel kernel_panel = {
     .cost = cost_panel};
 
 /* A gang, or one core in its place where there are too few threads now. */
-#define GANG_KERNEL(n)                                                         \
-    {.size = sizeof(heddle_kernel),                                            \
-     .name = "getrf_panel_gang" #n,                                            \
-     .noperands = 2,                                                           \
-     .mode = {HEDDLE_RW, HEDDLE_W},                                            \
-     .variants = {{.name = "gang",                                             \
-                   .device = HEDDLE_DEV_CPU,                                   \
-                   .run = run_gang,                                            \
-                   .gang = (n),                                                \
-                   .scratch_bytes = sizeof(struct gang_room)},                 \
-                  {.name = "alone",                                            \
-                   .device = HEDDLE_DEV_CPU,                                   \
-                   .run = run_gang,                                            \
-                   .scratch_bytes = sizeof(struct gang_room)}},                \
+#define GANG_KERNEL(n)                                                                             \
+    {.size = sizeof(heddle_kernel),                                                                \
+     .name = "getrf_panel_gang" #n,                                                                \
+     .noperands = 2,                                                                               \
+     .mode = {HEDDLE_RW, HEDDLE_W},                                                                \
+     .variants = {{.name = "gang",                                                                 \
+                   .device = HEDDLE_DEV_CPU,                                                       \
+                   .run = run_gang,                                                                \
+                   .gang = (n),                                                                    \
+                   .scratch_bytes = sizeof(struct gang_room)},                                     \
+                  {.name = "alone",                                                                \
+                   .device = HEDDLE_DEV_CPU,                                                       \
+                   .run = run_gang,                                                                \
+                   .scratch_bytes = sizeof(struct gang_room)}},                                    \
      .cost = cost_panel},
 static const heddle_kernel kernel_gang[] = {LA_GANGS(GANG_KERNEL)};
 
@@ -491,9 +477,7 @@ static const heddle_kernel kernel_update = {
     .noperands = 3,
     .mode = {HEDDLE_R, HEDDLE_RW, HEDDLE_R},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update},
-                 {.device = HEDDLE_DEV_CUDA,
-                  .run = cuda_update,
-                  .scratch_bytes = LA_GPU_SCRATCH}},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_update, .scratch_bytes = LA_GPU_SCRATCH}},
     .cost = cost_update,
     .expand = expand_update,
     .want_expand = want_update};
@@ -531,12 +515,10 @@ struct getrf_call {
 };
 
 /* Columns on the left, for which nobody waits: the pivots of `nsteps` steps. */
-static heddle_status submit_back(const struct getrf_call *c, struct getrf_arg g,
-                                 size_t last)
+static heddle_status submit_back(const struct getrf_call *c, struct getrf_arg g, size_t last)
 {
     static const enum heddle_mode modes[1 + BACK] = {
-        HEDDLE_RW, HEDDLE_R, HEDDLE_R, HEDDLE_R, HEDDLE_R,
-        HEDDLE_R,  HEDDLE_R, HEDDLE_R, HEDDLE_R};
+        HEDDLE_RW, HEDDLE_R, HEDDLE_R, HEDDLE_R, HEDDLE_R, HEDDLE_R, HEDDLE_R, HEDDLE_R, HEDDLE_R};
     const size_t first = last + 1 - g.nsteps;
 
     for (size_t j = 0; j < last; j++) {
@@ -546,8 +528,8 @@ static heddle_status submit_back(const struct getrf_call *c, struct getrf_arg g,
         g.nsteps = last + 1 - k;
         g.k0 = la_first(c->a, k);
         memcpy(op + 1, c->pivots->part + k, g.nsteps * sizeof(op[0]));
-        LA_TRY(heddle_la_submit(g.h.la, &kernel_back, op, modes,
-                                1 + (unsigned)g.nsteps, &g, sizeof(g), -1));
+        LA_TRY(heddle_la_submit(g.h.la, &kernel_back, op, modes, 1 + (unsigned)g.nsteps, &g,
+                                sizeof(g), -1));
     }
     return HEDDLE_OK;
 }
@@ -565,28 +547,26 @@ static const heddle_kernel *panel_kernel(unsigned ngang)
 static unsigned pick_gang(const struct getrf_arg *g, const heddle_matrix *a)
 {
     const heddle_la *la = g->h.la;
-    const bool has_cores =
-        la->opts.devices == 0 || (la->opts.devices >> HEDDLE_DEV_CPU & 1) != 0;
+    const bool has_cores = la->opts.devices == 0 || (la->opts.devices >> HEDDLE_DEV_CPU & 1) != 0;
 
-    if (!g->has_pivots || !has_cores ||
-        la->opts.panel == HEDDLE_LA_PANEL_SINGLE)
+    if (!g->has_pivots || !has_cores || la->opts.panel == HEDDLE_LA_PANEL_SINGLE)
         return 1;
     if (la->opts.panel == HEDDLE_LA_PANEL_GANG)
         return heddle_la_panel_largest(la->ncores);
     return la->has_cuda ? 1
-                        : heddle_la_panel_choose(&(struct la_panel_case){
-                              .t = g->h.t,
-                              .m = a->m - g->k0,
-                              .n = g->nk,
-                              .columns = a->n - la_min(a->n, g->k0 + a->nb),
-                              .nb = a->nb,
-                              .ncores = la->ncores});
+                        : heddle_la_panel_choose(
+                              &(struct la_panel_case){.t = g->h.t,
+                                                      .m = a->m - g->k0,
+                                                      .n = g->nk,
+                                                      .columns = a->n - la_min(a->n, g->k0 + a->nb),
+                                                      .nb = a->nb,
+                                                      .ncores = la->ncores});
 }
 
 /* The panel of step k, then the columns on its right. aux: what updates on a GPU
  * want, or on cores (is_packed). */
-static heddle_status submit_step(const struct getrf_call *c,
-                                 const struct getrf_arg *g, heddle_handle *aux)
+static heddle_status submit_step(const struct getrf_call *c, const struct getrf_arg *g,
+                                 heddle_handle *aux)
 {
     const heddle_matrix *a = c->a;
     heddle_handle *pivots = g->has_pivots ? c->pivots->part[g->k] : NULL;
@@ -606,33 +586,28 @@ static heddle_status submit_step(const struct getrf_call *c,
         modes[n] = HEDDLE_W;
         op[n++] = aux;
     }
-    LA_TRY(heddle_la_submit(g->h.la, panel_kernel(g->ngang), op, modes, n, g,
-                            sizeof(*g), (int)(2 * (a->nt - g->k) + 1)));
+    LA_TRY(heddle_la_submit(g->h.la, panel_kernel(g->ngang), op, modes, n, g, sizeof(*g),
+                            (int)(2 * (a->nt - g->k) + 1)));
     n = g->is_packed ? 2 : pivots == NULL ? 2 : aux == NULL ? 3 : 4;
     for (size_t j = g->k + 1; j < a->nt; j++) {
-        static const enum heddle_mode update[4] = {HEDDLE_R, HEDDLE_RW,
-                                                   HEDDLE_R, HEDDLE_R};
-        heddle_handle *const with[4] = {g->is_packed ? aux : a->col[g->k],
-                                        a->col[j], pivots, aux};
+        static const enum heddle_mode update[4] = {HEDDLE_R, HEDDLE_RW, HEDDLE_R, HEDDLE_R};
+        heddle_handle *const with[4] = {g->is_packed ? aux : a->col[g->k], a->col[j], pivots, aux};
 
-        LA_TRY(heddle_la_submit(
-            g->h.la,
-            g->h.la->has_cuda && j == g->k + 1 ? &kernel_next : &kernel_update,
-            with, update, n, g, sizeof(*g), (int)(2 * (a->nt - j))));
+        LA_TRY(heddle_la_submit(g->h.la,
+                                g->h.la->has_cuda && j == g->k + 1 ? &kernel_next : &kernel_update,
+                                with, update, n, g, sizeof(*g), (int)(2 * (a->nt - j))));
     }
     return HEDDLE_OK;
 }
 
 /* Cores alone: the panel is packed for its updates. Memory is that of an earlier
  * step, whose updates have ended by then. */
-static heddle_status submit_packed(struct getrf_call *c, struct getrf_arg *g,
-                                   size_t bytes)
+static heddle_status submit_packed(struct getrf_call *c, struct getrf_arg *g, size_t bytes)
 {
     heddle_handle **slot = &c->ring[g->k % RING];
 
     if (*slot == NULL)
-        LA_TRY(
-            heddle_handle_vector(g->h.la->ctx, NULL, bytes, HEDDLE_U8, slot));
+        LA_TRY(heddle_handle_vector(g->h.la->ctx, NULL, bytes, HEDDLE_U8, slot));
     g->is_packed = true;
     return submit_step(c, g, *slot);
 }
@@ -649,20 +624,18 @@ static heddle_status submit_with_aux(struct getrf_call *c, struct getrf_arg *g)
     g->is_packed = g->has_aux = false;
     if (!g->h.la->has_cuda && g->k + 1 < a->nt && bytes > 0)
         return submit_packed(c, g, bytes);
-    g->has_aux = g->has_pivots && c->record != NULL && !la_is_complex(t) &&
-                 la_lu_has_aux(g->nk) && g->k + 1 < a->nt &&
-                 g->nk * a->nb * la_bytes(t) <= LA_GPU_SCRATCH;
+    g->has_aux = g->has_pivots && c->record != NULL && !la_is_complex(t) && la_lu_has_aux(g->nk) &&
+                 g->k + 1 < a->nt && g->nk * a->nb * la_bytes(t) <= LA_GPU_SCRATCH;
     g->has_halves = g->has_aux && t == LA_S && la_half_terms(g->h.low) > 0 &&
                     la_half_bytes(g->h.low, g->nk, a->nb) <= LA_GPU_SCRATCH;
     /* As large for all steps: what one has given back fits the next one. */
     if (g->has_aux)
-        st = heddle_handle_vector(
-            g->h.la->ctx, NULL,
-            (g->has_halves
-                 ? la_half_at(t, g->nk) + la_half_bytes(g->h.low, a->m, g->nk)
-                 : la_lu_aux_bytes(t, g->nk)) /
-                4,
-            HEDDLE_I32, &aux);
+        st = heddle_handle_vector(g->h.la->ctx, NULL,
+                                  (g->has_halves
+                                       ? la_half_at(t, g->nk) + la_half_bytes(g->h.low, a->m, g->nk)
+                                       : la_lu_aux_bytes(t, g->nk)) /
+                                      4,
+                                  HEDDLE_I32, &aux);
     if (st == HEDDLE_OK)
         st = submit_step(c, g, aux);
     heddle_handle_unref(aux);
@@ -688,16 +661,13 @@ static heddle_status submit_steps(struct getrf_call *c, struct getrf_arg *g)
         g->nsteps = k % back + 1;
         LA_TRY(submit_back(c, *g, k));
     }
-    return g->has_pivots && at_end
-               ? heddle_la_getrf_back(&g->h, c->a, c->pivots)
-               : HEDDLE_OK;
+    return g->has_pivots && at_end ? heddle_la_getrf_back(&g->h, c->a, c->pivots) : HEDDLE_OK;
 }
 
 static heddle_status submit_all(heddle_la *la, heddle_matrix *a, int *ipiv)
 {
     const size_t n = la_min(a->m, a->n);
-    struct getrf_arg g = {.h = heddle_la_begin(la, a),
-                          .has_pivots = ipiv != NULL};
+    struct getrf_arg g = {.h = heddle_la_begin(la, a), .has_pivots = ipiv != NULL};
     struct getrf_call c = {.a = a};
     heddle_status st;
 

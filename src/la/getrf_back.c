@@ -70,8 +70,7 @@ static heddle_status run_rows(struct heddle_exec *x)
     const struct order_arg *g = heddle_exec_arg(x);
     const size_t bytes = la_bytes(g->h.t);
     const struct la_block all = la_operand(x, 0);
-    const struct la_block a =
-        la_part(g->h.t, all, g->k0, 0, all.m - g->k0, all.n);
+    const struct la_block a = la_part(g->h.t, all, g->k0, 0, all.m - g->k0, all.n);
     const int *from = (const int *)heddle_exec_ptr(x, 1) + g->at;
     char *work;
 
@@ -109,8 +108,7 @@ static struct heddle_cost cost_rows(struct heddle_exec *x)
     const struct heddle_layout *l = heddle_exec_layout(x, 0);
 
     return (struct heddle_cost){
-        .bytes = (double)((l->extent[0] - g->k0) * l->extent[1] *
-                          la_bytes(g->h.t) * 4)};
+        .bytes = (double)((l->extent[0] - g->k0) * l->extent[1] * la_bytes(g->h.t) * 4)};
 }
 
 static const heddle_kernel kernel_order = {
@@ -126,15 +124,12 @@ static const heddle_kernel kernel_rows = {
     .noperands = 2,
     .mode = {HEDDLE_RW, HEDDLE_R},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_rows},
-                 {.device = HEDDLE_DEV_CUDA,
-                  .run = cuda_rows,
-                  .scratch_bytes = LA_GPU_SCRATCH}},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_rows, .scratch_bytes = LA_GPU_SCRATCH}},
     .cost = cost_rows};
 
 bool heddle_la_has_back(const heddle_la *la, const heddle_matrix *a)
 {
-    return la->has_cuda && a->nt <= MOST_LISTS &&
-           a->m * la_bytes(a->t) <= LA_GPU_SCRATCH;
+    return la->has_cuda && a->nt <= MOST_LISTS && a->m * la_bytes(a->t) <= LA_GPU_SCRATCH;
 }
 
 /* On cores, whatever the devices of the sequence are. */
@@ -146,12 +141,10 @@ static heddle_status submit_order(struct order_arg g, const struct la_pivots *p,
 
     g.h.la->opts.devices = 0;
     for (g.k = 1; g.k < p->nt && st == HEDDLE_OK; g.k++) {
-        const enum heddle_mode modes[2] = {g.k == 1 ? HEDDLE_W : HEDDLE_RW,
-                                           HEDDLE_R};
+        const enum heddle_mode modes[2] = {g.k == 1 ? HEDDLE_W : HEDDLE_RW, HEDDLE_R};
         heddle_handle *const op[2] = {lists, p->part[g.k]};
 
-        st = heddle_la_submit(g.h.la, &kernel_order, op, modes, 2, &g,
-                              sizeof(g), 0);
+        st = heddle_la_submit(g.h.la, &kernel_order, op, modes, 2, &g, sizeof(g), 0);
     }
     g.h.la->opts.devices = devices;
     return st;
@@ -180,8 +173,7 @@ heddle_status heddle_la_getrf_back(const struct la_head *h, heddle_matrix *a,
         heddle_handle *const op[2] = {a->col[j], lists};
 
         g.k0 = la_first(a, j + 1);
-        st = heddle_la_submit(h->la, &kernel_rows, op, NULL, 2, &g, sizeof(g),
-                              0);
+        st = heddle_la_submit(h->la, &kernel_rows, op, NULL, 2, &g, sizeof(g), 0);
         g.at += a->m - g.k0;
     }
     heddle_handle_unref(lists);

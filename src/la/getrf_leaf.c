@@ -63,18 +63,16 @@
 #undef INTEGER
 #undef LARGEST
 
-double heddle_leaf_column(const struct la_leaf *l, size_t j, size_t first,
-                          const double *scale, const double *u, size_t *row_out)
+double heddle_leaf_column(const struct la_leaf *l, size_t j, size_t first, const double *scale,
+                          const double *u, size_t *row_out)
 {
     const bool is_float = la_real_bytes(l->t) == 4;
 
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq"))
-        return (is_float ? s_avx512_column
-                         : d_avx512_column)(l, j, first, scale, u, row_out);
+        return (is_float ? s_avx512_column : d_avx512_column)(l, j, first, scale, u, row_out);
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return (is_float ? s_avx2_column : d_avx2_column)(l, j, first, scale, u,
-                                                          row_out);
+        return (is_float ? s_avx2_column : d_avx2_column)(l, j, first, scale, u, row_out);
 #endif
     return (is_float ? s_column : d_column)(l, j, first, scale, u, row_out);
 }
@@ -96,8 +94,7 @@ size_t heddle_leaf_bytes(enum heddle_la_type t, size_t rows)
 /* The number of element (row, j) in a part; its imaginary number is `block` later. */
 static size_t place(const struct la_leaf *l, size_t row, size_t j)
 {
-    const size_t block = heddle_leaf_rows(l->t),
-                 planes = la_is_complex(l->t) ? 2 : 1;
+    const size_t block = heddle_leaf_rows(l->t), planes = la_is_complex(l->t) ? 2 : 1;
 
     return (row / block * LA_LEAF + j) * planes * block + row % block;
 }
@@ -128,8 +125,7 @@ void heddle_leaf_get(const struct la_leaf *l, size_t row, size_t n, double *to)
     }
 }
 
-void heddle_leaf_put(const struct la_leaf *l, size_t row, size_t n,
-                     const double *from)
+void heddle_leaf_put(const struct la_leaf *l, size_t row, size_t n, const double *from)
 {
     const size_t block = heddle_leaf_rows(l->t);
 
@@ -168,46 +164,42 @@ void heddle_leaf_inverse(const double *x, double *out)
 }
 
 /* Rows `first` to `rows` of a column that begins at a: blocks are `step` apart. */
-#define SCALE(name, type)                                                      \
-    static void name(type *a, size_t step, size_t block, bool is_complex,      \
-                     size_t first, size_t rows, const double *scale)           \
-    {                                                                          \
-        const type x = (type)scale[0], y = (type)scale[1];                     \
-                                                                               \
-        for (size_t r = 0; r < rows; r += block, a += step) {                  \
-            const size_t from = first > r ? first - r : 0,                     \
-                         end = rows - r < block ? rows - r : block;            \
-                                                                               \
-            for (size_t i = from; i < end && !is_complex; i++)                 \
-                a[i] *= x;                                                     \
-            for (size_t i = from; i < end && is_complex; i++) {                \
-                const type re = a[i], im = a[block + i];                       \
-                                                                               \
-                a[i] = re * x - im * y;                                        \
-                a[block + i] = re * y + im * x;                                \
-            }                                                                  \
-        }                                                                      \
+#define SCALE(name, type)                                                                          \
+    static void name(type *a, size_t step, size_t block, bool is_complex, size_t first,            \
+                     size_t rows, const double *scale)                                             \
+    {                                                                                              \
+        const type x = (type)scale[0], y = (type)scale[1];                                         \
+                                                                                                   \
+        for (size_t r = 0; r < rows; r += block, a += step) {                                      \
+            const size_t from = first > r ? first - r : 0,                                         \
+                         end = rows - r < block ? rows - r : block;                                \
+                                                                                                   \
+            for (size_t i = from; i < end && !is_complex; i++)                                     \
+                a[i] *= x;                                                                         \
+            for (size_t i = from; i < end && is_complex; i++) {                                    \
+                const type re = a[i], im = a[block + i];                                           \
+                                                                                                   \
+                a[i] = re * x - im * y;                                                            \
+                a[block + i] = re * y + im * x;                                                    \
+            }                                                                                      \
+        }                                                                                          \
     }
 SCALE(scale_s, float)
 SCALE(scale_d, double)
 
-void heddle_leaf_scale(const struct la_leaf *l, size_t j, size_t first,
-                       const double *scale)
+void heddle_leaf_scale(const struct la_leaf *l, size_t j, size_t first, const double *scale)
 {
     const bool is_complex = la_is_complex(l->t);
     const size_t block = heddle_leaf_rows(l->t), at = place(l, 0, j),
                  step = block * LA_LEAF * (is_complex ? 2 : 1);
 
     if (la_real_bytes(l->t) == 4)
-        scale_s((float *)l->p + at, step, block, is_complex, first, l->rows,
-                scale);
+        scale_s((float *)l->p + at, step, block, is_complex, first, l->rows, scale);
     else
-        scale_d((double *)l->p + at, step, block, is_complex, first, l->rows,
-                scale);
+        scale_d((double *)l->p + at, step, block, is_complex, first, l->rows, scale);
 }
 
-void heddle_leaf_divide(const struct la_leaf *l, size_t j, size_t first,
-                        const double *by)
+void heddle_leaf_divide(const struct la_leaf *l, size_t j, size_t first, const double *by)
 {
     const size_t block = heddle_leaf_rows(l->t);
 
@@ -229,17 +221,17 @@ void heddle_leaf_divide(const struct la_leaf *l, size_t j, size_t first,
 /* --- whole parts --------------------------------------------------------------------- */
 
 /* n <= rows numbers of a complex column, between pairs and two rows of numbers. */
-#define PAIRS(name, type)                                                      \
-    static void name(type *pairs, type *re, type *im, size_t n, bool is_load)  \
-    {                                                                          \
-        for (size_t i = 0; i < n && is_load; i++) {                            \
-            re[i] = pairs[2 * i];                                              \
-            im[i] = pairs[2 * i + 1];                                          \
-        }                                                                      \
-        for (size_t i = 0; i < n && !is_load; i++) {                           \
-            pairs[2 * i] = re[i];                                              \
-            pairs[2 * i + 1] = im[i];                                          \
-        }                                                                      \
+#define PAIRS(name, type)                                                                          \
+    static void name(type *pairs, type *re, type *im, size_t n, bool is_load)                      \
+    {                                                                                              \
+        for (size_t i = 0; i < n && is_load; i++) {                                                \
+            re[i] = pairs[2 * i];                                                                  \
+            im[i] = pairs[2 * i + 1];                                                              \
+        }                                                                                          \
+        for (size_t i = 0; i < n && !is_load; i++) {                                               \
+            pairs[2 * i] = re[i];                                                                  \
+            pairs[2 * i + 1] = im[i];                                                              \
+        }                                                                                          \
     }
 PAIRS(pairs_s, float)
 PAIRS(pairs_d, double)
@@ -261,8 +253,7 @@ static void move(const struct la_leaf *l, struct la_block a, bool is_load)
                 pairs_d((double *)(void *)there, (double *)(void *)here,
                         (double *)(void *)here + block, n, is_load);
             else
-                memcpy(is_load ? here : there, is_load ? there : here,
-                       n * bytes);
+                memcpy(is_load ? here : there, is_load ? there : here, n * bytes);
         }
 }
 

@@ -31,14 +31,11 @@ void heddle_leaf_store(const struct la_leaf *l, struct la_block a);
 
 /* The first n elements of a row, re and im in turns. */
 void heddle_leaf_get(const struct la_leaf *l, size_t row, size_t n, double *to);
-void heddle_leaf_put(const struct la_leaf *l, size_t row, size_t n,
-                     const double *from);
+void heddle_leaf_put(const struct la_leaf *l, size_t row, size_t n, const double *from);
 
 /* Column j from row `first` on: times scale (re, im), or divided by it. */
-void heddle_leaf_scale(const struct la_leaf *l, size_t j, size_t first,
-                       const double *scale);
-void heddle_leaf_divide(const struct la_leaf *l, size_t j, size_t first,
-                        const double *by);
+void heddle_leaf_scale(const struct la_leaf *l, size_t j, size_t first, const double *scale);
+void heddle_leaf_divide(const struct la_leaf *l, size_t j, size_t first, const double *by);
 /* 1 / x of a pair. */
 void heddle_leaf_inverse(const double *x, double *out);
 
@@ -49,8 +46,7 @@ void heddle_leaf_inverse(const double *x, double *out);
  * *row_out: the first row with the largest element, by |re| + |im|, which is
  * returned. NaNs are passed over; -1: there was nothing else.
  */
-double heddle_leaf_column(const struct la_leaf *l, size_t j, size_t first,
-                          const double *scale, const double *u,
-                          size_t *row_out);
+double heddle_leaf_column(const struct la_leaf *l, size_t j, size_t first, const double *scale,
+                          const double *u, size_t *row_out);
 
 #endif /* HEDDLE_LA_GETRF_LEAF_H */

@@ -37,34 +37,34 @@ MOST
 }
 __attribute__((aligned(64)));
 
-#define EACH(i)                                                                \
-    UNROLL(4)                                                                  \
+#define EACH(i)                                                                                    \
+    UNROLL(4)                                                                                      \
     for (size_t i = 0; i < 4; i++)
 #define ABS(x) ((VEC)((MASK)(x) & (INTEGER)LARGEST))
 /* best and where take what is larger in v. */
-#define LOOK(v, best, where, number)                                           \
-    do {                                                                       \
-        const MASK more_ = (v) > (best);                                       \
-                                                                               \
-        (best) = (VEC)((more_ & (MASK)(v)) | (~more_ & (MASK)(best)));         \
-        (where) = (VEC)((more_ & (MASK)(number)) | (~more_ & (MASK)(where)));  \
+#define LOOK(v, best, where, number)                                                               \
+    do {                                                                                           \
+        const MASK more_ = (v) > (best);                                                           \
+                                                                                                   \
+        (best) = (VEC)((more_ & (MASK)(v)) | (~more_ & (MASK)(best)));                             \
+        (where) = (VEC)((more_ & (MASK)(number)) | (~more_ & (MASK)(where)));                      \
     } while (0)
-#define BEGIN(best, where)                                                     \
-    EACH(i)                                                                    \
-    {                                                                          \
-        (best)[i] = (VEC){0} - 1;                                              \
-        (where)[i] = (VEC){0};                                                 \
+#define BEGIN(best, where)                                                                         \
+    EACH(i)                                                                                        \
+    {                                                                                              \
+        (best)[i] = (VEC){0} - 1;                                                                  \
+        (where)[i] = (VEC){0};                                                                     \
     }
-#define END(best, where, out)                                                  \
-    EACH(i)                                                                    \
-    {                                                                          \
-        ((VEC *)(void *)(out)->best)[i] = (best)[i];                           \
-        ((VEC *)(void *)(out)->block)[i] = (where)[i];                         \
+#define END(best, where, out)                                                                      \
+    EACH(i)                                                                                        \
+    {                                                                                              \
+        ((VEC *)(void *)(out)->best)[i] = (best)[i];                                               \
+        ((VEC *)(void *)(out)->block)[i] = (where)[i];                                             \
     }
 
 /* Blocks from b0 to b1; u: re and im in turns. */
-TARGET static void NAME(real)(void *blocks, size_t b0, size_t b1, size_t j,
-                              const double *scale, const double *u, MOST *out)
+TARGET static void NAME(real)(void *blocks, size_t b0, size_t b1, size_t j, const double *scale,
+                              const double *u, MOST *out)
 {
     const REAL by = (REAL)scale[0];
     VEC best[4], where[4];
@@ -89,9 +89,8 @@ TARGET static void NAME(real)(void *blocks, size_t b0, size_t b1, size_t j,
     END(best, where, out)
 }
 
-TARGET static void NAME(complex)(void *blocks, size_t b0, size_t b1, size_t j,
-                                 const double *scale, const double *u,
-                                 MOST *out)
+TARGET static void NAME(complex)(void *blocks, size_t b0, size_t b1, size_t j, const double *scale,
+                                 const double *u, MOST *out)
 {
     const REAL by = (REAL)scale[0], by_im = (REAL)scale[1];
     VEC best[4], where[4];
@@ -134,16 +133,14 @@ TARGET static void NAME(complex)(void *blocks, size_t b0, size_t b1, size_t j,
 }
 
 /* The same from row `first` of the part on: the rows before stay as they are. */
-TARGET static double NAME(column)(const struct la_leaf *l, size_t j,
-                                  size_t first, const double *scale,
-                                  const double *u, size_t *row_out)
+TARGET static double NAME(column)(const struct la_leaf *l, size_t j, size_t first,
+                                  const double *scale, const double *u, size_t *row_out)
 {
     enum { ROWS = 4 * 64 / sizeof(REAL) };
     const bool is_complex = la_is_complex(l->t);
     const size_t planes = is_complex ? 2 : 1;
     const size_t nblocks = (l->rows + ROWS - 1) / ROWS;
-    void (*const loop)(void *, size_t, size_t, size_t, const double *,
-                       const double *, MOST *) =
+    void (*const loop)(void *, size_t, size_t, size_t, const double *, const double *, MOST *) =
         is_complex ? NAME(complex) : NAME(real);
     /* Columns j - 1 and j of the first block. */
     REAL *const top = (REAL *)l->p + (j > 0 ? j - 1 : 0) * planes * ROWS;

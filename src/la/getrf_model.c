@@ -24,15 +24,14 @@
 enum { FEWEST = 4 }; /* block columns, for what is no factorisation */
 
 /* Nanoseconds, for doubles. */
-static const double update_ns = 1 / 48.0; /* an operation of an update */
-static const double product_ns = 0.0222;  /* a panel: for each m n n */
-static const double single_ns = 0.9;      /* and each m n, by LAPACK */
-static const double gang_ns = 1.9;        /* by us */
-static const double square_ns = 0.006;    /* n n n that only one core does */
-static const double meeting_ns[2] = {150,
-                                     100}; /* that, and so much per member */
+static const double update_ns = 1 / 48.0;       /* an operation of an update */
+static const double product_ns = 0.0222;        /* a panel: for each m n n */
+static const double single_ns = 0.9;            /* and each m n, by LAPACK */
+static const double gang_ns = 1.9;              /* by us */
+static const double square_ns = 0.006;          /* n n n that only one core does */
+static const double meeting_ns[2] = {150, 100}; /* that, and so much per member */
 
-static const double thin = 6; /* an update of n columns is slower by thin / n */
+static const double thin = 6;       /* an update of n columns is slower by thin / n */
 static const double task_ns = 3000; /* a task takes so much more */
 
 static const double margin = 0.95; /* a gang has to be that much better */
@@ -45,27 +44,24 @@ static double weight(enum heddle_la_type t)
     return of[t];
 }
 
-double heddle_la_panel_seconds(enum heddle_la_type t, size_t m, size_t n,
-                               unsigned ngang)
+double heddle_la_panel_seconds(enum heddle_la_type t, size_t m, size_t n, unsigned ngang)
 {
-    const double rows = (double)m - (double)la_min(m, n) / 3, k = (double)n,
-                 g = (double)ngang;
+    const double rows = (double)m - (double)la_min(m, n) / 3, k = (double)n, g = (double)ngang;
     const double products = rows * k * k * product_ns;
     const double meetings = 1.25 * k * (meeting_ns[0] + meeting_ns[1] * g);
 
     if (ngang <= 1)
         return 1e-9 * weight(t) * (products + rows * k * single_ns);
-    return 1e-9 * (weight(t) * ((products + rows * k * gang_ns) / g +
-                                k * k * k * square_ns) +
-                   meetings);
+    return 1e-9 *
+           (weight(t) * ((products + rows * k * gang_ns) / g + k * k * k * square_ns) + meetings);
 }
 
 unsigned heddle_la_panel_largest(unsigned ncores)
 {
     unsigned most = 1;
 
-#define LARGER(n)                                                              \
-    if ((n) <= ncores)                                                         \
+#define LARGER(n)                                                                                  \
+    if ((n) <= ncores)                                                                             \
         most = (n);
     LA_GANGS(LARGER)
 #undef LARGER
@@ -73,11 +69,10 @@ unsigned heddle_la_panel_largest(unsigned ncores)
 }
 
 /* Seconds of an update of m x width by k columns. */
-static double update_seconds(enum heddle_la_type t, size_t m, size_t k,
-                             size_t width)
+static double update_seconds(enum heddle_la_type t, size_t m, size_t k, size_t width)
 {
-    return 1e-9 * (task_ns + weight(t) * 2 * (double)m * (double)width *
-                                 update_ns * ((double)k + thin));
+    return 1e-9 *
+           (task_ns + weight(t) * 2 * (double)m * (double)width * update_ns * ((double)k + thin));
 }
 
 /* Seconds of a step whose panel is made by a gang of that size. */
@@ -86,8 +81,7 @@ static double step_seconds(const struct la_panel_case *c, unsigned ngang)
     const double p = (double)c->ncores, g = (double)ngang;
     const size_t width = la_min(c->nb, c->columns);
     const double next = width > 0 ? update_seconds(c->t, c->m, c->n, width) : 0,
-                 work =
-                     width > 0 ? next * (double)c->columns / (double)width : 0;
+                 work = width > 0 ? next * (double)c->columns / (double)width : 0;
     const double panel = heddle_la_panel_seconds(c->t, c->m, c->n, ngang);
     /* Where there are fewer updates than cores some are there at once. */
     const double busy = next > 0 ? fmin(1, work / next / p) : 0;
@@ -101,10 +95,10 @@ unsigned heddle_la_panel_choose(const struct la_panel_case *c)
     double least = c->ncores > 1 ? margin * step_seconds(c, 1) : 0;
     unsigned best = 1;
 
-#define BETTER(n)                                                              \
-    if ((n) <= c->ncores && step_seconds(c, (n)) < least) {                    \
-        least = step_seconds(c, (n));                                          \
-        best = (n);                                                            \
+#define BETTER(n)                                                                                  \
+    if ((n) <= c->ncores && step_seconds(c, (n)) < least) {                                        \
+        least = step_seconds(c, (n));                                                              \
+        best = (n);                                                                                \
     }
     LA_GANGS(BETTER)
 #undef BETTER

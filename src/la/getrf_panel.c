@@ -25,8 +25,7 @@
 #include "la/getrf_leaf.h"
 
 enum {
-    LEAST =
-        64, /* rows of a part; a multiple of it has whole blocks of a leaf */
+    LEAST = 64,         /* rows of a part; a multiple of it has whole blocks of a leaf */
     PAIRS = 2 * LA_LEAF /* numbers of a row of a leaf */
 };
 
@@ -46,8 +45,7 @@ _Static_assert(sizeof(struct room) <= LA_PANEL_ROOM, "it has to fit");
 
 struct panel {
     struct heddle_exec *x;
-    unsigned nparts, rank,
-        size; /* parts; this member, and how many there are */
+    unsigned nparts, rank, size; /* parts; this member, and how many there are */
     enum heddle_la_type t;
     struct la_block a;
     int *ipiv;
@@ -71,14 +69,12 @@ static void meet(const struct panel *p)
     heddle_exec_gang_barrier(p->x);
 }
 
-#define FOR_OWN(p, i)                                                          \
-    for (unsigned i = (p)->rank; i < (p)->nparts; i += (p)->size)
+#define FOR_OWN(p, i) for (unsigned i = (p)->rank; i < (p)->nparts; i += (p)->size)
 
 /* Rows of a part of `rows` rows, but of the last ones. */
 static size_t share(const struct panel *p, size_t rows)
 {
-    return (rows / p->nparts + (rows % p->nparts != 0) + LEAST - 1) / LEAST *
-           LEAST;
+    return (rows / p->nparts + (rows % p->nparts != 0) + LEAST - 1) / LEAST * LEAST;
 }
 
 /* Where part i of the rows from `first` on begins; part nparts: the end. */
@@ -91,8 +87,7 @@ static size_t deal(const struct panel *p, size_t first, unsigned i)
 
 /* --- leaves -------------------------------------------------------------------------- */
 
-static void leaf_begin(const struct panel *p, size_t j0, size_t n,
-                       struct leaf *l)
+static void leaf_begin(const struct panel *p, size_t j0, size_t n, struct leaf *l)
 {
     char *at = p->work;
 
@@ -111,8 +106,7 @@ static void leaf_begin(const struct panel *p, size_t j0, size_t n,
 }
 
 /* Part i of column j: what the columns before mean for it, and what is to be told. */
-static void leaf_tell(const struct panel *p, struct leaf *l, size_t j,
-                      unsigned i)
+static void leaf_tell(const struct panel *p, struct leaf *l, size_t j, unsigned i)
 {
     const struct la_leaf *part = &l->part[i];
     struct told *t = &p->room->told[j % 2][i];
@@ -123,8 +117,7 @@ static void leaf_tell(const struct panel *p, struct leaf *l, size_t j,
         return;
     for (size_t q = 0; q < j; q++)
         memcpy(u + 2 * q, l->u[q] + 2 * j, 2 * sizeof(double));
-    t->value =
-        heddle_leaf_column(part, j, i == 0 ? j : 0, l->scale, u, &t->row);
+    t->value = heddle_leaf_column(part, j, i == 0 ? j : 0, l->scale, u, &t->row);
     if (i == 0) {
         const double *d = t->diagonal;
 
@@ -142,8 +135,7 @@ static void leaf_tell(const struct panel *p, struct leaf *l, size_t j,
 }
 
 /* Row j of U, from the row that becomes it. */
-static void leaf_row(enum heddle_la_type t, struct leaf *l, size_t j,
-                     const double *row)
+static void leaf_row(enum heddle_la_type t, struct leaf *l, size_t j, const double *row)
 {
     double *u = l->u[j];
 
@@ -168,8 +160,8 @@ static void leaf_round(enum heddle_la_type t, double *row, size_t n)
 }
 
 /* Rows j and q change places, in the parts of this member; row j is then done. */
-static void leaf_swap(const struct panel *p, const struct leaf *l, size_t j,
-                      size_t q, const double *diagonal)
+static void leaf_swap(const struct panel *p, const struct leaf *l, size_t j, size_t q,
+                      const double *diagonal)
 {
     FOR_OWN(p, i)
     {
@@ -230,8 +222,7 @@ static void leaf(struct panel *p, size_t j0, size_t n)
         const size_t from = deal(p, j0, i);
 
         heddle_leaf_scale(&l.part[i], n - 1, i == 0 ? n : 0, l.scale);
-        heddle_leaf_store(&l.part[i],
-                          la_part(p->t, p->a, from, j0, l.part[i].rows, n));
+        heddle_leaf_store(&l.part[i], la_part(p->t, p->a, from, j0, l.part[i].rows, n));
     }
     meet(p);
 }
@@ -240,8 +231,8 @@ static void leaf(struct panel *p, size_t j0, size_t n)
 
 /* Rows of columns c0 to c1 change places, by the pivots of n columns from j0 on; with
  * is_right they become rows of U. Columns are dealt out. */
-static void exchange(const struct panel *p, size_t j0, size_t n, size_t c0,
-                     size_t c1, bool is_right)
+static void exchange(const struct panel *p, size_t j0, size_t n, size_t c0, size_t c1,
+                     bool is_right)
 {
     const size_t each = (c1 - c0 + p->nparts - 1) / p->nparts;
 
@@ -249,15 +240,13 @@ static void exchange(const struct panel *p, size_t j0, size_t n, size_t c0,
         p->local[i] = p->ipiv[j0 + i] - (int)j0;
     FOR_OWN(p, i)
     {
-        const size_t from = la_min(c0 + i * each, c1),
-                     w = la_min(each, c1 - from);
+        const size_t from = la_min(c0 + i * each, c1), w = la_min(each, c1 - from);
         const struct la_block c = la_part(p->t, p->a, j0, from, p->a.m - j0, w);
 
         heddle_blas_laswp(p->t, c, p->local, n, false);
         if (is_right)
             heddle_blas_trsm(p->t, 'L', 'L', 'N', 'U', heddle_la_one(p->t),
-                             la_part(p->t, p->a, j0, j0, n, n),
-                             la_part(p->t, c, 0, 0, n, w));
+                             la_part(p->t, p->a, j0, j0, n, n), la_part(p->t, c, 0, 0, n, w));
     }
     meet(p);
 }
@@ -279,8 +268,7 @@ static void halves(struct panel *p, size_t j0, size_t n)
 
         heddle_blas_gemm(p->t, 'N', 'N', heddle_la_minus_one(p->t),
                          la_part(p->t, p->a, from, j0, rows, left),
-                         la_part(p->t, p->a, j0, j1, left, n - left),
-                         heddle_la_one(p->t),
+                         la_part(p->t, p->a, j0, j1, left, n - left), heddle_la_one(p->t),
                          la_part(p->t, p->a, from, j1, rows, n - left));
     }
     halves(p, j1, n - left); /* begins with the same rows */
@@ -301,9 +289,8 @@ static bool get_memory(struct panel *p, size_t n)
     return true;
 }
 
-heddle_status heddle_la_gang_panel(struct heddle_exec *x, unsigned nparts,
-                                   enum heddle_la_type t, struct la_block a,
-                                   int *ipiv, void *room, int *info_out)
+heddle_status heddle_la_gang_panel(struct heddle_exec *x, unsigned nparts, enum heddle_la_type t,
+                                   struct la_block a, int *ipiv, void *room, int *info_out)
 {
     struct panel p = {.x = x,
                       .nparts = nparts,

@@ -25,9 +25,8 @@ enum {
  * a); the first member writes *info_out, as LAPACK's. All of it can be read after the
  * call. HEDDLE_ENOMEM: for all members, and a is as it was.
  */
-heddle_status heddle_la_gang_panel(struct heddle_exec *x, unsigned nparts,
-                                   enum heddle_la_type t, struct la_block a,
-                                   int *ipiv, void *room, int *info_out);
+heddle_status heddle_la_gang_panel(struct heddle_exec *x, unsigned nparts, enum heddle_la_type t,
+                                   struct la_block a, int *ipiv, void *room, int *info_out);
 
 /* --- getrf_model.c ------------------------------------------------------------- */
 
@@ -42,8 +41,7 @@ struct la_panel_case {
 
 /* Seconds of a panel of m x n by a gang of so many cores; 1: by a single one, with
  * LAPACK. */
-double heddle_la_panel_seconds(enum heddle_la_type t, size_t m, size_t n,
-                               unsigned ngang);
+double heddle_la_panel_seconds(enum heddle_la_type t, size_t m, size_t n, unsigned ngang);
 /* How many cores should make it, one of LA_GANGS; 1: a single one. */
 unsigned heddle_la_panel_choose(const struct la_panel_case *c);
 /* The largest gang of so many cores; 1: none. */

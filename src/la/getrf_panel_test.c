@@ -46,8 +46,7 @@ static int plain_lu(struct ref a, int *ipiv)
 }
 
 /* One thread does all parts. */
-static int by_one(enum heddle_la_type t, unsigned nparts, struct la_block a,
-                  int *ipiv)
+static int by_one(enum heddle_la_type t, unsigned nparts, struct la_block a, int *ipiv)
 {
     void *room = aligned_alloc(64, LA_PANEL_ROOM);
     int info = -1;
@@ -69,14 +68,12 @@ static void check_panel(enum heddle_la_type t, unsigned nparts, struct ref a)
 {
     const size_t n = la_min(a.m, a.n), ld = a.m + 3;
     void *p = ref_store(t, a, ld), *q = ref_store(t, a, ld);
-    int *ipiv = test_keep((n + 1) * sizeof(int)),
-        *other = test_keep((n + 1) * sizeof(int));
+    int *ipiv = test_keep((n + 1) * sizeof(int)), *other = test_keep((n + 1) * sizeof(int));
     struct ref lu, l, u, x = ref_op(a, 'N');
 
     CHECK_EQ(by_one(t, nparts, (struct la_block){p, a.m, a.n, ld}, ipiv), 0);
     CHECK_EQ(by_lapack(t, (struct la_block){q, a.m, a.n, ld}, other), 0);
-    if (la_real_bytes(t) ==
-        8) /* rounding may decide otherwise with fewer digits */
+    if (la_real_bytes(t) == 8) /* rounding may decide otherwise with fewer digits */
         CHECK(memcmp(ipiv, other, n * sizeof(int)) == 0);
     lu = ref_load(t, p, a.m, a.n, ld);
     l = ref_triangle(ref_part(lu, 0, 0, a.m, n), 'L', true);
@@ -103,10 +100,9 @@ static void check_panel(enum heddle_la_type t, unsigned nparts, struct ref a)
 TEST(sizes)
 {
     static const size_t size[][2] = {
-        {1, 1},    {2, 2},   {1, 5},    {15, 15},  {16, 16},  {17, 16},
-        {17, 17},  {33, 31}, {63, 16},  {64, 17},  {65, 40},  {127, 48},
-        {128, 33}, {129, 5}, {200, 64}, {300, 90}, {1000, 7}, {20, 50},
-        {40, 41},  {257, 1}, {513, 66}};
+        {1, 1},    {2, 2},    {1, 5},    {15, 15}, {16, 16},  {17, 16},  {17, 17},
+        {33, 31},  {63, 16},  {64, 17},  {65, 40}, {127, 48}, {128, 33}, {129, 5},
+        {200, 64}, {300, 90}, {1000, 7}, {20, 50}, {40, 41},  {257, 1},  {513, 66}};
     struct heddle_rng rng;
     RIG(r);
 
@@ -115,8 +111,7 @@ TEST(sizes)
     for (size_t i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
         if (test_is_slow() && i % 3 != 1)
             continue;
-        for (unsigned nparts = 1; nparts <= 16;
-             nparts += (test_is_slow() ? 5 : 1) + nparts / 2)
+        for (unsigned nparts = 1; nparts <= 16; nparts += (test_is_slow() ? 5 : 1) + nparts / 2)
             check_panel(t, nparts, ref_random(t, size[i][0], size[i][1], &rng));
     }
     rig_close(&r);
@@ -125,8 +120,8 @@ TEST(sizes)
 /* --- gangs ---------------------------------------------------------------------- */
 
 /* A matrix of one block column, or more: by a gang, again and again. */
-static void getrf_by(struct rig *r, enum heddle_la_type t, struct ref a,
-                     size_t nb, void *p, int *ipiv, int info)
+static void getrf_by(struct rig *r, enum heddle_la_type t, struct ref a, size_t nb, void *p,
+                     int *ipiv, int info)
 {
     heddle_matrix *m = rig_matrix(r, t, a.m, a.n, p, a.m, nb);
 
@@ -178,8 +173,7 @@ TEST(same_for_all)
             int ipiv[64], other[64];
 
             getrf_by(&r, t, a, 64, p, ipiv, 0);
-            CHECK_EQ(by_one(t, gang[i], (struct la_block){q, m, n, m}, other),
-                     0);
+            CHECK_EQ(by_one(t, gang[i], (struct la_block){q, m, n, m}, other), 0);
             CHECK(memcmp(ipiv, other, n * sizeof(int)) == 0);
             CHECK(memcmp(p, q, m * n * la_bytes(t)) == 0);
             test_forget();
@@ -213,8 +207,7 @@ TEST(whole_matrices)
         CHECK_EQ(by_lapack(t, (struct la_block){q, m, n, m}, other), 0);
         if (la_real_bytes(t) == 8) {
             CHECK(memcmp(ipiv, other, sizeof(ipiv)) == 0);
-            CHECK(ref_norm1(ref_add(ref_load(t, first, m, n, m), -1,
-                                    ref_load(t, q, m, n, m))) <=
+            CHECK(ref_norm1(ref_add(ref_load(t, first, m, n, m), -1, ref_load(t, q, m, n, m))) <=
                   1e5 * ref_norm1(a) * test_eps(t));
         }
         test_forget();
@@ -367,8 +360,7 @@ TEST(no_numbers)
                 CHECK(ipiv[i] >= (int)i + 1 && ipiv[i] <= M);
         }
         a = ref_random(t, M, N, &rng);
-        REF(a, 77, j) =
-            INFINITY; /* the largest there is, when its turn comes */
+        REF(a, 77, j) = INFINITY; /* the largest there is, when its turn comes */
         {
             void *p = ref_store(t, a, M);
             int ipiv[N], want[N];
@@ -418,12 +410,8 @@ TEST(small_pivots)
 
 static unsigned choose(size_t m, size_t n, size_t columns, unsigned ncores)
 {
-    return heddle_la_panel_choose(&(struct la_panel_case){.t = LA_D,
-                                                          .m = m,
-                                                          .n = n,
-                                                          .columns = columns,
-                                                          .nb = n,
-                                                          .ncores = ncores});
+    return heddle_la_panel_choose(&(struct la_panel_case){
+        .t = LA_D, .m = m, .n = n, .columns = columns, .nb = n, .ncores = ncores});
 }
 
 TEST(model)
@@ -486,8 +474,7 @@ TEST(widths)
 
 TEST(options)
 {
-    struct heddle_la_opts o = {.size = sizeof(o),
-                               .panel = (enum heddle_la_panel)3};
+    struct heddle_la_opts o = {.size = sizeof(o), .panel = (enum heddle_la_panel)3};
     heddle_la *la = NULL;
     RIG(r);
 
@@ -498,5 +485,5 @@ TEST(options)
     rig_close(&r);
 }
 
-TEST_MAIN(sizes, same_for_all, whole_matrices, without_waiting, after_a_break,
-          ties, zero_columns, no_numbers, small_pivots, model, widths, options)
+TEST_MAIN(sizes, same_for_all, whole_matrices, without_waiting, after_a_break, ties, zero_columns,
+          no_numbers, small_pivots, model, widths, options)

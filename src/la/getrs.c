@@ -7,8 +7,8 @@
  */
 #include "la/la.h"
 
-static heddle_status solve(heddle_la *la, char trans, heddle_matrix *a,
-                           const int *ipiv, heddle_matrix *b)
+static heddle_status solve(heddle_la *la, char trans, heddle_matrix *a, const int *ipiv,
+                           heddle_matrix *b)
 {
     const void *one = heddle_la_one(a->t);
 
@@ -22,8 +22,7 @@ static heddle_status solve(heddle_la *la, char trans, heddle_matrix *a,
     }
     LA_TRY(heddle_la_trsm(la, 'L', 'U', trans, 'N', one, a, b));
     LA_TRY(heddle_la_trsm(la, 'L', 'L', trans, 'U', one, a, b));
-    return ipiv != NULL ? heddle_la_laswp_after(la, b, ipiv, a->n, true, a)
-                        : HEDDLE_OK;
+    return ipiv != NULL ? heddle_la_laswp_after(la, b, ipiv, a->n, true, a) : HEDDLE_OK;
 }
 
 static bool fits(const heddle_matrix *a, const heddle_matrix *b)
@@ -31,8 +30,8 @@ static bool fits(const heddle_matrix *a, const heddle_matrix *b)
     return b != NULL && b != a && b->t == a->t && b->m == a->m;
 }
 
-heddle_status heddle_la_getrs(heddle_la *la, char trans, heddle_matrix *a,
-                              const int *ipiv, heddle_matrix *b)
+heddle_status heddle_la_getrs(heddle_la *la, char trans, heddle_matrix *a, const int *ipiv,
+                              heddle_matrix *b)
 {
     trans = heddle_la_letter(trans, "NTC");
     LA_CHECK(la, 1, la != NULL && trans != '\0');
@@ -41,8 +40,7 @@ heddle_status heddle_la_getrs(heddle_la *la, char trans, heddle_matrix *a,
     return solve(la, trans, a, ipiv, b);
 }
 
-heddle_status heddle_la_gesv(heddle_la *la, heddle_matrix *a, int *ipiv,
-                             heddle_matrix *b)
+heddle_status heddle_la_gesv(heddle_la *la, heddle_matrix *a, int *ipiv, heddle_matrix *b)
 {
     struct la_gate *outer;
     struct la_head h;

@@ -29,8 +29,7 @@ const char *heddle_la_missing(void)
 
 const char *heddle_la_low_name(enum heddle_la_low low)
 {
-    static const char *const names[] = {"auto", "single", "tf32", "half",
-                                        "halves"};
+    static const char *const names[] = {"auto", "single", "tf32", "half", "halves"};
 
     return (unsigned)low <= HEDDLE_LA_LOW_HALVES ? names[low] : "unknown";
 }
@@ -53,13 +52,11 @@ static void la_look(heddle_la *la)
     struct heddle_memory_info m = {.size = sizeof(m)};
 
     la->device_bytes = UINT64_MAX;
-    for (unsigned i = 0; heddle_ctx_get_class(la->ctx, i, &c) == HEDDLE_OK;
-         i++) {
+    for (unsigned i = 0; heddle_ctx_get_class(la->ctx, i, &c) == HEDDLE_OK; i++) {
         if (strcmp(c.kind, "cpu") == 0)
             la->ncores += c.nworkers;
         if (strcmp(c.kind, "cuda") != 0 || c.is_lost != 0 ||
-            (la->opts.devices != 0 &&
-             (la->opts.devices >> HEDDLE_DEV_CUDA & 1) == 0))
+            (la->opts.devices != 0 && (la->opts.devices >> HEDDLE_DEV_CUDA & 1) == 0))
             continue;
         la->has_cuda = true;
         if (heddle_ctx_get_memory(la->ctx, c.memory, &m) == HEDDLE_OK &&
@@ -78,8 +75,7 @@ size_t heddle_la_fits(const heddle_la *la, const heddle_matrix *a)
     return la_max((size_t)(room * 0.6 / column), 1);
 }
 
-heddle_status heddle_la_create(heddle_ctx *ctx,
-                               const struct heddle_la_opts *opts,
+heddle_status heddle_la_create(heddle_ctx *ctx, const struct heddle_la_opts *opts,
                                heddle_la **la_out)
 {
     heddle_la *la;
@@ -87,10 +83,9 @@ heddle_status heddle_la_create(heddle_ctx *ctx,
 
     if (ctx == NULL || la_out == NULL ||
         (opts != NULL &&
-         (opts->size != sizeof(*opts) ||
-          (unsigned)opts->low > HEDDLE_LA_LOW_HALVES ||
-          (unsigned)opts->panel > HEDDLE_LA_PANEL_GANG ||
-          opts->priority > INT32_MAX / 2 || opts->priority < INT32_MIN / 2)))
+         (opts->size != sizeof(*opts) || (unsigned)opts->low > HEDDLE_LA_LOW_HALVES ||
+          (unsigned)opts->panel > HEDDLE_LA_PANEL_GANG || opts->priority > INT32_MAX / 2 ||
+          opts->priority < INT32_MIN / 2)))
         return HEDDLE_EINVAL;
     la = heddle_zalloc(&heddle_allocator_default, 1, sizeof(*la));
     if (la == NULL)
@@ -102,8 +97,7 @@ heddle_status heddle_la_create(heddle_ctx *ctx,
     la->opts.routine = NULL; /* it was lent */
     atomic_init(&la->found, none);
     atomic_init(&la->broken, none);
-    if (heddle_blas_open(heddle_env_value("HEDDLE_BLAS_LIBRARY"), NULL, 0) ==
-        NULL) {
+    if (heddle_blas_open(heddle_env_value("HEDDLE_BLAS_LIBRARY"), NULL, 0) == NULL) {
         heddle_free(&heddle_allocator_default, la, sizeof(*la));
         return HEDDLE_ENOENT;
     }
@@ -145,9 +139,7 @@ heddle_status heddle_la_wait(heddle_la *la, int *info_out)
     found = atomic_exchange_explicit(&la->found, none, memory_order_relaxed);
     atomic_store_explicit(&la->broken, none, memory_order_relaxed);
     if (info_out != NULL)
-        *info_out = la->refused != 0 ? la->refused
-                    : found != none  ? (int)(found & INT32_MAX)
-                                     : 0;
+        *info_out = la->refused != 0 ? la->refused : found != none ? (int)(found & INT32_MAX) : 0;
     la->refused = 0;
     la->ncalls = 0; /* no task has a number any more */
     heddle_la_pivots_drop(la);
@@ -157,12 +149,10 @@ heddle_status heddle_la_wait(heddle_la *la, int *info_out)
     return st;
 }
 
-heddle_status heddle_la_kept_open(heddle_la *la, struct la_kept *kept,
-                                  bool *is_broken_out)
+heddle_status heddle_la_kept_open(heddle_la *la, struct la_kept *kept, bool *is_broken_out)
 {
     LA_TRY(heddle_group_wait(la->group, 0));
-    *is_broken_out =
-        atomic_load_explicit(&la->broken, memory_order_relaxed) != none;
+    *is_broken_out = atomic_load_explicit(&la->broken, memory_order_relaxed) != none;
     kept->refused = la->refused;
     kept->found = atomic_load_explicit(&la->found, memory_order_relaxed);
     if (!*is_broken_out) {
@@ -180,11 +170,8 @@ void heddle_la_kept_shut(heddle_la *la, const struct la_kept *kept)
 
 struct la_head heddle_la_begin(heddle_la *la, const heddle_matrix *a)
 {
-    return (struct la_head){.la = la,
-                            .call = ++la->ncalls,
-                            .t = a->t,
-                            .low = la->low,
-                            .gate = la->gate};
+    return (struct la_head){
+        .la = la, .call = ++la->ncalls, .t = a->t, .low = la->low, .gate = la->gate};
 }
 
 heddle_status heddle_la_refuse(heddle_la *la, int i)
@@ -194,11 +181,9 @@ heddle_status heddle_la_refuse(heddle_la *la, int i)
     return HEDDLE_EINVAL;
 }
 
-static heddle_status submit_on(heddle_la *la, unsigned devices,
-                               const heddle_kernel *kernel,
-                               heddle_handle *const *operands,
-                               const enum heddle_mode *modes, unsigned n,
-                               const void *arg, size_t arg_bytes, int priority)
+static heddle_status submit_on(heddle_la *la, unsigned devices, const heddle_kernel *kernel,
+                               heddle_handle *const *operands, const enum heddle_mode *modes,
+                               unsigned n, const void *arg, size_t arg_bytes, int priority)
 {
     const struct heddle_task_opts o = {.size = sizeof(o),
                                        .group = la->group,
@@ -206,42 +191,36 @@ static heddle_status submit_on(heddle_la *la, unsigned devices,
                                        .nafter = la->looked != NULL ? 1 : 0,
                                        .devices = devices};
 
-    return heddle_submit(
-        la->ctx, kernel,
-        &(struct heddle_call){.arg = arg,
-                              .arg_bytes = arg_bytes,
-                              .priority = priority + la->opts.priority,
-                              .noperands = n,
-                              .operands = operands,
-                              .modes = modes,
-                              .opts = &o});
+    return heddle_submit(la->ctx, kernel,
+                         &(struct heddle_call){.arg = arg,
+                                               .arg_bytes = arg_bytes,
+                                               .priority = priority + la->opts.priority,
+                                               .noperands = n,
+                                               .operands = operands,
+                                               .modes = modes,
+                                               .opts = &o});
 }
 
 heddle_status heddle_la_submit(heddle_la *la, const heddle_kernel *kernel,
-                               heddle_handle *const *operands,
-                               const enum heddle_mode *modes, unsigned n,
-                               const void *arg, size_t arg_bytes, int priority)
+                               heddle_handle *const *operands, const enum heddle_mode *modes,
+                               unsigned n, const void *arg, size_t arg_bytes, int priority)
 {
-    return submit_on(la, la->opts.devices, kernel, operands, modes, n, arg,
-                     arg_bytes, priority);
+    return submit_on(la, la->opts.devices, kernel, operands, modes, n, arg, arg_bytes, priority);
 }
 
 heddle_status heddle_la_submit_home(heddle_la *la, const heddle_kernel *kernel,
-                                    heddle_handle *const *operands,
-                                    const enum heddle_mode *modes, unsigned n,
-                                    const void *arg, size_t arg_bytes)
+                                    heddle_handle *const *operands, const enum heddle_mode *modes,
+                                    unsigned n, const void *arg, size_t arg_bytes)
 {
-    return submit_on(la, 1u << HEDDLE_DEV_CPU, kernel, operands, modes, n, arg,
-                     arg_bytes, 0);
+    return submit_on(la, 1u << HEDDLE_DEV_CPU, kernel, operands, modes, n, arg, arg_bytes, 0);
 }
 
 static void lower(_Atomic uint64_t *at, uint64_t key)
 {
     uint64_t old = atomic_load_explicit(at, memory_order_relaxed);
 
-    while (key < old &&
-           !atomic_compare_exchange_weak_explicit(
-               at, &old, key, memory_order_relaxed, memory_order_relaxed))
+    while (key < old && !atomic_compare_exchange_weak_explicit(at, &old, key, memory_order_relaxed,
+                                                               memory_order_relaxed))
         ;
 }
 
@@ -256,10 +235,8 @@ void heddle_la_found(const struct la_head *h, int info, bool breaks)
 
 bool heddle_la_is_broken(const struct la_head *h)
 {
-    return atomic_load_explicit(&h->la->broken, memory_order_relaxed) <=
-               h->call ||
-           (h->gate != NULL &&
-            atomic_load_explicit(&h->gate->is_shut, memory_order_relaxed));
+    return atomic_load_explicit(&h->la->broken, memory_order_relaxed) <= h->call ||
+           (h->gate != NULL && atomic_load_explicit(&h->gate->is_shut, memory_order_relaxed));
 }
 
 /* --- info from devices -------------------------------------------------------- */
@@ -294,25 +271,24 @@ static const heddle_kernel kernel_collect = {
 heddle_status heddle_la_record(heddle_la *la, size_t n, heddle_handle **out)
 {
     *out = NULL;
-    return la->has_cuda && n > 0
-               ? heddle_handle_vector(la->ctx, NULL, n, HEDDLE_I32, out)
-               : HEDDLE_OK;
+    return la->has_cuda && n > 0 ? heddle_handle_vector(la->ctx, NULL, n, HEDDLE_I32, out)
+                                 : HEDDLE_OK;
 }
 
 heddle_status heddle_la_submit_look(heddle_la *la, const heddle_kernel *kernel,
-                                    heddle_handle *operand, const void *arg,
-                                    size_t arg_bytes, bool is_awaited)
+                                    heddle_handle *operand, const void *arg, size_t arg_bytes,
+                                    bool is_awaited)
 {
     heddle_event *looked = NULL;
-    const heddle_status st = heddle_submit(
-        la->ctx, kernel,
-        &(struct heddle_call){.operand = {operand},
-                              .arg = arg,
-                              .arg_bytes = arg_bytes,
-                              .opts = &(struct heddle_task_opts){
-                                  .size = sizeof(struct heddle_task_opts),
-                                  .group = la->group,
-                                  .event_out = is_awaited ? &looked : NULL}});
+    const heddle_status st =
+        heddle_submit(la->ctx, kernel,
+                      &(struct heddle_call){.operand = {operand},
+                                            .arg = arg,
+                                            .arg_bytes = arg_bytes,
+                                            .opts = &(struct heddle_task_opts){
+                                                .size = sizeof(struct heddle_task_opts),
+                                                .group = la->group,
+                                                .event_out = is_awaited ? &looked : NULL}});
 
     if (looked != NULL) {
         heddle_event_unref(la->looked);
@@ -321,16 +297,15 @@ heddle_status heddle_la_submit_look(heddle_la *la, const heddle_kernel *kernel,
     return st;
 }
 
-heddle_status heddle_la_collect(const struct la_head *h, heddle_handle *record,
-                                size_t step, bool breaks)
+heddle_status heddle_la_collect(const struct la_head *h, heddle_handle *record, size_t step,
+                                bool breaks)
 {
     const struct collect_arg g = {*h, step, breaks};
     heddle_status st;
 
     if (record == NULL)
         return HEDDLE_OK;
-    st = heddle_la_submit_look(h->la, &kernel_collect, record, &g, sizeof(g),
-                               breaks);
+    st = heddle_la_submit_look(h->la, &kernel_collect, record, &g, sizeof(g), breaks);
     heddle_handle_unref(record);
     return st;
 }
@@ -342,8 +317,8 @@ char heddle_la_letter(char c, const char *letters)
     return c != '\0' && strchr(letters, c) != NULL ? c : '\0';
 }
 
-unsigned heddle_la_merge(struct heddle_exec *x, enum heddle_la_type t,
-                         unsigned first, unsigned n, struct la_block *out)
+unsigned heddle_la_merge(struct heddle_exec *x, enum heddle_la_type t, unsigned first, unsigned n,
+                         struct la_block *out)
 {
     unsigned count = 0;
 
@@ -415,10 +390,8 @@ static void *store_room(unsigned i, size_t bytes)
         return NULL;
     if (s->bytes[i] < bytes) {
         heddle_free(&heddle_allocator_default, s->p[i], s->bytes[i]);
-        s->p[i] =
-            bytes < LARGE
-                ? heddle_alloc_aligned(&heddle_allocator_default, bytes, 4096)
-                : heddle_alloc_large(&heddle_allocator_default, bytes);
+        s->p[i] = bytes < LARGE ? heddle_alloc_aligned(&heddle_allocator_default, bytes, 4096)
+                                : heddle_alloc_large(&heddle_allocator_default, bytes);
         s->bytes[i] = s->p[i] != NULL ? bytes : 0;
     }
     return s->p[i];

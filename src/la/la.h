@@ -72,8 +72,8 @@ struct heddle_matrix {
     heddle_ctx *ctx;
     enum heddle_dtype dtype;
     enum heddle_la_type t;
-    size_t m, n, nb, nt; /* nt block columns of width nb, the last one less */
-    size_t list; /* block columns that a task of a product gets at once */
+    size_t m, n, nb, nt;  /* nt block columns of width nb, the last one less */
+    size_t list;          /* block columns that a task of a product gets at once */
     heddle_handle *root;  /* NULL: block columns have memory of their own */
     heddle_handle *col[]; /* nt of them */
 };
@@ -115,21 +115,19 @@ struct la_head heddle_la_begin(heddle_la *la, const heddle_matrix *a);
 
 /* A task on n operands (n <= 255); modes NULL: the kernel's. */
 heddle_status heddle_la_submit(heddle_la *la, const heddle_kernel *kernel,
-                               heddle_handle *const *operands,
-                               const enum heddle_mode *modes, unsigned n,
-                               const void *arg, size_t arg_bytes, int priority);
+                               heddle_handle *const *operands, const enum heddle_mode *modes,
+                               unsigned n, const void *arg, size_t arg_bytes, int priority);
 
 /* The same on a core, whatever devices the sequence is for: a result for the program. */
 heddle_status heddle_la_submit_home(heddle_la *la, const heddle_kernel *kernel,
-                                    heddle_handle *const *operands,
-                                    const enum heddle_mode *modes, unsigned n,
-                                    const void *arg, size_t arg_bytes);
+                                    heddle_handle *const *operands, const enum heddle_mode *modes,
+                                    unsigned n, const void *arg, size_t arg_bytes);
 
 /* A task on one operand, on a core, that tells what a device has found; all later tasks
  * of the sequence wait for it if is_awaited. */
 heddle_status heddle_la_submit_look(heddle_la *la, const heddle_kernel *kernel,
-                                    heddle_handle *operand, const void *arg,
-                                    size_t arg_bytes, bool is_awaited);
+                                    heddle_handle *operand, const void *arg, size_t arg_bytes,
+                                    bool is_awaited);
 
 /* How many block columns of a a routine should work on at once: all, or as many as
  * the smallest device has room for with as many passing by. */
@@ -138,18 +136,18 @@ size_t heddle_la_fits(const heddle_la *la, const heddle_matrix *a);
 /* The call is refused: argument i (from 1, as in LAPACK) is illegal. */
 heddle_status heddle_la_refuse(heddle_la *la, int i);
 
-#define LA_CHECK(la, i, condition)                                             \
-    do {                                                                       \
-        if (!(condition))                                                      \
-            return heddle_la_refuse((la), (i));                                \
+#define LA_CHECK(la, i, condition)                                                                 \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            return heddle_la_refuse((la), (i));                                                    \
     } while (0)
 
-#define LA_TRY(expr)                                                           \
-    do {                                                                       \
-        const heddle_status la_st_ = (expr);                                   \
-                                                                               \
-        if (la_st_ != HEDDLE_OK)                                               \
-            return la_st_;                                                     \
+#define LA_TRY(expr)                                                                               \
+    do {                                                                                           \
+        const heddle_status la_st_ = (expr);                                                       \
+                                                                                                   \
+        if (la_st_ != HEDDLE_OK)                                                                   \
+            return la_st_;                                                                         \
     } while (0)
 
 /* From tasks: info > 0 was found; with `breaks` later tasks have nothing to do. */
@@ -160,8 +158,8 @@ bool heddle_la_is_broken(const struct la_head *h);
  * heddle_la_collect() submits the task that looks at it: number i, if it is not 0,
  * means info = i * step + that. Gives the record back. */
 heddle_status heddle_la_record(heddle_la *la, size_t n, heddle_handle **out);
-heddle_status heddle_la_collect(const struct la_head *h, heddle_handle *record,
-                                size_t step, bool breaks);
+heddle_status heddle_la_collect(const struct la_head *h, heddle_handle *record, size_t step,
+                                bool breaks);
 
 /* For routines that wait. open() waits for the earlier calls and keeps what they
  * have found for shut(); in between heddle_la_wait() tells the routine's own info.
@@ -170,8 +168,7 @@ struct la_kept {
     uint64_t found;
     int refused;
 };
-heddle_status heddle_la_kept_open(heddle_la *la, struct la_kept *kept,
-                                  bool *is_broken_out);
+heddle_status heddle_la_kept_open(heddle_la *la, struct la_kept *kept, bool *is_broken_out);
 void heddle_la_kept_shut(heddle_la *la, const struct la_kept *kept);
 
 /* One of the letters, in upper case; 0: none of them. */
@@ -190,8 +187,8 @@ void heddle_la_gate_close(heddle_la *la, struct la_gate *outer);
  * is submitted later on a and b (NULL: none) comes after it. With is_info that zero
  * is the call's info. a is square.
  */
-heddle_status heddle_la_gate_diagonal(const struct la_head *h, heddle_matrix *a,
-                                      heddle_matrix *b, bool is_info);
+heddle_status heddle_la_gate_diagonal(const struct la_head *h, heddle_matrix *a, heddle_matrix *b,
+                                      bool is_info);
 
 /* All of them; their tasks have ended. */
 void heddle_la_gate_drop(heddle_la *la);
@@ -205,14 +202,12 @@ heddle_status heddle_la_pivots(heddle_la *la, int *ipiv, size_t n, size_t nb,
 /* Those that tasks which read n pivots at ipiv should have as operands: `most` of
  * them at most. Where these are not enough, it waits for all tasks, and there are
  * none. */
-heddle_status heddle_la_pivots_read(heddle_la *la, const int *ipiv, size_t n,
-                                    size_t most, heddle_handle **out,
-                                    size_t *count_out);
+heddle_status heddle_la_pivots_read(heddle_la *la, const int *ipiv, size_t n, size_t most,
+                                    heddle_handle **out, size_t *count_out);
 
 /* The n pivots at ipiv as one operand, a new reference: the handle of that part, where
  * tasks may still write it, or one for the program's memory. */
-heddle_status heddle_la_pivots_part(heddle_la *la, const int *ipiv, size_t n,
-                                    heddle_handle **out);
+heddle_status heddle_la_pivots_part(heddle_la *la, const int *ipiv, size_t n, heddle_handle **out);
 
 /* How many belong together in pivots that begin at ipiv; 0: nobody knows them. */
 size_t heddle_la_pivots_width(const heddle_la *la, const int *ipiv);
@@ -223,9 +218,8 @@ void heddle_la_pivots_drop(heddle_la *la);
 /* --- laswp.c ------------------------------------------------------------------ */
 
 /* heddle_la_laswp() with k pivots that getrf of `factor` finds, maybe later. */
-heddle_status heddle_la_laswp_after(heddle_la *la, heddle_matrix *a,
-                                    const int *ipiv, size_t k, bool is_backward,
-                                    heddle_matrix *factor);
+heddle_status heddle_la_laswp_after(heddle_la *la, heddle_matrix *a, const int *ipiv, size_t k,
+                                    bool is_backward, heddle_matrix *factor);
 
 /* --- getrf_back.c ------------------------------------------------------------- */
 
@@ -240,9 +234,8 @@ heddle_status heddle_la_getrf_back(const struct la_head *h, heddle_matrix *a,
 size_t heddle_la_device_wide(const char *routine);
 
 /* m x n in memory of the runtime, with block columns of width nb. */
-heddle_status heddle_la_temporary(heddle_la *la, enum heddle_dtype dtype,
-                                  size_t m, size_t n, size_t nb,
-                                  heddle_matrix **out);
+heddle_status heddle_la_temporary(heddle_la *la, enum heddle_dtype dtype, size_t m, size_t n,
+                                  size_t nb, heddle_matrix **out);
 
 /* The same for routines that wait: in one piece where cores work on it. Ends after
  * its tasks. */
@@ -251,9 +244,8 @@ struct la_owned {
     void *p;
     size_t bytes;
 };
-heddle_status heddle_la_owned_make(heddle_la *la, enum heddle_dtype dtype,
-                                   size_t m, size_t n, size_t nb,
-                                   struct la_owned *out);
+heddle_status heddle_la_owned_make(heddle_la *la, enum heddle_dtype dtype, size_t m, size_t n,
+                                   size_t nb, struct la_owned *out);
 void heddle_la_owned_end(struct la_owned *o);
 
 /* --- split.c: wide tasks on cores ------------------------------------------------ */
@@ -273,15 +265,13 @@ struct la_cut {
 };
 
 /* From expand(): a child on n (<= LA_CUTS) of these, of a kernel for cores only. */
-heddle_status heddle_la_child(struct heddle_exec *x,
-                              const heddle_kernel *kernel,
-                              const struct la_cut *cut, unsigned n,
-                              const void *arg, size_t arg_bytes);
+heddle_status heddle_la_child(struct heddle_exec *x, const heddle_kernel *kernel,
+                              const struct la_cut *cut, unsigned n, const void *arg,
+                              size_t arg_bytes);
 /* The same on the first nops operands: it writes `width` columns of operand op from
  * `col` on, or as many as there are, and reads the others. */
-heddle_status heddle_la_child_columns(struct heddle_exec *x,
-                                      const heddle_kernel *kernel, unsigned op,
-                                      unsigned nops, size_t col, size_t width,
+heddle_status heddle_la_child_columns(struct heddle_exec *x, const heddle_kernel *kernel,
+                                      unsigned op, unsigned nops, size_t col, size_t width,
                                       const void *arg, size_t arg_bytes);
 
 /* --- inside of tasks ----------------------------------------------------------- */
@@ -290,18 +280,16 @@ static inline struct la_block la_operand(struct heddle_exec *x, unsigned i)
 {
     const struct heddle_layout *l = heddle_exec_layout(x, i);
 
-    return (struct la_block){heddle_exec_ptr(x, i), l->extent[0], l->extent[1],
-                             l->stride[1]};
+    return (struct la_block){heddle_exec_ptr(x, i), l->extent[0], l->extent[1], l->stride[1]};
 }
 
 /* Operands first .. first + n - 1 as blocks: those that lie beside each other are
  * one. Returns their number (out has n). */
-unsigned heddle_la_merge(struct heddle_exec *x, enum heddle_la_type t,
-                         unsigned first, unsigned n, struct la_block *out);
+unsigned heddle_la_merge(struct heddle_exec *x, enum heddle_la_type t, unsigned first, unsigned n,
+                         struct la_block *out);
 
 /* Floating-point operations of a product m x n x k, in real ones. */
-static inline double la_flops(enum heddle_la_type t, size_t m, size_t n,
-                              size_t k)
+static inline double la_flops(enum heddle_la_type t, size_t m, size_t n, size_t k)
 {
     return (la_is_complex(t) ? 8.0 : 2.0) * (double)m * (double)n * (double)k;
 }

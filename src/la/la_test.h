@@ -25,8 +25,7 @@ struct ref {
 
 static void *test_kept[4096];
 static size_t test_nkept;
-static heddle_ctx
-    *test_ctx; /* one with devices, which keep memory pinned until its
+static heddle_ctx *test_ctx; /* one with devices, which keep memory pinned until its
                                 handles have gone */
 
 static inline void *test_keep(size_t bytes)
@@ -46,8 +45,7 @@ static inline void test_forget(void)
         free(test_kept[--test_nkept]);
 }
 
-static const enum heddle_dtype test_dtype[4] = {HEDDLE_F32, HEDDLE_F64,
-                                                HEDDLE_C64, HEDDLE_C128};
+static const enum heddle_dtype test_dtype[4] = {HEDDLE_F32, HEDDLE_F64, HEDDLE_C64, HEDDLE_C128};
 
 static inline double test_eps(enum heddle_la_type t)
 {
@@ -123,8 +121,7 @@ static inline struct ref ref_identity(size_t n)
     return r;
 }
 
-static inline struct ref ref_part(struct ref r, size_t i0, size_t j0, size_t m,
-                                  size_t n)
+static inline struct ref ref_part(struct ref r, size_t i0, size_t j0, size_t m, size_t n)
 {
     struct ref q = ref_new(m, n);
 
@@ -202,8 +199,8 @@ static inline void *ref_store(enum heddle_la_type t, struct ref r, size_t ld)
     return p;
 }
 
-static inline struct ref ref_load(enum heddle_la_type t, const void *p,
-                                  size_t m, size_t n, size_t ld)
+static inline struct ref ref_load(enum heddle_la_type t, const void *p, size_t m, size_t n,
+                                  size_t ld)
 {
     struct ref r = ref_new(m, n);
 
@@ -257,18 +254,16 @@ static inline unsigned test_step(void)
 }
 
 /* False: no BLAS here, or not the device that is asked for. */
-static inline bool rig_open_on(struct rig *r, unsigned workers,
-                               const char *devices)
+static inline bool rig_open_on(struct rig *r, unsigned workers, const char *devices)
 {
     const bool only = devices != NULL && strcmp(devices, "only-cuda") == 0;
     const struct heddle_ctx_opts o = {.size = sizeof(o),
                                       .nworkers = workers,
                                       .sched = "prio",
-                                      .devices =
-                                          devices != NULL ? "cuda" : "none",
+                                      .devices = devices != NULL ? "cuda" : "none",
                                       .model_dir = ""};
-    const struct heddle_la_opts lo = {
-        .size = sizeof(lo), .devices = only ? 1u << HEDDLE_DEV_CUDA : 0};
+    const struct heddle_la_opts lo = {.size = sizeof(lo),
+                                      .devices = only ? 1u << HEDDLE_DEV_CUDA : 0};
     heddle_status st = heddle_ctx_create(&o, &r->ctx);
 
     if (st != HEDDLE_OK && devices != NULL)
@@ -301,23 +296,21 @@ static inline void rig_close(struct rig *r)
     test_forget();
 }
 
-#define RIG(r)                                                                 \
-    struct rig r;                                                              \
-                                                                               \
-    if (!rig_open(&r, 3))                                                      \
+#define RIG(r)                                                                                     \
+    struct rig r;                                                                                  \
+                                                                                                   \
+    if (!rig_open(&r, 3))                                                                          \
     SKIP("there is no BLAS here, or no such device")
 
 /* In place at p, or (p NULL) of the runtime with the values of `of`. */
-static inline heddle_matrix *rig_matrix(struct rig *r, enum heddle_la_type t,
-                                        size_t m, size_t n, void *p, size_t ld,
-                                        size_t nb)
+static inline heddle_matrix *rig_matrix(struct rig *r, enum heddle_la_type t, size_t m, size_t n,
+                                        void *p, size_t ld, size_t nb)
 {
     heddle_matrix *a = NULL;
 
     if (r->la->has_cuda) /* an earlier one on this memory has gone */
         CHECK_OK(heddle_wait(r->ctx));
-    CHECK_OK(
-        heddle_matrix_create_nb(r->la, test_dtype[t], m, n, p, ld, nb, &a));
+    CHECK_OK(heddle_matrix_create_nb(r->la, test_dtype[t], m, n, p, ld, nb, &a));
     return a;
 }
 

@@ -36,8 +36,8 @@ static heddle_status run_swap(struct heddle_exec *x)
         return HEDDLE_ENOMEM;
     for (size_t i = 0; i < n; i++)
         local[i] = ipiv[i] - (int)g->k0;
-    heddle_blas_laswp(g->h.t, la_part(g->h.t, a, g->k0, 0, a.m - g->k0, a.n),
-                      local, n, g->is_backward);
+    heddle_blas_laswp(g->h.t, la_part(g->h.t, a, g->k0, 0, a.m - g->k0, a.n), local, n,
+                      g->is_backward);
     return HEDDLE_OK;
 }
 
@@ -53,8 +53,7 @@ static heddle_status cuda_swap(struct heddle_exec *x)
         return HEDDLE_OK;
     LA_TRY(heddle_gpu_open(&gpu, x, g->h.t));
     return heddle_gpu_swap(&gpu, la_part(g->h.t, a, g->k0, 0, a.m - g->k0, a.n),
-                           heddle_exec_ptr(x, 1), g->k1 - g->k0, g->k0,
-                           g->is_backward);
+                           heddle_exec_ptr(x, 1), g->k1 - g->k0, g->k0, g->is_backward);
 }
 
 static struct heddle_cost cost_swap(struct heddle_exec *x)
@@ -62,8 +61,7 @@ static struct heddle_cost cost_swap(struct heddle_exec *x)
     const struct laswp_arg *g = heddle_exec_arg(x);
     const size_t n = heddle_exec_layout(x, 0)->extent[1];
 
-    return (struct heddle_cost){
-        .bytes = (double)((g->k1 - g->k0) * n * la_bytes(g->h.t) * 4)};
+    return (struct heddle_cost){.bytes = (double)((g->k1 - g->k0) * n * la_bytes(g->h.t) * 4)};
 }
 
 static const heddle_kernel kernel_swap = {
@@ -84,8 +82,8 @@ static heddle_status swap_all(const struct laswp_arg *g, heddle_matrix *a,
     enum heddle_mode modes[MOST_OPERANDS] = {HEDDLE_RW};
     size_t more = 0;
 
-    LA_TRY(heddle_la_pivots_read(g->h.la, g->ipiv + g->k0, g->k1 - g->k0,
-                                 MOST_PIVOTS, op + 1, &more));
+    LA_TRY(
+        heddle_la_pivots_read(g->h.la, g->ipiv + g->k0, g->k1 - g->k0, MOST_PIVOTS, op + 1, &more));
     for (size_t i = 0; i < n; i++)
         op[1 + more + i] = from[i];
     n += more;
@@ -93,37 +91,33 @@ static heddle_status swap_all(const struct laswp_arg *g, heddle_matrix *a,
         modes[i + 1] = HEDDLE_R;
     for (size_t j = 0; j < a->nt; j++) {
         op[0] = a->col[j];
-        LA_TRY(heddle_la_submit(g->h.la, &kernel_swap, op, modes,
-                                (unsigned)n + 1, g, sizeof(*g),
+        LA_TRY(heddle_la_submit(g->h.la, &kernel_swap, op, modes, (unsigned)n + 1, g, sizeof(*g),
                                 (int)(a->nt - j)));
     }
     return HEDDLE_OK;
 }
 
 /* The same where there is a device: the pivots are one operand. factor NULL: none. */
-static heddle_status swap_part(struct laswp_arg *g, heddle_matrix *a,
-                               heddle_handle *factor)
+static heddle_status swap_part(struct laswp_arg *g, heddle_matrix *a, heddle_handle *factor)
 {
     static const enum heddle_mode modes[3] = {HEDDLE_RW, HEDDLE_R, HEDDLE_R};
     heddle_handle *op[3] = {NULL, NULL, factor};
     heddle_status st = HEDDLE_OK;
 
     g->has_part = true;
-    LA_TRY(
-        heddle_la_pivots_part(g->h.la, g->ipiv + g->k0, g->k1 - g->k0, &op[1]));
+    LA_TRY(heddle_la_pivots_part(g->h.la, g->ipiv + g->k0, g->k1 - g->k0, &op[1]));
     for (size_t j = 0; j < a->nt && st == HEDDLE_OK; j++) {
         op[0] = a->col[j];
-        st = heddle_la_submit(g->h.la, &kernel_swap, op, modes,
-                              factor != NULL ? 3 : 2, g, sizeof(*g),
-                              (int)(a->nt - j));
+        st = heddle_la_submit(g->h.la, &kernel_swap, op, modes, factor != NULL ? 3 : 2, g,
+                              sizeof(*g), (int)(a->nt - j));
     }
     heddle_handle_unref(op[1]);
     return st;
 }
 
 /* k pivots, `width` in each part. */
-static heddle_status swap_parts(struct laswp_arg *g, heddle_matrix *a, size_t k,
-                                size_t width, const heddle_matrix *factor)
+static heddle_status swap_parts(struct laswp_arg *g, heddle_matrix *a, size_t k, size_t width,
+                                const heddle_matrix *factor)
 {
     const size_t n = (k + width - 1) / width;
 
@@ -137,12 +131,10 @@ static heddle_status swap_parts(struct laswp_arg *g, heddle_matrix *a, size_t k,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_la_laswp_after(heddle_la *la, heddle_matrix *a,
-                                    const int *ipiv, size_t k, bool is_backward,
-                                    heddle_matrix *factor)
+heddle_status heddle_la_laswp_after(heddle_la *la, heddle_matrix *a, const int *ipiv, size_t k,
+                                    bool is_backward, heddle_matrix *factor)
 {
-    struct laswp_arg g = {
-        .h = heddle_la_begin(la, a), .ipiv = ipiv, .is_backward = is_backward};
+    struct laswp_arg g = {.h = heddle_la_begin(la, a), .ipiv = ipiv, .is_backward = is_backward};
     const size_t nt = la_min(factor->nt, (k + factor->nb - 1) / factor->nb);
 
     if (la->has_cuda)
@@ -159,11 +151,10 @@ heddle_status heddle_la_laswp_after(heddle_la *la, heddle_matrix *a,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_la_laswp(heddle_la *la, heddle_matrix *a, const int *ipiv,
-                              size_t k, int is_backward)
+heddle_status heddle_la_laswp(heddle_la *la, heddle_matrix *a, const int *ipiv, size_t k,
+                              int is_backward)
 {
-    struct laswp_arg g = {
-        .ipiv = ipiv, .k1 = k, .is_backward = is_backward != 0};
+    struct laswp_arg g = {.ipiv = ipiv, .k1 = k, .is_backward = is_backward != 0};
 
     LA_CHECK(la, 1, la != NULL && a != NULL);
     LA_CHECK(la, 2, ipiv != NULL || k == 0);

@@ -32,19 +32,16 @@ static heddle_status update_on(struct heddle_exec *x, struct la_gpu *gpu)
     if (g->uplo == 'U') {
         const struct la_block un = la_part(t, ak, g->n0, 0, n, g->nk);
 
-        LA_TRY(heddle_gpu_gemm(gpu, 'N', 'C', one,
-                               la_part(t, ak, 0, 0, g->n0, g->nk), un, one,
+        LA_TRY(heddle_gpu_gemm(gpu, 'N', 'C', one, la_part(t, ak, 0, 0, g->n0, g->nk), un, one,
                                la_part(t, an, 0, 0, g->n0, n)));
-        return heddle_gpu_syrk(gpu, true, 'U', 'N', one, un, one,
-                               la_part(t, an, g->n0, 0, n, n));
+        return heddle_gpu_syrk(gpu, true, 'U', 'N', one, un, one, la_part(t, an, g->n0, 0, n, n));
     } else {
         const struct la_block row = la_part(t, an, g->k0, 0, g->nk, n);
 
-        LA_TRY(heddle_gpu_trmm(gpu, 'L', 'L', 'C', 'N', one,
-                               la_part(t, ak, g->k0, 0, g->nk, g->nk), row));
-        return heddle_gpu_gemm(
-            gpu, 'C', 'N', one, la_part(t, ak, below, 0, ak.m - below, g->nk),
-            la_part(t, an, below, 0, an.m - below, n), one, row);
+        LA_TRY(heddle_gpu_trmm(gpu, 'L', 'L', 'C', 'N', one, la_part(t, ak, g->k0, 0, g->nk, g->nk),
+                               row));
+        return heddle_gpu_gemm(gpu, 'C', 'N', one, la_part(t, ak, below, 0, ak.m - below, g->nk),
+                               la_part(t, an, below, 0, an.m - below, n), one, row);
     }
 }
 
@@ -76,12 +73,11 @@ static heddle_status run_diagonal(struct heddle_exec *x)
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
     if (g->uplo == 'U')
-        heddle_blas_trmm(t, 'R', 'U', 'C', 'N', one, d,
-                         la_part(t, a, 0, 0, g->k0, g->nk));
+        heddle_blas_trmm(t, 'R', 'U', 'C', 'N', one, d, la_part(t, a, 0, 0, g->k0, g->nk));
     (void)heddle_blas_lauum(t, g->uplo, d);
     if (g->uplo == 'L')
-        heddle_blas_syrk(t, true, 'L', 'C', one,
-                         la_part(t, a, below, 0, a.m - below, g->nk), one, d);
+        heddle_blas_syrk(t, true, 'L', 'C', one, la_part(t, a, below, 0, a.m - below, g->nk), one,
+                         d);
     return HEDDLE_OK;
 }
 
@@ -100,13 +96,12 @@ static heddle_status cuda_diagonal(struct heddle_exec *x)
     LA_TRY(heddle_gpu_open(&gpu, x, t));
     LA_TRY(heddle_gpu_has_squares(&gpu, g->nk, 1));
     if (g->uplo == 'U')
-        LA_TRY(heddle_gpu_trmm(&gpu, 'R', 'U', 'C', 'N', one, d,
-                               la_part(t, a, 0, 0, g->k0, g->nk)));
+        LA_TRY(
+            heddle_gpu_trmm(&gpu, 'R', 'U', 'C', 'N', one, d, la_part(t, a, 0, 0, g->k0, g->nk)));
     LA_TRY(heddle_gpu_lauum(&gpu, g->uplo, d));
     return g->uplo == 'L' && below < a.m
                ? heddle_gpu_syrk(&gpu, true, 'L', 'C', one,
-                                 la_part(t, a, below, 0, a.m - below, g->nk),
-                                 one, d)
+                                 la_part(t, a, below, 0, a.m - below, g->nk), one, d)
                : HEDDLE_OK;
 }
 
@@ -114,12 +109,10 @@ static struct heddle_cost cost_update(struct heddle_exec *x)
 {
     const struct lauum_arg *g = heddle_exec_arg(x);
     const struct heddle_layout *l = heddle_exec_layout(x, 1);
-    const size_t n = l->extent[1],
-                 rows = g->uplo == 'U' ? g->n0 + n : l->extent[0] - g->k0;
+    const size_t n = l->extent[1], rows = g->uplo == 'U' ? g->n0 + n : l->extent[0] - g->k0;
 
-    return (struct heddle_cost){
-        .flops = la_flops(g->h.t, rows, n, g->nk),
-        .bytes = (double)(rows * (g->nk + 2 * n) * la_bytes(g->h.t))};
+    return (struct heddle_cost){.flops = la_flops(g->h.t, rows, n, g->nk),
+                                .bytes = (double)(rows * (g->nk + 2 * n) * la_bytes(g->h.t))};
 }
 
 static struct heddle_cost cost_diagonal(struct heddle_exec *x)
@@ -128,9 +121,8 @@ static struct heddle_cost cost_diagonal(struct heddle_exec *x)
     const size_t m = heddle_exec_layout(x, 0)->extent[0],
                  rows = g->uplo == 'U' ? g->k0 + g->nk : m - g->k0;
 
-    return (struct heddle_cost){
-        .flops = la_flops(g->h.t, rows, g->nk, g->nk) / 2,
-        .bytes = (double)(rows * g->nk * la_bytes(g->h.t) * 2)};
+    return (struct heddle_cost){.flops = la_flops(g->h.t, rows, g->nk, g->nk) / 2,
+                                .bytes = (double)(rows * g->nk * la_bytes(g->h.t) * 2)};
 }
 
 static const heddle_kernel kernel_update = {
@@ -167,11 +159,11 @@ heddle_status heddle_la_lauum(heddle_la *la, char uplo, heddle_matrix *a)
             heddle_handle *const op[2] = {a->col[k], a->col[n]};
 
             g.n0 = la_first(a, n);
-            LA_TRY(heddle_la_submit(la, &kernel_update, op, NULL, 2, &g,
-                                    sizeof(g), (int)(2 * (a->nt - k))));
+            LA_TRY(heddle_la_submit(la, &kernel_update, op, NULL, 2, &g, sizeof(g),
+                                    (int)(2 * (a->nt - k))));
         }
-        LA_TRY(heddle_la_submit(la, &kernel_diagonal, &a->col[k], NULL, 1, &g,
-                                sizeof(g), (int)(2 * (a->nt - k) + 1)));
+        LA_TRY(heddle_la_submit(la, &kernel_diagonal, &a->col[k], NULL, 1, &g, sizeof(g),
+                                (int)(2 * (a->nt - k) + 1)));
     }
     return HEDDLE_OK;
 }

@@ -19,8 +19,7 @@ heddle_status heddle_la_gelqf(heddle_la *la, heddle_matrix *a, heddle_matrix *t)
     LA_CHECK(la, 1, la != NULL && a != NULL);
     n = la_min(a->m, a->n);
     LA_CHECK(la, 2,
-             t != NULL && t->t == a->t && t->nb == a->nb && t->n >= n &&
-                 t->m >= la_min(a->nb, n));
+             t != NULL && t->t == a->t && t->nb == a->nb && t->n >= n && t->m >= la_min(a->nb, n));
     if (a->nt == 0)
         return HEDDLE_OK;
     st = heddle_la_temporary(la, a->dtype, a->n, a->m, a->nb, &b);
@@ -34,8 +33,7 @@ heddle_status heddle_la_gelqf(heddle_la *la, heddle_matrix *a, heddle_matrix *t)
     return st;
 }
 
-heddle_status heddle_la_reflectors_of_rows(heddle_la *la, heddle_matrix *a,
-                                           const heddle_matrix *t,
+heddle_status heddle_la_reflectors_of_rows(heddle_la *la, heddle_matrix *a, const heddle_matrix *t,
                                            heddle_matrix **v_out)
 {
     const size_t k = la_min(la_min(a->m, a->n), t->n);
@@ -57,9 +55,8 @@ static bool is_factor(const heddle_matrix *a, const heddle_matrix *t)
            t->m >= la_min(a->nb, la_min(la_min(a->m, a->n), t->n));
 }
 
-heddle_status heddle_la_ormlq(heddle_la *la, char side, char trans,
-                              heddle_matrix *a, heddle_matrix *t,
-                              heddle_matrix *c)
+heddle_status heddle_la_ormlq(heddle_la *la, char side, char trans, heddle_matrix *a,
+                              heddle_matrix *t, heddle_matrix *c)
 {
     const char s = heddle_la_letter(side, "LR");
     heddle_matrix *v = NULL;
@@ -72,8 +69,7 @@ heddle_status heddle_la_ormlq(heddle_la *la, char side, char trans,
     LA_CHECK(la, 2, op != '\0');
     LA_CHECK(la, 4, is_factor(a, t));
     LA_CHECK(la, 5,
-             c != NULL && c != a && c != t && c->t == a->t &&
-                 (s == 'L' ? c->m : c->n) == a->n);
+             c != NULL && c != a && c != t && c->t == a->t && (s == 'L' ? c->m : c->n) == a->n);
     if (a->nt == 0 || c->nt == 0)
         return HEDDLE_OK;
     LA_TRY(heddle_la_reflectors_of_rows(la, a, t, &v));
@@ -82,17 +78,14 @@ heddle_status heddle_la_ormlq(heddle_la *la, char side, char trans,
     return st;
 }
 
-heddle_status heddle_la_orglq(heddle_la *la, heddle_matrix *a, heddle_matrix *t,
-                              heddle_matrix *q)
+heddle_status heddle_la_orglq(heddle_la *la, heddle_matrix *a, heddle_matrix *t, heddle_matrix *q)
 {
     heddle_matrix *v = NULL, *w = NULL;
     heddle_status st;
 
     LA_CHECK(la, 1, la != NULL && a != NULL);
     LA_CHECK(la, 2, is_factor(a, t));
-    LA_CHECK(la, 3,
-             q != NULL && q != t && q->t == a->t && q->n == a->n &&
-                 q->m <= q->n);
+    LA_CHECK(la, 3, q != NULL && q != t && q->t == a->t && q->n == a->n && q->m <= q->n);
     if (q->nt == 0)
         return HEDDLE_OK;
     LA_TRY(heddle_la_reflectors_of_rows(la, a, t, &v));

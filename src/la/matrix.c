@@ -17,17 +17,14 @@ enum { LIST_DEVICE = 6 };
  * the wider they are, until its products take longer still; a product has none. */
 static const struct {
     const char *routine;
-    size_t
-        wide; /* order from which on block columns have 1024 columns, not 512 */
-} device_widths[] = {{"gemm", 0},           {"potrf", 12288},
-                     {"posv", 12288},       {"posv_mixed", 12288},
-                     {"getrf", 24576},      {"gesv", 24576},
+    size_t wide; /* order from which on block columns have 1024 columns, not 512 */
+} device_widths[] = {{"gemm", 0},           {"potrf", 12288},      {"posv", 12288},
+                     {"posv_mixed", 12288}, {"getrf", 24576},      {"gesv", 24576},
                      {"gesv_mixed", 24576}, {"getrf_nopiv", 24576}};
 
 size_t heddle_la_device_wide(const char *routine)
 {
-    for (size_t i = 0; i < sizeof(device_widths) / sizeof(device_widths[0]);
-         i++)
+    for (size_t i = 0; i < sizeof(device_widths) / sizeof(device_widths[0]); i++)
         if (routine != NULL && strcmp(routine, device_widths[i].routine) == 0)
             return device_widths[i].wide;
     return SIZE_MAX;
@@ -42,25 +39,21 @@ static size_t pick_nb(const heddle_la *la, size_t m, size_t n)
     return heddle_la_width(n, la->ncores);
 }
 
-static heddle_status make_columns(heddle_la *la, heddle_matrix *a, void *ptr,
-                                  size_t ld)
+static heddle_status make_columns(heddle_la *la, heddle_matrix *a, void *ptr, size_t ld)
 {
     heddle_status st = HEDDLE_OK;
 
     if (a->nt > 0 && ptr != NULL)
-        st = heddle_handle_matrix(la->ctx, ptr, a->m, a->n, ld, a->dtype,
-                                  &a->root);
+        st = heddle_handle_matrix(la->ctx, ptr, a->m, a->n, ld, a->dtype, &a->root);
     for (size_t j = 0; j < a->nt && st == HEDDLE_OK; j++)
-        st = ptr != NULL
-                 ? heddle_view_tile(a->root, 0, j, a->m, a->nb, &a->col[j])
-                 : heddle_handle_matrix(la->ctx, NULL, a->m, la_width(a, j), 0,
-                                        a->dtype, &a->col[j]);
+        st = ptr != NULL ? heddle_view_tile(a->root, 0, j, a->m, a->nb, &a->col[j])
+                         : heddle_handle_matrix(la->ctx, NULL, a->m, la_width(a, j), 0, a->dtype,
+                                                &a->col[j]);
     return st;
 }
 
-heddle_status heddle_matrix_create_nb(heddle_la *la, enum heddle_dtype dtype,
-                                      size_t m, size_t n, void *a, size_t ld,
-                                      size_t nb, heddle_matrix **out)
+heddle_status heddle_matrix_create_nb(heddle_la *la, enum heddle_dtype dtype, size_t m, size_t n,
+                                      void *a, size_t ld, size_t nb, heddle_matrix **out)
 {
     enum heddle_la_type t;
     heddle_matrix *x;
@@ -74,8 +67,7 @@ heddle_status heddle_matrix_create_nb(heddle_la *la, enum heddle_dtype dtype,
         return HEDDLE_EOVERFLOW; /* BLAS counts with 32 bits */
     nb = la_min(nb, INT32_MAX);
     nt = m == 0 ? 0 : (n + nb - 1) / nb;
-    x = heddle_zalloc(&heddle_allocator_default, 1,
-                      sizeof(*x) + nt * sizeof(x->col[0]));
+    x = heddle_zalloc(&heddle_allocator_default, 1, sizeof(*x) + nt * sizeof(x->col[0]));
     if (x == NULL)
         return HEDDLE_ENOMEM;
     *x = (struct heddle_matrix){.ctx = la->ctx,
@@ -95,28 +87,24 @@ heddle_status heddle_matrix_create_nb(heddle_la *la, enum heddle_dtype dtype,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_matrix_create(heddle_la *la, enum heddle_dtype dtype,
-                                   size_t m, size_t n, void *a, size_t ld,
-                                   heddle_matrix **out)
+heddle_status heddle_matrix_create(heddle_la *la, enum heddle_dtype dtype, size_t m, size_t n,
+                                   void *a, size_t ld, heddle_matrix **out)
 {
     if (la == NULL)
         return HEDDLE_EINVAL;
-    return heddle_matrix_create_nb(la, dtype, m, n, a, ld, pick_nb(la, m, n),
-                                   out);
+    return heddle_matrix_create_nb(la, dtype, m, n, a, ld, pick_nb(la, m, n), out);
 }
 
-heddle_status heddle_la_temporary(heddle_la *la, enum heddle_dtype dtype,
-                                  size_t m, size_t n, size_t nb,
-                                  heddle_matrix **out)
+heddle_status heddle_la_temporary(heddle_la *la, enum heddle_dtype dtype, size_t m, size_t n,
+                                  size_t nb, heddle_matrix **out)
 {
     return heddle_matrix_create_nb(la, dtype, m, n, NULL, m, nb, out);
 }
 
 /* On devices a matrix goes home at its end, when nobody knows: the runtime's memory
  * then. */
-heddle_status heddle_la_owned_make(heddle_la *la, enum heddle_dtype dtype,
-                                   size_t m, size_t n, size_t nb,
-                                   struct la_owned *out)
+heddle_status heddle_la_owned_make(heddle_la *la, enum heddle_dtype dtype, size_t m, size_t n,
+                                   size_t nb, struct la_owned *out)
 {
     /* Columns that are a power of two apart share few lines of a cache. */
     const size_t ld = (m + 15) / 16 * 16 + (m % 512 == 0 ? 16 : 0);
@@ -126,8 +114,7 @@ heddle_status heddle_la_owned_make(heddle_la *la, enum heddle_dtype dtype,
     *out = (struct la_owned){.m = NULL};
     if (!la_type_of(dtype, &t) || la->has_cuda || m == 0 || n == 0)
         return heddle_la_temporary(la, dtype, m, n, nb, &out->m);
-    if (!heddle_mul(&out->bytes, ld, n) ||
-        !heddle_mul(&out->bytes, out->bytes, la_bytes(t)))
+    if (!heddle_mul(&out->bytes, ld, n) || !heddle_mul(&out->bytes, out->bytes, la_bytes(t)))
         return HEDDLE_ENOMEM;
     out->p = heddle_alloc_aligned(&heddle_allocator_default, out->bytes, 4096);
     if (out->p == NULL)
@@ -152,8 +139,7 @@ void heddle_matrix_destroy(heddle_matrix *a)
     for (size_t j = 0; j < a->nt; j++)
         heddle_handle_unref(a->col[j]);
     heddle_handle_unref(a->root);
-    heddle_free(&heddle_allocator_default, a,
-                sizeof(*a) + a->nt * sizeof(a->col[0]));
+    heddle_free(&heddle_allocator_default, a, sizeof(*a) + a->nt * sizeof(a->col[0]));
 }
 
 size_t heddle_matrix_rows(const heddle_matrix *a)

@@ -30,12 +30,10 @@ static heddle_status matrices(struct use *u, size_t m, size_t n, size_t nrhs)
     }
     for (size_t i = 0; i < k; i++)
         u->pa[i + i * m] += (double)m;
-    LA_TRY(
-        heddle_matrix_create_nb(u->la, HEDDLE_F64, m, n, u->pa, m, NB, &u->a));
-    LA_TRY(heddle_matrix_create_nb(u->la, HEDDLE_F64, m > n ? m : n, nrhs,
-                                   u->pb, m > n ? m : n, NB, &u->b));
-    return heddle_matrix_create_nb(u->la, HEDDLE_F64, NB, k, NULL, NB, NB,
-                                   &u->t);
+    LA_TRY(heddle_matrix_create_nb(u->la, HEDDLE_F64, m, n, u->pa, m, NB, &u->a));
+    LA_TRY(heddle_matrix_create_nb(u->la, HEDDLE_F64, m > n ? m : n, nrhs, u->pb, m > n ? m : n, NB,
+                                   &u->b));
+    return heddle_matrix_create_nb(u->la, HEDDLE_F64, NB, k, NULL, NB, NB, &u->t);
 }
 
 static heddle_status call_lu(struct use *u)
@@ -91,8 +89,7 @@ static heddle_status tall(struct use *u, enum heddle_la_tall how)
     LA_TRY(matrices(u, TALL, 11, 1));
     heddle_matrix_destroy(u->t);
     u->t = NULL;
-    LA_TRY(heddle_matrix_create_nb(u->la, HEDDLE_F64, 11, 11, NULL, 11, NB,
-                                   &u->t));
+    LA_TRY(heddle_matrix_create_nb(u->la, HEDDLE_F64, 11, 11, NULL, 11, NB, &u->t));
     return heddle_la_tsqr(u->la, how, u->a, u->t);
 }
 
@@ -129,15 +126,13 @@ static heddle_status call_mixed(struct use *u)
     LA_TRY(matrices(u, N, N, 3));
     heddle_matrix_destroy(u->t);
     u->t = NULL;
-    LA_TRY(
-        heddle_matrix_create_nb(u->la, HEDDLE_F64, N, 3, NULL, N, NB, &u->t));
-    LA_TRY(heddle_la_gesv_mixed(u->la, HEDDLE_LA_REFINE_CLASSIC, u->a, u->ipiv,
-                                u->b, u->t, NULL, NULL));
-    LA_TRY(heddle_la_posv_mixed(u->la, HEDDLE_LA_REFINE_GMRES, 'L', u->a, u->b,
-                                u->t, NULL, NULL));
+    LA_TRY(heddle_matrix_create_nb(u->la, HEDDLE_F64, N, 3, NULL, N, NB, &u->t));
+    LA_TRY(heddle_la_gesv_mixed(u->la, HEDDLE_LA_REFINE_CLASSIC, u->a, u->ipiv, u->b, u->t, NULL,
+                                NULL));
+    LA_TRY(heddle_la_posv_mixed(u->la, HEDDLE_LA_REFINE_GMRES, 'L', u->a, u->b, u->t, NULL, NULL));
     u->pa[0] = NAN;
-    return heddle_la_gesv_mixed(u->la, HEDDLE_LA_REFINE_AUTO, u->a, u->ipiv,
-                                u->b, u->t, NULL, NULL);
+    return heddle_la_gesv_mixed(u->la, HEDDLE_LA_REFINE_AUTO, u->a, u->ipiv, u->b, u->t, NULL,
+                                NULL);
 }
 
 /* Tiles in and out; the second try finds nothing held, whatever became of the first. */
@@ -157,11 +152,8 @@ static heddle_status call_move(struct use *u)
 static bool fails_at(call_fn call, size_t k)
 {
     static struct use u;
-    struct heddle_ctx_opts o = {.size = sizeof(o),
-                                .nworkers = 2,
-                                .sched = "prio",
-                                .devices = "none",
-                                .model_dir = ""};
+    struct heddle_ctx_opts o = {
+        .size = sizeof(o), .nworkers = 2, .sched = "prio", .devices = "none", .model_dir = ""};
     heddle_status st, waited;
 
     memset(&u, 0, sizeof(u));
@@ -258,5 +250,5 @@ TEST(move)
     try_some(call_move, 1);
 }
 
-TEST_MAIN(lu, lu_gang, cholesky, qr, lq, least_squares, tree, by_cholesky,
-          sketch, products, mixed, move)
+TEST_MAIN(lu, lu_gang, cholesky, qr, lq, least_squares, tree, by_cholesky, sketch, products, mixed,
+          move)

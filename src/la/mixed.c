@@ -81,8 +81,7 @@ static bool all_done(const struct la_mixed *s)
 }
 
 /* A step has to make a residual `factor` times smaller. */
-static heddle_status classic(struct la_mixed *s, double factor,
-                             bool *is_good_out)
+static heddle_status classic(struct la_mixed *s, double factor, bool *is_good_out)
 {
     bool is_moving = true;
 
@@ -121,9 +120,8 @@ static struct la_low low_of(const struct la_mixed *s, enum heddle_la_low kind)
 
         return (struct la_low){.kind = kind, .left = f, .right = f};
     }
-    return (struct la_low){.kind = kind,
-                           .left = 0x1p12f,
-                           .right = (float)(0x1p13 * inverse_power(norm))};
+    return (struct la_low){
+        .kind = kind, .left = 0x1p12f, .right = (float)(0x1p13 * inverse_power(norm))};
 }
 
 static heddle_status factorise(struct la_mixed *s, struct la_low low)
@@ -160,15 +158,13 @@ static heddle_status make_perm(struct la_mixed *s, bool *is_good_out)
     heddle_handle_unref(s->perms);
     s->perms = NULL;
     *is_good_out = fill_perm(s);
-    return *is_good_out ? heddle_handle_vector(s->la->ctx, s->perm, s->a->n,
-                                               HEDDLE_I32, &s->perms)
+    return *is_good_out ? heddle_handle_vector(s->la->ctx, s->perm, s->a->n, HEDDLE_I32, &s->perms)
                         : HEDDLE_OK;
 }
 
 /* The low factors. *is_good_out: they can be used. Cores begin before the norm is
  * known, which scaling waits for. */
-static heddle_status go_down(struct la_mixed *s, enum heddle_la_low kind,
-                             bool *is_good_out)
+static heddle_status go_down(struct la_mixed *s, enum heddle_la_low kind, bool *is_good_out)
 {
     const bool is_early = !s->la->has_cuda;
     bool is_again = true;
@@ -194,8 +190,7 @@ static heddle_status go_down(struct la_mixed *s, enum heddle_la_low kind,
     *is_good_out = info == 0 && s->scale >= DBL_MIN && s->scale <= 0x1p1000;
     if (*is_good_out && s->uplo == '\0')
         LA_TRY(make_perm(s, is_good_out));
-    return *is_good_out && heddle_la_mixed_sweeps(s) ? heddle_la_mixed_invert(s)
-                                                     : HEDDLE_OK;
+    return *is_good_out && heddle_la_mixed_sweeps(s) ? heddle_la_mixed_invert(s) : HEDDLE_OK;
 }
 
 static double backward_error(const struct la_mixed *s)
@@ -212,8 +207,7 @@ static double backward_error(const struct la_mixed *s)
 }
 
 /* In full precision, as the plain routine. A copy of A is for the residual. */
-static heddle_status fall_back(struct la_mixed *s, bool wants_error,
-                               int *info_out)
+static heddle_status fall_back(struct la_mixed *s, bool wants_error, int *info_out)
 {
     heddle_matrix *a = s->a;
     struct la_owned copy = {.m = NULL};
@@ -223,8 +217,7 @@ static heddle_status fall_back(struct la_mixed *s, bool wants_error,
     if (wants_error) {
         st = heddle_la_owned_make(s->la, a->dtype, a->m, a->n, a->nb, &copy);
         if (st == HEDDLE_OK)
-            st = heddle_la_lacpy(s->la, s->uplo == '\0' ? 'A' : s->uplo, a,
-                                 copy.m);
+            st = heddle_la_lacpy(s->la, s->uplo == '\0' ? 'A' : s->uplo, a, copy.m);
     }
     if (st == HEDDLE_OK)
         st = heddle_la_lacpy(s->la, 'A', s->b, s->x.m);
@@ -246,15 +239,13 @@ static heddle_status fall_back(struct la_mixed *s, bool wants_error,
     return st;
 }
 
-static heddle_status refine(struct la_mixed *s, enum heddle_la_refine *how,
-                            bool *is_good_out)
+static heddle_status refine(struct la_mixed *s, enum heddle_la_refine *how, bool *is_good_out)
 {
     bool is_finite = true;
 
     for (size_t j = 0; j < s->nrhs; j++)
         s->rhs[j] = (struct la_rhs){.is_done = false};
-    LA_TRY(heddle_la_laset(s->la, 'A', heddle_la_zero(s->t),
-                           heddle_la_zero(s->t), s->x.m));
+    LA_TRY(heddle_la_laset(s->la, 'A', heddle_la_zero(s->t), heddle_la_zero(s->t), s->x.m));
     LA_TRY(heddle_la_lacpy(s->la, 'A', s->b, s->r.m));
     LA_TRY(heddle_la_mixed_measure(s));
     for (size_t j = 0; j < s->nrhs; j++) {
@@ -271,8 +262,7 @@ static heddle_status refine(struct la_mixed *s, enum heddle_la_refine *how,
         return HEDDLE_OK;
     }
     if (*how != HEDDLE_LA_REFINE_GMRES)
-        LA_TRY(
-            classic(s, *how == HEDDLE_LA_REFINE_AUTO ? 2 : 1.1, is_good_out));
+        LA_TRY(classic(s, *how == HEDDLE_LA_REFINE_AUTO ? 2 : 1.1, is_good_out));
     if (*is_good_out || s->ran_over || *how == HEDDLE_LA_REFINE_CLASSIC)
         return HEDDLE_OK;
     *how = HEDDLE_LA_REFINE_GMRES;
@@ -281,8 +271,7 @@ static heddle_status refine(struct la_mixed *s, enum heddle_la_refine *how,
 
 static heddle_status make(struct la_mixed *s, const heddle_matrix *x)
 {
-    const enum heddle_dtype full = s->a->dtype,
-                            low = full == HEDDLE_F64 ? HEDDLE_F32 : HEDDLE_C64;
+    const enum heddle_dtype full = s->a->dtype, low = full == HEDDLE_F64 ? HEDDLE_F32 : HEDDLE_C64;
     const size_t n = s->a->n, nb = la_max(1, la_min(x->n, TOGETHER));
 
     LA_TRY(heddle_la_mixed_open(s));
@@ -294,8 +283,7 @@ static heddle_status make(struct la_mixed *s, const heddle_matrix *x)
         return HEDDLE_OK;
     LA_TRY(heddle_la_owned_make(s->la, low, n, x->n, nb, &s->e));
     for (unsigned i = 0; i < (s->uplo == '\0' ? 2 : 1); i++)
-        LA_TRY(heddle_la_owned_make(s->la, low, la_min(n, s->a->nb), n,
-                                    s->a->nb, &s->inv[i]));
+        LA_TRY(heddle_la_owned_make(s->la, low, la_min(n, s->a->nb), n, s->a->nb, &s->inv[i]));
     return HEDDLE_OK;
 }
 
@@ -313,8 +301,7 @@ static unsigned pick_kinds(const struct la_mixed *s, enum heddle_la_low out[2])
                                   : HEDDLE_LA_LOW_TF32;
     if (!is_lu && kind == HEDDLE_LA_LOW_HALF)
         kind = HEDDLE_LA_LOW_TF32;
-    if (!s->la->has_cuda || la_is_complex(s->t) ||
-        (s->uplo == 'U' && kind == HEDDLE_LA_LOW_HALVES))
+    if (!s->la->has_cuda || la_is_complex(s->t) || (s->uplo == 'U' && kind == HEDDLE_LA_LOW_HALVES))
         kind = HEDDLE_LA_LOW_SINGLE;
     out[0] = kind;
     out[1] = HEDDLE_LA_LOW_SINGLE;
@@ -322,8 +309,7 @@ static unsigned pick_kinds(const struct la_mixed *s, enum heddle_la_low out[2])
 }
 
 /* *how: what was used at the end. */
-static heddle_status try_kinds(struct la_mixed *s, enum heddle_la_refine *how,
-                               bool *is_good_out)
+static heddle_status try_kinds(struct la_mixed *s, enum heddle_la_refine *how, bool *is_good_out)
 {
     const enum heddle_la_refine asked = *how;
     enum heddle_la_low kinds[2];
@@ -346,9 +332,8 @@ static heddle_status try_kinds(struct la_mixed *s, enum heddle_la_refine *how,
     return HEDDLE_OK;
 }
 
-static heddle_status work(struct la_mixed *s, enum heddle_la_refine how,
-                          heddle_matrix *x, struct heddle_la_refined *out,
-                          int *info_out)
+static heddle_status work(struct la_mixed *s, enum heddle_la_refine how, heddle_matrix *x,
+                          struct heddle_la_refined *out, int *info_out)
 {
     bool is_good = false;
     heddle_status st = make(s, x);
@@ -367,8 +352,7 @@ static heddle_status work(struct la_mixed *s, enum heddle_la_refine how,
         out->how = how;
         out->low = s->kind;
         out->tries = s->tries;
-        out->backward_error =
-            *info_out == 0 ? backward_error(s) : (double)INFINITY;
+        out->backward_error = *info_out == 0 ? backward_error(s) : (double)INFINITY;
     }
     return st;
 }
@@ -389,9 +373,8 @@ static bool is_out(const struct heddle_la_refined *out)
 }
 
 /* Arguments are fine. */
-static heddle_status solve(struct la_mixed s, enum heddle_la_refine how,
-                           heddle_matrix *x, struct heddle_la_refined *out,
-                           int *info_out)
+static heddle_status solve(struct la_mixed s, enum heddle_la_refine how, heddle_matrix *x,
+                           struct heddle_la_refined *out, int *info_out)
 {
     struct la_kept kept;
     bool is_broken = false;
@@ -399,10 +382,9 @@ static heddle_status solve(struct la_mixed s, enum heddle_la_refine how,
     int info = 0;
 
     if (out != NULL)
-        *out = (struct heddle_la_refined){.size = sizeof(*out),
-                                          .how = how == HEDDLE_LA_REFINE_AUTO
-                                                     ? HEDDLE_LA_REFINE_CLASSIC
-                                                     : how};
+        *out = (struct heddle_la_refined){
+            .size = sizeof(*out),
+            .how = how == HEDDLE_LA_REFINE_AUTO ? HEDDLE_LA_REFINE_CLASSIC : how};
     if (info_out != NULL)
         *info_out = 0;
     if (s.a->n == 0)
@@ -412,8 +394,7 @@ static heddle_status solve(struct la_mixed s, enum heddle_la_refine how,
     LA_TRY(heddle_la_kept_open(s.la, &kept, &is_broken));
     if (is_broken)
         return HEDDLE_OK;
-    s.rhs = heddle_zalloc(&heddle_allocator_default, la_max(s.nrhs, 1),
-                          sizeof(*s.rhs));
+    s.rhs = heddle_zalloc(&heddle_allocator_default, la_max(s.nrhs, 1), sizeof(*s.rhs));
     st = s.rhs == NULL ? HEDDLE_ENOMEM : work(&s, how, x, out, &info);
     if (st != HEDDLE_OK)
         end_tasks(s.la);
@@ -425,8 +406,7 @@ static heddle_status solve(struct la_mixed s, enum heddle_la_refine how,
     heddle_la_owned_end(&s.inv[0]);
     heddle_la_owned_end(&s.inv[1]);
     heddle_la_mixed_shut(&s);
-    heddle_free(&heddle_allocator_default, s.rhs,
-                la_max(s.nrhs, 1) * sizeof(*s.rhs));
+    heddle_free(&heddle_allocator_default, s.rhs, la_max(s.nrhs, 1) * sizeof(*s.rhs));
     heddle_la_kept_shut(s.la, &kept);
     if (out != NULL && out->how == HEDDLE_LA_REFINE_AUTO)
         out->how = HEDDLE_LA_REFINE_CLASSIC;
@@ -435,9 +415,8 @@ static heddle_status solve(struct la_mixed s, enum heddle_la_refine how,
     return st;
 }
 
-heddle_status heddle_la_gesv_mixed(heddle_la *la, enum heddle_la_refine how,
-                                   heddle_matrix *a, int *ipiv,
-                                   heddle_matrix *b, heddle_matrix *x,
+heddle_status heddle_la_gesv_mixed(heddle_la *la, enum heddle_la_refine how, heddle_matrix *a,
+                                   int *ipiv, heddle_matrix *b, heddle_matrix *x,
                                    struct heddle_la_refined *out, int *info_out)
 {
     LA_CHECK(la, 1, la != NULL && (unsigned)how <= HEDDLE_LA_REFINE_GMRES);
@@ -446,13 +425,11 @@ heddle_status heddle_la_gesv_mixed(heddle_la *la, enum heddle_la_refine how,
     LA_CHECK(la, 4, fits(a, b));
     LA_CHECK(la, 5, fits(a, x) && x != b && x->n == b->n);
     LA_CHECK(la, 6, is_out(out));
-    return solve((struct la_mixed){.la = la, .a = a, .ipiv = ipiv, .b = b}, how,
-                 x, out, info_out);
+    return solve((struct la_mixed){.la = la, .a = a, .ipiv = ipiv, .b = b}, how, x, out, info_out);
 }
 
-heddle_status heddle_la_posv_mixed(heddle_la *la, enum heddle_la_refine how,
-                                   char uplo, heddle_matrix *a,
-                                   heddle_matrix *b, heddle_matrix *x,
+heddle_status heddle_la_posv_mixed(heddle_la *la, enum heddle_la_refine how, char uplo,
+                                   heddle_matrix *a, heddle_matrix *b, heddle_matrix *x,
                                    struct heddle_la_refined *out, int *info_out)
 {
     uplo = heddle_la_letter(uplo, "UL");
@@ -462,6 +439,5 @@ heddle_status heddle_la_posv_mixed(heddle_la *la, enum heddle_la_refine how,
     LA_CHECK(la, 4, fits(a, b));
     LA_CHECK(la, 5, fits(a, x) && x != b && x->n == b->n);
     LA_CHECK(la, 6, is_out(out));
-    return solve((struct la_mixed){.la = la, .a = a, .uplo = uplo, .b = b}, how,
-                 x, out, info_out);
+    return solve((struct la_mixed){.la = la, .a = a, .uplo = uplo, .b = b}, how, x, out, info_out);
 }

@@ -24,7 +24,7 @@ struct la_rhs {
 
 enum {
     LA_MIXED_SUMS = 64, /* vectors of sums of rows */
-    LA_MIXED_FEW = 4 /* right-hand sides that a device solves for by itself */
+    LA_MIXED_FEW = 4    /* right-hand sides that a device solves for by itself */
 };
 
 struct la_mixed {
@@ -43,11 +43,10 @@ struct la_mixed {
     heddle_handle *perms;
     size_t nrhs;
     struct la_owned low;
-    struct la_owned x, r; /* n x nrhs, full precision */
-    struct la_owned d;    /* low precision */
-    struct la_owned e;    /* the same, between two sweeps */
-    struct la_owned
-        inv[2]; /* of the triangles on the diagonal: see mixed_sweep.c */
+    struct la_owned x, r;   /* n x nrhs, full precision */
+    struct la_owned d;      /* low precision */
+    struct la_owned e;      /* the same, between two sweeps */
+    struct la_owned inv[2]; /* of the triangles on the diagonal: see mixed_sweep.c */
     struct la_rhs *rhs;
     int iterations, tries;
 };
@@ -66,16 +65,15 @@ void heddle_la_mixed_shut(struct la_mixed *s);
 /* The low matrix from A, and the inf norm of A, which is told. */
 heddle_status heddle_la_mixed_narrow(struct la_mixed *s);
 /* y = beta y + alpha A x, alpha and beta 1, 0 or -1. */
-heddle_status heddle_la_mixed_product(struct la_mixed *s, const void *alpha,
-                                      heddle_matrix *x, const void *beta,
-                                      heddle_matrix *y);
+heddle_status heddle_la_mixed_product(struct la_mixed *s, const void *alpha, heddle_matrix *x,
+                                      const void *beta, heddle_matrix *y);
 /* (mixed_sweep.c) Are solves sweeps? These need e and inv, and the triangles inverted. */
 bool heddle_la_mixed_sweeps(const struct la_mixed *s);
 heddle_status heddle_la_mixed_invert(struct la_mixed *s);
 /* (mixed_sweep.c) d = the solution with the low factors for down[j] * from, then to = up[j] * d, or
  * that is added; down and up from s->rhs, columns that are done stay. */
-heddle_status heddle_la_mixed_solve(struct la_mixed *s, heddle_matrix *from,
-                                    heddle_matrix *to, bool adds);
+heddle_status heddle_la_mixed_solve(struct la_mixed *s, heddle_matrix *from, heddle_matrix *to,
+                                    bool adds);
 /* r = b - A x. */
 heddle_status heddle_la_mixed_residual(struct la_mixed *s);
 /* Norms of x and r into s->rhs; waits. */
@@ -84,8 +82,7 @@ heddle_status heddle_la_mixed_measure(struct la_mixed *s);
 heddle_status heddle_la_mixed_norm(struct la_mixed *s);
 /* Right-hand sides down to d, their rows as pivots say, and up from it. */
 heddle_status heddle_la_mixed_down(struct la_mixed *s, heddle_matrix *from);
-heddle_status heddle_la_mixed_up(struct la_mixed *s, heddle_matrix *to,
-                                 bool adds);
+heddle_status heddle_la_mixed_up(struct la_mixed *s, heddle_matrix *to, bool adds);
 
 /* Which are done, and how the residuals of the others are scaled. The worst ratio
  * to the residual before, of those that are not done. */

@@ -51,18 +51,15 @@ struct gmres_arg {
     const struct la_rhs *rhs;
 };
 
-static double *numbers_of(struct heddle_exec *x, const struct gmres_arg *g,
-                          size_t j)
+static double *numbers_of(struct heddle_exec *x, const struct gmres_arg *g, size_t j)
 {
     return (double *)heddle_exec_ptr(x, 1) + (g->j0 + j) * NUMBERS;
 }
 
 /* What belongs to the task's vectors. */
-static double *products_of(struct heddle_exec *x, const struct gmres_arg *g,
-                           size_t j)
+static double *products_of(struct heddle_exec *x, const struct gmres_arg *g, size_t j)
 {
-    return numbers_of(x, g, j) + 2 + g->round * ROUND +
-           (la_is_complex(g->h.t) ? 2 : 1) * g->first;
+    return numbers_of(x, g, j) + 2 + g->round * ROUND + (la_is_complex(g->h.t) ? 2 : 1) * g->first;
 }
 
 static double complex get(enum heddle_la_type t, const double *c, unsigned i)
@@ -79,8 +76,7 @@ static void set(enum heddle_la_type t, double *c, unsigned i, double complex v)
 
 /* --- vectors ------------------------------------------------------------------------ */
 
-static double complex dot(enum heddle_la_type t, const void *x, const void *y,
-                          size_t n)
+static double complex dot(enum heddle_la_type t, const void *x, const void *y, size_t n)
 {
     const double *a = x, *b = y;
 
@@ -102,8 +98,7 @@ static double complex dot(enum heddle_la_type t, const void *x, const void *y,
 }
 
 /* y = y + f x. */
-static void add(enum heddle_la_type t, double complex f, const void *x, void *y,
-                size_t n)
+static void add(enum heddle_la_type t, double complex f, const void *x, void *y, size_t n)
 {
     const double *a = x, re = creal(f), im = cimag(f);
     double *b = y;
@@ -194,8 +189,7 @@ static heddle_status run_start(struct heddle_exec *x)
     return HEDDLE_OK;
 }
 
-static void orthogonalise(struct heddle_exec *x, const struct gmres_arg *g,
-                          size_t j)
+static void orthogonalise(struct heddle_exec *x, const struct gmres_arg *g, size_t j)
 {
     const enum heddle_la_type t = g->h.t;
     const struct la_block z = la_operand(x, 0);
@@ -236,8 +230,7 @@ static heddle_status run_end(struct heddle_exec *x)
         const double *y = products_of(x, g, j);
 
         for (unsigned i = 0; i < g->n; i++)
-            add(t, get(t, y, i), la_at(t, la_operand(x, 2 + i), 0, j),
-                la_at(t, v, 0, j), v.m);
+            add(t, get(t, y, i), la_at(t, la_operand(x, 2 + i), 0, j), la_at(t, v, 0, j), v.m);
     }
     return HEDDLE_OK;
 }
@@ -287,19 +280,17 @@ static heddle_status cuda_start(struct heddle_exec *x)
 }
 
 /* Column j of the task's vectors. */
-static void columns_of(struct heddle_exec *x, const struct gmres_arg *g,
-                       size_t j, const double *out[SOME])
+static void columns_of(struct heddle_exec *x, const struct gmres_arg *g, size_t j,
+                       const double *out[SOME])
 {
     for (unsigned i = 0; i < g->n; i++)
         out[i] = la_at(LA_D, la_operand(x, 2 + i), 0, j);
 }
 
-static heddle_status cuda_orthogonalise(struct heddle_exec *x,
-                                        const struct gmres_arg *g, size_t j)
+static heddle_status cuda_orthogonalise(struct heddle_exec *x, const struct gmres_arg *g, size_t j)
 {
     const struct la_block z = la_operand(x, 0);
-    double *c = products_of(x, g, j), *square = numbers_of(x, g, j),
-           *to = la_at(LA_D, z, 0, j);
+    double *c = products_of(x, g, j), *square = numbers_of(x, g, j), *to = la_at(LA_D, z, 0, j);
     const double *const own[1] = {to};
     const double *v[SOME];
 
@@ -340,8 +331,7 @@ static heddle_status cuda_end(struct heddle_exec *x)
         const double *w[SOME];
 
         columns_of(x, g, j, w);
-        LA_TRY(heddle_gpu_combine(x, w, g->n, products_of(x, g, j), 1,
-                                  la_at(LA_D, v, 0, j), v.m));
+        LA_TRY(heddle_gpu_combine(x, w, g->n, products_of(x, g, j), 1, la_at(LA_D, v, 0, j), v.m));
     }
     return HEDDLE_OK;
 }
@@ -358,8 +348,7 @@ static heddle_status cuda_clear(struct heddle_exec *x)
         return HEDDLE_OK;
     for (size_t j = 0; j < v.n; j++)
         if (is_worse(&g->rhs[j]))
-            LA_TRY(heddle_gpu_set(x, 'A', 0, LA_D, zero, zero,
-                                  la_part(LA_D, v, 0, j, v.m, 1)));
+            LA_TRY(heddle_gpu_set(x, 'A', 0, LA_D, zero, zero, la_part(LA_D, v, 0, j, v.m, 1)));
     return HEDDLE_OK;
 }
 
@@ -369,16 +358,15 @@ static struct heddle_cost cost_vectors(struct heddle_exec *x)
     const struct heddle_layout *l = heddle_exec_layout(x, 0);
 
     return (struct heddle_cost){
-        .bytes = 2.0 * (double)(l->extent[0] * l->extent[1] * (2 + g->n) *
-                                la_bytes(g->h.t))};
+        .bytes = 2.0 * (double)(l->extent[0] * l->extent[1] * (2 + g->n) * la_bytes(g->h.t))};
 }
 
-#define KERNEL(what)                                                           \
-    static const heddle_kernel kernel_##what = {                               \
-        .size = sizeof(heddle_kernel),                                         \
-        .name = "gmres_" #what,                                                \
-        .variants = {{.device = HEDDLE_DEV_CPU, .run = run_##what},            \
-                     {.device = HEDDLE_DEV_CUDA, .run = cuda_##what}},         \
+#define KERNEL(what)                                                                               \
+    static const heddle_kernel kernel_##what = {                                                   \
+        .size = sizeof(heddle_kernel),                                                             \
+        .name = "gmres_" #what,                                                                    \
+        .variants = {{.device = HEDDLE_DEV_CPU, .run = run_##what},                                \
+                     {.device = HEDDLE_DEV_CUDA, .run = cuda_##what}},                             \
         .cost = cost_vectors}
 
 KERNEL(start);
@@ -396,9 +384,8 @@ struct gmres {
 };
 
 /* A task for each block column of `to`; g says which vectors of `from` it gets. */
-static heddle_status submit_each(struct gmres *q, const heddle_kernel *kernel,
-                                 heddle_matrix *to, enum heddle_mode how,
-                                 const struct la_owned *from,
+static heddle_status submit_each(struct gmres *q, const heddle_kernel *kernel, heddle_matrix *to,
+                                 enum heddle_mode how, const struct la_owned *from,
                                  struct gmres_arg g)
 {
     struct la_mixed *s = q->s;
@@ -414,17 +401,14 @@ static heddle_status submit_each(struct gmres *q, const heddle_kernel *kernel,
         }
         g.j0 = la_first(to, j);
         g.rhs = s->rhs + g.j0;
-        LA_TRY(heddle_la_submit(s->la, kernel, op, mode, 2 + g.n, &g, sizeof(g),
-                                0));
+        LA_TRY(heddle_la_submit(s->la, kernel, op, mode, 2 + g.n, &g, sizeof(g), 0));
     }
     return HEDDLE_OK;
 }
 
 /* n vectors, some at a time, in so many rounds. */
-static heddle_status submit_rounds(struct gmres *q, const heddle_kernel *kernel,
-                                   heddle_matrix *to,
-                                   const struct la_owned *from, unsigned n,
-                                   unsigned rounds)
+static heddle_status submit_rounds(struct gmres *q, const heddle_kernel *kernel, heddle_matrix *to,
+                                   const struct la_owned *from, unsigned n, unsigned rounds)
 {
     struct gmres_arg g = {.round = 0};
 
@@ -438,9 +422,9 @@ static heddle_status submit_rounds(struct gmres *q, const heddle_kernel *kernel,
 }
 
 /* fn() for the numbers of each right-hand side, when tasks have ended. */
-static heddle_status
-with_numbers(struct gmres *q, enum heddle_mode mode, unsigned k,
-             void (*fn)(struct gmres *q, size_t j, unsigned k, double *numbers))
+static heddle_status with_numbers(struct gmres *q, enum heddle_mode mode, unsigned k,
+                                  void (*fn)(struct gmres *q, size_t j, unsigned k,
+                                             double *numbers))
 {
     void *p = NULL;
 
@@ -502,9 +486,8 @@ static heddle_status vector(struct gmres *q, struct la_owned *v)
 {
     const heddle_matrix *x = q->s->x.m;
 
-    return v->m != NULL
-               ? HEDDLE_OK
-               : heddle_la_owned_make(q->s->la, x->dtype, x->m, x->n, x->nb, v);
+    return v->m != NULL ? HEDDLE_OK
+                        : heddle_la_owned_make(q->s->la, x->dtype, x->m, x->n, x->nb, v);
 }
 
 /* Right-hand sides whose vectors are good enough wait for the others. False: all
@@ -533,8 +516,7 @@ static heddle_status cycle(struct gmres *q)
     unsigned k = 0;
 
     LA_TRY(vector(q, &q->v[0]));
-    LA_TRY(submit_each(q, &kernel_start, q->v[0].m, HEDDLE_W, &s->r,
-                       (struct gmres_arg){.n = 1}));
+    LA_TRY(submit_each(q, &kernel_start, q->v[0].m, HEDDLE_W, &s->r, (struct gmres_arg){.n = 1}));
     LA_TRY(with_numbers(q, HEDDLE_R, 0, begin_one));
     for (; k < RESTART && goes_on; k++) {
         LA_TRY(vector(q, &q->v[k + 1]));
@@ -565,8 +547,7 @@ static heddle_status cycles(struct gmres *q, bool *is_good_out)
     struct la_mixed *s = q->s;
     double worst = 0;
 
-    LA_TRY(submit_each(q, &kernel_clear, s->x.m, HEDDLE_RW, NULL,
-                       (struct gmres_arg){.n = 0}));
+    LA_TRY(submit_each(q, &kernel_clear, s->x.m, HEDDLE_RW, NULL, (struct gmres_arg){.n = 0}));
     LA_TRY(look_again(s, &worst));
     for (unsigned i = 0; i < CYCLES && worst != 0; i++) {
         LA_TRY(cycle(q));
@@ -587,11 +568,9 @@ heddle_status heddle_la_mixed_gmres(struct la_mixed *s, bool *is_good_out)
     if (q == NULL)
         return HEDDLE_ENOMEM;
     q->s = s;
-    q->krylov =
-        heddle_zalloc(&heddle_allocator_default, s->nrhs, sizeof(*q->krylov));
+    q->krylov = heddle_zalloc(&heddle_allocator_default, s->nrhs, sizeof(*q->krylov));
     if (q->krylov != NULL)
-        st = heddle_handle_vector(s->la->ctx, NULL, s->nrhs * NUMBERS,
-                                  HEDDLE_F64, &q->numbers);
+        st = heddle_handle_vector(s->la->ctx, NULL, s->nrhs * NUMBERS, HEDDLE_F64, &q->numbers);
     if (st == HEDDLE_OK)
         st = cycles(q, is_good_out);
     if (st != HEDDLE_OK && heddle_group_wait(s->la->group, 0) != HEDDLE_OK)
@@ -601,8 +580,7 @@ heddle_status heddle_la_mixed_gmres(struct la_mixed *s, bool *is_good_out)
         heddle_la_owned_end(&q->v[i]);
     for (unsigned i = 0; i < RESTART; i++)
         heddle_la_owned_end(&q->w[i]);
-    heddle_free(&heddle_allocator_default, q->krylov,
-                s->nrhs * sizeof(*q->krylov));
+    heddle_free(&heddle_allocator_default, q->krylov, s->nrhs * sizeof(*q->krylov));
     heddle_free(&heddle_allocator_default, q, sizeof(*q));
     return st;
 }

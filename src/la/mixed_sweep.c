@@ -17,8 +17,7 @@
 
 bool heddle_la_mixed_sweeps(const struct la_mixed *s)
 {
-    return s->la->has_cuda && s->nrhs <= LA_MIXED_FEW && s->nrhs > 0 &&
-           !la_is_complex(s->t);
+    return s->la->has_cuda && s->nrhs <= LA_MIXED_FEW && s->nrhs > 0 && !la_is_complex(s->t);
 }
 
 /* How a block column is cut: into triangles that a launch takes at once. */
@@ -44,8 +43,7 @@ static heddle_status run_invert(struct heddle_exec *x)
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
     for (size_t i = 0; i < parts_of(a); i++) {
-        const size_t first = i * LA_GPU_FEW,
-                     n = la_min(LA_GPU_FEW, a.n - first);
+        const size_t first = i * LA_GPU_FEW, n = la_min(LA_GPU_FEW, a.n - first);
         const struct la_block to = la_part(LA_S, inv, first, first, n, n);
 
         for (size_t j = 0; j < n; j++) {
@@ -67,8 +65,7 @@ static heddle_status cuda_invert(struct heddle_exec *x)
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
     LA_TRY(heddle_gpu_open(&gpu, x, LA_S));
-    return heddle_gpu_invert(&gpu, g->uplo, g->diag,
-                             la_part(LA_S, a, g->j0, 0, a.n, a.n),
+    return heddle_gpu_invert(&gpu, g->uplo, g->diag, la_part(LA_S, a, g->j0, 0, a.n, a.n),
                              la_part(LA_S, inv, 0, 0, a.n, a.n));
 }
 
@@ -76,8 +73,8 @@ static struct heddle_cost cost_invert(struct heddle_exec *x)
 {
     const struct heddle_layout *l = heddle_exec_layout(x, 0);
 
-    return (struct heddle_cost){
-        .flops = la_flops(LA_S, l->extent[0], l->extent[0], l->extent[1]) / 2};
+    return (struct heddle_cost){.flops =
+                                    la_flops(LA_S, l->extent[0], l->extent[0], l->extent[1]) / 2};
 }
 
 static const heddle_kernel kernel_invert = {
@@ -86,24 +83,19 @@ static const heddle_kernel kernel_invert = {
     .noperands = 2,
     .mode = {HEDDLE_W, HEDDLE_R},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_invert},
-                 {.device = HEDDLE_DEV_CUDA,
-                  .run = cuda_invert,
-                  .scratch_bytes = LA_GPU_SCRATCH}},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_invert, .scratch_bytes = LA_GPU_SCRATCH}},
     .cost = cost_invert};
 
-static heddle_status invert(struct la_mixed *s, char uplo, char diag,
-                            const heddle_matrix *inv)
+static heddle_status invert(struct la_mixed *s, char uplo, char diag, const heddle_matrix *inv)
 {
     heddle_matrix *a = s->low.m;
-    struct invert_arg g = {
-        .h = heddle_la_begin(s->la, a), .uplo = uplo, .diag = diag};
+    struct invert_arg g = {.h = heddle_la_begin(s->la, a), .uplo = uplo, .diag = diag};
 
     for (size_t j = 0; j < a->nt; j++) {
         heddle_handle *const op[2] = {inv->col[j], a->col[j]};
 
         g.j0 = la_first(a, j);
-        LA_TRY(heddle_la_submit(s->la, &kernel_invert, op, NULL, 2, &g,
-                                sizeof(g), 0));
+        LA_TRY(heddle_la_submit(s->la, &kernel_invert, op, NULL, 2, &g, sizeof(g), 0));
     }
     return HEDDLE_OK;
 }
@@ -127,13 +119,11 @@ struct sweep_arg {
     size_t j0, step; /* first column of the first one; how wide they are */
 };
 
-typedef heddle_status (*few_fn)(struct heddle_exec *, char, float,
-                                struct la_block, struct la_block, float,
-                                struct la_block);
+typedef heddle_status (*few_fn)(struct heddle_exec *, char, float, struct la_block, struct la_block,
+                                float, struct la_block);
 
-static heddle_status few_on_core(struct heddle_exec *x, char trans, float alpha,
-                                 struct la_block a, struct la_block v,
-                                 float beta, struct la_block y)
+static heddle_status few_on_core(struct heddle_exec *x, char trans, float alpha, struct la_block a,
+                                 struct la_block v, float beta, struct la_block y)
 {
     (void)x;
     if (a.m > 0 && a.n > 0)
@@ -147,29 +137,25 @@ static bool is_forward(const struct sweep_arg *g)
 }
 
 /* The columns `first` .. of a, whose first one is number j0 of the factor. */
-static heddle_status sweep_part(struct heddle_exec *x,
-                                const struct sweep_arg *g, few_fn few,
+static heddle_status sweep_part(struct heddle_exec *x, const struct sweep_arg *g, few_fn few,
                                 unsigned k, size_t first)
 {
     const struct la_block from = la_operand(x, 0), to = la_operand(x, 1),
                           a = la_operand(x, 2 + 2 * k);
     const size_t n = la_min(LA_GPU_FEW, a.n - first);
-    const size_t p0 = g->j0 + k * g->step + first,
-                 o0 = g->uplo == 'L' ? p0 + n : 0,
+    const size_t p0 = g->j0 + k * g->step + first, o0 = g->uplo == 'L' ? p0 + n : 0,
                  o1 = g->uplo == 'L' ? a.m : p0;
     const struct la_block rest = la_part(LA_S, a, o0, first, o1 - o0, n);
     const struct la_block xp = la_part(LA_S, from, p0, 0, n, from.n),
                           yp = la_part(LA_S, to, p0, 0, n, to.n);
 
     if (g->trans != 'N')
-        LA_TRY(few(x, 'T', -1, rest, la_part(LA_S, to, o0, 0, o1 - o0, to.n), 1,
-                   xp));
+        LA_TRY(few(x, 'T', -1, rest, la_part(LA_S, to, o0, 0, o1 - o0, to.n), 1, xp));
     LA_TRY(few(x, g->trans == 'N' ? 'N' : 'T', 1,
-               la_part(LA_S, la_operand(x, 3 + 2 * k), first, first, n, n), xp,
-               0, yp));
-    return g->trans != 'N' ? HEDDLE_OK
-                           : few(x, 'N', -1, rest, yp, 1,
-                                 la_part(LA_S, from, o0, 0, o1 - o0, from.n));
+               la_part(LA_S, la_operand(x, 3 + 2 * k), first, first, n, n), xp, 0, yp));
+    return g->trans != 'N'
+               ? HEDDLE_OK
+               : few(x, 'N', -1, rest, yp, 1, la_part(LA_S, from, o0, 0, o1 - o0, from.n));
 }
 
 static heddle_status sweep_on(struct heddle_exec *x, few_fn few)
@@ -183,9 +169,8 @@ static heddle_status sweep_on(struct heddle_exec *x, few_fn few)
         const size_t parts = parts_of(la_operand(x, 2 + 2 * k));
 
         for (size_t p = 0; p < parts; p++)
-            LA_TRY(sweep_part(x, g, few, k,
-                              (is_forward(g) ? p : parts - 1 - p) *
-                                  (size_t)LA_GPU_FEW));
+            LA_TRY(
+                sweep_part(x, g, few, k, (is_forward(g) ? p : parts - 1 - p) * (size_t)LA_GPU_FEW));
     }
     return HEDDLE_OK;
 }
@@ -197,21 +182,17 @@ static heddle_status run_sweep(struct heddle_exec *x)
 
 static heddle_status cuda_sweep(struct heddle_exec *x)
 {
-    return heddle_exec_noperands(x) <= HEDDLE_KERNEL_OPERANDS
-               ? sweep_on(x, heddle_gpu_few)
-               : HEDDLE_EDECLINED;
+    return heddle_exec_noperands(x) <= HEDDLE_KERNEL_OPERANDS ? sweep_on(x, heddle_gpu_few)
+                                                              : HEDDLE_EDECLINED;
 }
 
 static struct heddle_cost cost_sweep(struct heddle_exec *x)
 {
     const struct sweep_arg *g = heddle_exec_arg(x);
-    const struct heddle_layout *l = heddle_exec_layout(x, 2),
-                               *v = heddle_exec_layout(x, 0);
+    const struct heddle_layout *l = heddle_exec_layout(x, 2), *v = heddle_exec_layout(x, 0);
     const size_t from = g->uplo == 'L' ? g->j0 : 0,
-                 end = g->uplo == 'L' ? l->extent[0]
-                                      : g->j0 + g->n * l->extent[1];
-    const double area =
-        (double)(end - la_min(from, end)) * (double)(g->n * l->extent[1]);
+                 end = g->uplo == 'L' ? l->extent[0] : g->j0 + g->n * l->extent[1];
+    const double area = (double)(end - la_min(from, end)) * (double)(g->n * l->extent[1]);
 
     return (struct heddle_cost){.flops = 2 * area * (double)v->extent[1],
                                 .bytes = area * (double)sizeof(float)};
@@ -225,24 +206,19 @@ static const heddle_kernel kernel_sweep = {
     .cost = cost_sweep};
 
 /* to = the solution for `from`, which is overwritten. */
-static heddle_status sweep(struct la_mixed *s, char uplo, char trans,
-                           const heddle_matrix *inv, heddle_matrix *from,
-                           heddle_matrix *to)
+static heddle_status sweep(struct la_mixed *s, char uplo, char trans, const heddle_matrix *inv,
+                           heddle_matrix *from, heddle_matrix *to)
 {
     enum { TOGETHER = (HEDDLE_KERNEL_OPERANDS - 2) / 2 };
     heddle_matrix *a = s->low.m;
-    const size_t list = la_min(a->list, TOGETHER),
-                 n = (a->nt + list - 1) / list;
-    struct sweep_arg g = {.h = heddle_la_begin(s->la, a),
-                          .uplo = uplo,
-                          .trans = trans,
-                          .step = a->nb};
+    const size_t list = la_min(a->list, TOGETHER), n = (a->nt + list - 1) / list;
+    struct sweep_arg g = {
+        .h = heddle_la_begin(s->la, a), .uplo = uplo, .trans = trans, .step = a->nb};
 
     for (size_t i = 0; i < n; i++) {
         const size_t at = (is_forward(&g) ? i : n - 1 - i) * list;
         heddle_handle *op[2 + 2 * TOGETHER] = {from->col[0], to->col[0]};
-        enum heddle_mode mode[2 + 2 * TOGETHER] = {
-            HEDDLE_RW, i == 0 ? HEDDLE_W : HEDDLE_RW};
+        enum heddle_mode mode[2 + 2 * TOGETHER] = {HEDDLE_RW, i == 0 ? HEDDLE_W : HEDDLE_RW};
 
         g.n = (unsigned)la_min(list, a->nt - at);
         g.j0 = la_first(a, at);
@@ -251,8 +227,7 @@ static heddle_status sweep(struct la_mixed *s, char uplo, char trans,
             op[3 + 2 * k] = inv->col[at + k];
             mode[2 + 2 * k] = mode[3 + 2 * k] = HEDDLE_R;
         }
-        LA_TRY(heddle_la_submit(s->la, &kernel_sweep, op, mode, 2 + 2 * g.n, &g,
-                                sizeof(g), 0));
+        LA_TRY(heddle_la_submit(s->la, &kernel_sweep, op, mode, 2 + 2 * g.n, &g, sizeof(g), 0));
     }
     return HEDDLE_OK;
 }
@@ -270,15 +245,14 @@ static heddle_status sweep_both(struct la_mixed *s)
     return sweep(s, s->uplo, s->uplo == 'U' ? 'N' : 'C', inv, e, d);
 }
 
-static heddle_status solve_with(struct la_mixed *s, char uplo, char trans,
-                                char diag)
+static heddle_status solve_with(struct la_mixed *s, char uplo, char trans, char diag)
 {
-    return heddle_la_trsm(s->la, 'L', uplo, trans, diag,
-                          heddle_la_one(la_low(s->t)), s->low.m, s->d.m);
+    return heddle_la_trsm(s->la, 'L', uplo, trans, diag, heddle_la_one(la_low(s->t)), s->low.m,
+                          s->d.m);
 }
 
-heddle_status heddle_la_mixed_solve(struct la_mixed *s, heddle_matrix *from,
-                                    heddle_matrix *to, bool adds)
+heddle_status heddle_la_mixed_solve(struct la_mixed *s, heddle_matrix *from, heddle_matrix *to,
+                                    bool adds)
 {
     const bool is_upper = s->uplo == 'U';
 

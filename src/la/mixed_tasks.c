@@ -35,8 +35,7 @@ static inline double abs_z(double complex v)
 }
 
 /* to = scale from, sums += |from|; the sum of all. */
-static double narrow_d(const double *from, float *to, size_t n, double scale,
-                       double *sums)
+static double narrow_d(const double *from, float *to, size_t n, double scale, double *sums)
 {
     double s[4] = {0, 0, 0, 0};
 
@@ -49,8 +48,8 @@ static double narrow_d(const double *from, float *to, size_t n, double scale,
     return (s[0] + s[1]) + (s[2] + s[3]);
 }
 
-static double narrow_z(const double complex *from, float complex *to, size_t n,
-                       double scale, double *sums)
+static double narrow_z(const double complex *from, float complex *to, size_t n, double scale,
+                       double *sums)
 {
     double sum = 0;
 
@@ -65,8 +64,7 @@ static double narrow_z(const double complex *from, float complex *to, size_t n,
 }
 
 /* In all of A the sums of columns are not wanted. */
-static void narrow_plain(const double *from, float *to, size_t n, double scale,
-                         double *sums)
+static void narrow_plain(const double *from, float *to, size_t n, double scale, double *sums)
 {
     for (size_t i = 0; i < n; i++) {
         to[i] = (float)(scale * from[i]);
@@ -74,8 +72,8 @@ static void narrow_plain(const double *from, float *to, size_t n, double scale,
     }
 }
 
-static void narrow_column(const struct narrow_arg *g, const void *from,
-                          void *to, struct la_range r, size_t col, double *all)
+static void narrow_column(const struct narrow_arg *g, const void *from, void *to, struct la_range r,
+                          size_t col, double *all)
 {
     const size_t n = r.end - r.first;
     double *sums = all + r.first, sum;
@@ -88,9 +86,8 @@ static void narrow_column(const struct narrow_arg *g, const void *from,
                          : narrow_z(from, to, n, g->scale, sums);
     if (g->uplo != '\0') { /* the mirrored part: all but the diagonal */
         const size_t at = g->uplo == 'L' ? 0 : n - 1;
-        const double d = g->h.t == LA_D
-                             ? fabs(((const double *)from)[at])
-                             : abs_z(((const double complex *)from)[at]);
+        const double d = g->h.t == LA_D ? fabs(((const double *)from)[at])
+                                        : abs_z(((const double complex *)from)[at]);
 
         /* d may be most of the sum: what rounding leaves is below its error. */
         all[col] += sum == d ? 0 : sum - d;
@@ -108,18 +105,15 @@ static heddle_status run_narrow(struct heddle_exec *x)
     if (!g->adds)
         memset(sums, 0, heddle_exec_count(x, 0) * sizeof(*sums));
     for (unsigned k = 0; k < g->n; k++) {
-        const struct la_block a = la_operand(x, 1 + k),
-                              low = la_operand(x, 1 + g->n + k);
+        const struct la_block a = la_operand(x, 1 + k), low = la_operand(x, 1 + g->n + k);
 
         for (size_t j = 0; j < a.n; j++, col++) {
-            const struct la_range r =
-                la_rows(g->uplo == '\0' ? 'A' : g->uplo, a.m, col);
+            const struct la_range r = la_rows(g->uplo == '\0' ? 'A' : g->uplo, a.m, col);
 
             if (g->clears)
-                memset(la_at(la_low(g->h.t), low, 0, j), 0,
-                       low.m * la_bytes(la_low(g->h.t)));
-            narrow_column(g, la_at(g->h.t, a, r.first, j),
-                          la_at(la_low(g->h.t), low, r.first, j), r, col, sums);
+                memset(la_at(la_low(g->h.t), low, 0, j), 0, low.m * la_bytes(la_low(g->h.t)));
+            narrow_column(g, la_at(g->h.t, a, r.first, j), la_at(la_low(g->h.t), low, r.first, j),
+                          r, col, sums);
         }
     }
     return HEDDLE_OK;
@@ -138,8 +132,7 @@ static heddle_status cuda_narrow(struct heddle_exec *x)
     for (unsigned k = 0; k < g->n; k++) {
         const struct la_block a = la_operand(x, 1 + k);
 
-        LA_TRY(heddle_gpu_narrow(x, g->uplo, col, a,
-                                 la_operand(x, 1 + g->n + k), g->scale,
+        LA_TRY(heddle_gpu_narrow(x, g->uplo, col, a, la_operand(x, 1 + g->n + k), g->scale,
                                  heddle_exec_ptr(x, 0), g->adds || k > 0));
         col += a.n;
     }
@@ -182,8 +175,7 @@ static heddle_status cuda_norm(struct heddle_exec *x)
         return HEDDLE_EDECLINED;
     if (heddle_la_is_broken(h))
         return HEDDLE_OK;
-    return heddle_gpu_largest(x,
-                              (struct la_block){heddle_exec_ptr(x, 1), m, 1, m},
+    return heddle_gpu_largest(x, (struct la_block){heddle_exec_ptr(x, 1), m, 1, m},
                               heddle_exec_ptr(x, 0));
 }
 
@@ -192,8 +184,7 @@ static struct heddle_cost cost_narrow(struct heddle_exec *x)
     const struct narrow_arg *g = heddle_exec_arg(x);
     const struct heddle_layout *l = heddle_exec_layout(x, 1);
 
-    return (struct heddle_cost){.bytes = 1.5 * g->n * (double)l->extent[0] *
-                                         (double)l->extent[1] *
+    return (struct heddle_cost){.bytes = 1.5 * g->n * (double)l->extent[0] * (double)l->extent[1] *
                                          (double)la_bytes(g->h.t)};
 }
 
@@ -224,8 +215,7 @@ heddle_status heddle_la_mixed_narrow(struct la_mixed *s)
                            .uplo = s->uplo,
                            .scale = s->scale,
                            .clears = has_cuda && is_part};
-    const size_t tasks =
-        la_max(la_min(a->nt, LA_MIXED_SUMS), (a->nt + a->list - 1) / a->list);
+    const size_t tasks = la_max(la_min(a->nt, LA_MIXED_SUMS), (a->nt + a->list - 1) / a->list);
     const size_t nsums = count_sums(s);
     heddle_handle *op[1 + 2 * LA_LIST] = {s->told};
     enum heddle_mode mode[1 + 2 * LA_LIST] = {HEDDLE_RW};
@@ -244,8 +234,8 @@ heddle_status heddle_la_mixed_narrow(struct la_mixed *s)
             op[1 + g.n + i] = low->col[first + i];
             mode[1 + g.n + i] = is_part && !g.clears ? HEDDLE_RW : HEDDLE_W;
         }
-        LA_TRY(heddle_la_submit(s->la, &kernel_narrow, op, mode, 1 + 2 * g.n,
-                                &g, sizeof(g), (int)(2 * (tasks - p))));
+        LA_TRY(heddle_la_submit(s->la, &kernel_narrow, op, mode, 1 + 2 * g.n, &g, sizeof(g),
+                                (int)(2 * (tasks - p))));
     }
     op[0] = s->told;
     mode[0] = HEDDLE_RW;
@@ -253,8 +243,8 @@ heddle_status heddle_la_mixed_narrow(struct la_mixed *s)
         op[1 + p] = s->sums[p];
         mode[1 + p] = HEDDLE_R;
     }
-    return heddle_la_submit(s->la, &kernel_norm, op, mode, 1 + (unsigned)nsums,
-                            &g.h, sizeof(g.h), 0);
+    return heddle_la_submit(s->la, &kernel_norm, op, mode, 1 + (unsigned)nsums, &g.h, sizeof(g.h),
+                            0);
 }
 
 heddle_status heddle_la_mixed_open(struct la_mixed *s)
@@ -265,10 +255,8 @@ heddle_status heddle_la_mixed_open(struct la_mixed *s)
     if (s->perm == NULL)
         return HEDDLE_ENOMEM;
     for (unsigned i = 0; i < count_sums(s); i++)
-        LA_TRY(
-            heddle_handle_vector(s->la->ctx, NULL, m, HEDDLE_F64, &s->sums[i]));
-    return heddle_handle_vector(s->la->ctx, NULL, 1 + 2 * s->nrhs, HEDDLE_F64,
-                                &s->told);
+        LA_TRY(heddle_handle_vector(s->la->ctx, NULL, m, HEDDLE_F64, &s->sums[i]));
+    return heddle_handle_vector(s->la->ctx, NULL, 1 + 2 * s->nrhs, HEDDLE_F64, &s->told);
 }
 
 void heddle_la_mixed_shut(struct la_mixed *s)
@@ -349,15 +337,14 @@ static size_t reals(enum heddle_la_type t)
 }
 
 /* to[i] = f from[perm[i]]. */
-static void down_d(const double *from, const int *perm, double f, float *to,
-                   size_t n)
+static void down_d(const double *from, const int *perm, double f, float *to, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         to[i] = (float)(f * from[perm != NULL ? (size_t)perm[i] : i]);
 }
 
-static void down_z(const double complex *from, const int *perm, double f,
-                   float complex *to, size_t n)
+static void down_z(const double complex *from, const int *perm, double f, float complex *to,
+                   size_t n)
 {
     for (size_t i = 0; i < n; i++)
         to[i] = (float complex)(f * from[perm != NULL ? (size_t)perm[i] : i]);
@@ -399,11 +386,9 @@ static heddle_status cuda_down(struct heddle_exec *x)
         return HEDDLE_OK;
     for (size_t j = 0; j < to.n; j++)
         LA_TRY(g->rhs[j].is_done
-                   ? heddle_gpu_set(x, 'A', 0, LA_S, heddle_la_zero(LA_S),
-                                    heddle_la_zero(LA_S),
+                   ? heddle_gpu_set(x, 'A', 0, LA_S, heddle_la_zero(LA_S), heddle_la_zero(LA_S),
                                     la_part(LA_S, to, 0, j, to.m, 1))
-                   : heddle_gpu_down(x, la_at(LA_S, to, 0, j),
-                                     la_at(LA_D, from, 0, j), perm, to.m,
+                   : heddle_gpu_down(x, la_at(LA_S, to, 0, j), la_at(LA_D, from, 0, j), perm, to.m,
                                      g->rhs[j].down));
     return HEDDLE_OK;
 }
@@ -441,12 +426,10 @@ static heddle_status cuda_up(struct heddle_exec *x)
         return HEDDLE_OK;
     for (size_t j = 0; j < to.n; j++) {
         if (!g->rhs[j].is_done)
-            LA_TRY(heddle_gpu_up(x, la_at(LA_D, to, 0, j),
-                                 la_at(LA_S, from, 0, j), to.m, g->adds ? 1 : 0,
-                                 g->rhs[j].up));
+            LA_TRY(heddle_gpu_up(x, la_at(LA_D, to, 0, j), la_at(LA_S, from, 0, j), to.m,
+                                 g->adds ? 1 : 0, g->rhs[j].up));
         else if (!g->adds)
-            LA_TRY(heddle_gpu_set(x, 'A', 0, LA_D, heddle_la_zero(LA_D),
-                                  heddle_la_zero(LA_D),
+            LA_TRY(heddle_gpu_set(x, 'A', 0, LA_D, heddle_la_zero(LA_D), heddle_la_zero(LA_D),
                                   la_part(LA_D, to, 0, j, to.m, 1)));
     }
     return HEDDLE_OK;
@@ -457,26 +440,24 @@ static struct heddle_cost cost_rhs(struct heddle_exec *x)
     const struct rhs_arg *g = heddle_exec_arg(x);
     const struct heddle_layout *l = heddle_exec_layout(x, 0);
 
-    return (struct heddle_cost){
-        .bytes =
-            2.0 * (double)(l->extent[0] * l->extent[1] * la_bytes(g->h.t))};
+    return (struct heddle_cost){.bytes =
+                                    2.0 * (double)(l->extent[0] * l->extent[1] * la_bytes(g->h.t))};
 }
 
-#define RHS_KERNEL(what)                                                       \
-    static const heddle_kernel kernel_##what = {                               \
-        .size = sizeof(heddle_kernel),                                         \
-        .name = "mixed_" #what,                                                \
-        .variants = {{.device = HEDDLE_DEV_CPU, .run = run_##what},            \
-                     {.device = HEDDLE_DEV_CUDA, .run = cuda_##what}},         \
+#define RHS_KERNEL(what)                                                                           \
+    static const heddle_kernel kernel_##what = {                                                   \
+        .size = sizeof(heddle_kernel),                                                             \
+        .name = "mixed_" #what,                                                                    \
+        .variants = {{.device = HEDDLE_DEV_CPU, .run = run_##what},                                \
+                     {.device = HEDDLE_DEV_CUDA, .run = cuda_##what}},                             \
         .cost = cost_rhs}
 
 RHS_KERNEL(measure);
 RHS_KERNEL(down);
 RHS_KERNEL(up);
 
-static heddle_status submit_rhs(struct la_mixed *s, const heddle_kernel *kernel,
-                                heddle_matrix *to, heddle_matrix *from,
-                                heddle_handle *third, enum heddle_mode first,
+static heddle_status submit_rhs(struct la_mixed *s, const heddle_kernel *kernel, heddle_matrix *to,
+                                heddle_matrix *from, heddle_handle *third, enum heddle_mode first,
                                 enum heddle_mode last, bool adds)
 {
     const enum heddle_mode modes[3] = {first, HEDDLE_R, last};
@@ -490,23 +471,19 @@ static heddle_status submit_rhs(struct la_mixed *s, const heddle_kernel *kernel,
 
         g.j0 = la_first(to, j);
         g.rhs = s->rhs + g.j0;
-        LA_TRY(heddle_la_submit(s->la, kernel, op, modes, third != NULL ? 3 : 2,
-                                &g, sizeof(g), 0));
+        LA_TRY(heddle_la_submit(s->la, kernel, op, modes, third != NULL ? 3 : 2, &g, sizeof(g), 0));
     }
     return HEDDLE_OK;
 }
 
 heddle_status heddle_la_mixed_down(struct la_mixed *s, heddle_matrix *from)
 {
-    return submit_rhs(s, &kernel_down, s->d.m, from, s->perms, HEDDLE_W,
-                      HEDDLE_R, false);
+    return submit_rhs(s, &kernel_down, s->d.m, from, s->perms, HEDDLE_W, HEDDLE_R, false);
 }
 
-heddle_status heddle_la_mixed_up(struct la_mixed *s, heddle_matrix *to,
-                                 bool adds)
+heddle_status heddle_la_mixed_up(struct la_mixed *s, heddle_matrix *to, bool adds)
 {
-    return submit_rhs(s, &kernel_up, to, s->d.m, NULL,
-                      adds ? HEDDLE_RW : HEDDLE_W, HEDDLE_R, adds);
+    return submit_rhs(s, &kernel_up, to, s->d.m, NULL, adds ? HEDDLE_RW : HEDDLE_W, HEDDLE_R, adds);
 }
 
 heddle_status heddle_la_mixed_measure(struct la_mixed *s)
@@ -514,8 +491,7 @@ heddle_status heddle_la_mixed_measure(struct la_mixed *s)
     const double *told;
     void *p = NULL;
 
-    LA_TRY(submit_rhs(s, &kernel_measure, s->r.m, s->x.m, s->told, HEDDLE_R,
-                      HEDDLE_RW, false));
+    LA_TRY(submit_rhs(s, &kernel_measure, s->r.m, s->x.m, s->told, HEDDLE_R, HEDDLE_RW, false));
     LA_TRY(heddle_la_wait(s->la, NULL));
     LA_TRY(heddle_handle_acquire(s->told, HEDDLE_R, &p));
     told = p;
@@ -542,27 +518,21 @@ struct half_arg {
 enum { SQUARE = 256 }; /* rows that stay in cache */
 
 /* y = y + alpha A x for what is stored in columns j0 ... of A. */
-static void half_columns(const struct half_arg *g, const void *alpha,
-                         struct la_block a, size_t j0, struct la_block x,
-                         struct la_block y)
+static void half_columns(const struct half_arg *g, const void *alpha, struct la_block a, size_t j0,
+                         struct la_block x, struct la_block y)
 {
     const enum heddle_la_type t = g->h.t;
     const void *one = heddle_la_one(t);
-    const size_t n = a.n, first = g->uplo == 'L' ? j0 + n : 0,
-                 end = g->uplo == 'L' ? a.m : j0;
-    const struct la_block xj = la_part(t, x, j0, 0, n, x.n),
-                          yj = la_part(t, y, j0, 0, n, x.n);
+    const size_t n = a.n, first = g->uplo == 'L' ? j0 + n : 0, end = g->uplo == 'L' ? a.m : j0;
+    const struct la_block xj = la_part(t, x, j0, 0, n, x.n), yj = la_part(t, y, j0, 0, n, x.n);
 
-    heddle_blas_symm(t, true, 'L', g->uplo, alpha, la_part(t, a, j0, 0, n, n),
-                     xj, one, yj);
+    heddle_blas_symm(t, true, 'L', g->uplo, alpha, la_part(t, a, j0, 0, n, n), xj, one, yj);
     for (size_t i = first; i < end; i += SQUARE) {
         const size_t m = la_min(SQUARE, end - i);
         const struct la_block off = la_part(t, a, i, 0, m, n);
 
-        heddle_blas_gemm(t, 'N', 'N', alpha, off, xj, one,
-                         la_part(t, y, i, 0, m, x.n));
-        heddle_blas_gemm(t, 'C', 'N', alpha, off, la_part(t, x, i, 0, m, x.n),
-                         one, yj);
+        heddle_blas_gemm(t, 'N', 'N', alpha, off, xj, one, la_part(t, y, i, 0, m, x.n));
+        heddle_blas_gemm(t, 'C', 'N', alpha, off, la_part(t, x, i, 0, m, x.n), one, yj);
     }
 }
 
@@ -576,8 +546,7 @@ static heddle_status run_half(struct heddle_exec *x)
         return HEDDLE_OK;
     memset(y.a, 0, y.m * y.n * la_bytes(g->h.t));
     for (unsigned k = 0; k < g->n; k++)
-        half_columns(g, heddle_la_one(g->h.t), la_operand(x, 2 + k),
-                     g->j0 + k * g->step, v, y);
+        half_columns(g, heddle_la_one(g->h.t), la_operand(x, 2 + k), g->j0 + k * g->step, v, y);
     return HEDDLE_OK;
 }
 
@@ -590,12 +559,10 @@ static heddle_status run_whole(struct heddle_exec *x)
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    heddle_blas_gemm(t, 'N', 'N', heddle_la_one(t),
-                     (struct la_block){y.a, y.m, 0, y.m},
+    heddle_blas_gemm(t, 'N', 'N', heddle_la_one(t), (struct la_block){y.a, y.m, 0, y.m},
                      (struct la_block){y.a, 0, y.n, 1}, &g->beta, y);
     for (unsigned k = 0; k < g->n; k++)
-        half_columns(g, &g->alpha, la_operand(x, 2 + k), g->j0 + k * g->step, v,
-                     y);
+        half_columns(g, &g->alpha, la_operand(x, 2 + k), g->j0 + k * g->step, v, y);
     return HEDDLE_OK;
 }
 
@@ -612,25 +579,22 @@ static heddle_status cuda_whole(struct heddle_exec *x)
     LA_TRY(heddle_gpu_open(&gpu, x, t));
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    LA_TRY(heddle_gpu_gemm(&gpu, 'N', 'N', one,
-                           (struct la_block){y.a, y.m, 0, y.m},
+    LA_TRY(heddle_gpu_gemm(&gpu, 'N', 'N', one, (struct la_block){y.a, y.m, 0, y.m},
                            (struct la_block){y.a, 0, y.n, 1}, &g->beta, y));
     for (unsigned k = 0; k < g->n; k++) {
         const struct la_block a = la_operand(x, 2 + k);
-        const size_t n = a.n, j0 = g->j0 + k * g->step,
-                     first = g->uplo == 'L' ? j0 + n : 0,
+        const size_t n = a.n, j0 = g->j0 + k * g->step, first = g->uplo == 'L' ? j0 + n : 0,
                      m = g->uplo == 'L' ? a.m - first : j0;
         const struct la_block off = la_part(t, a, first, 0, m, n),
-                              vj = la_part(t, v, j0, 0, n, v.n),
-                              yj = la_part(t, y, j0, 0, n, y.n);
+                              vj = la_part(t, v, j0, 0, n, v.n), yj = la_part(t, y, j0, 0, n, y.n);
 
-        LA_TRY(heddle_gpu_symm(&gpu, true, 'L', g->uplo, &g->alpha,
-                               la_part(t, a, j0, 0, n, n), vj, one, yj));
+        LA_TRY(heddle_gpu_symm(&gpu, true, 'L', g->uplo, &g->alpha, la_part(t, a, j0, 0, n, n), vj,
+                               one, yj));
         LA_TRY(heddle_gpu_gemm(&gpu, 'N', 'N', &g->alpha, off, vj, one,
                                la_part(t, y, first, 0, m, y.n)));
         if (m > 0)
-            LA_TRY(heddle_gpu_gemm(&gpu, 'C', 'N', &g->alpha, off,
-                                   la_part(t, v, first, 0, m, v.n), one, yj));
+            LA_TRY(heddle_gpu_gemm(&gpu, 'C', 'N', &g->alpha, off, la_part(t, v, first, 0, m, v.n),
+                                   one, yj));
     }
     return HEDDLE_OK;
 }
@@ -652,8 +616,7 @@ static heddle_status run_join(struct heddle_exec *x)
         for (size_t i = 0; i < n; i++)
             to[i] = beta == 0 ? 0 : beta * to[i];
         for (unsigned k = 0; k < g->n; k++) {
-            const double *from =
-                (const double *)heddle_exec_ptr(x, 1 + k) + j * n;
+            const double *from = (const double *)heddle_exec_ptr(x, 1 + k) + j * n;
 
             for (size_t i = 0; i < n; i++)
                 to[i] += alpha * from[i];
@@ -669,16 +632,14 @@ static struct heddle_cost cost_half(struct heddle_exec *x)
     const double m = (double)l->extent[0];
 
     return (struct heddle_cost){
-        .flops = la_flops(g->h.t, l->extent[0], l->extent[1], l->extent[0]) *
-                 g->n / m,
+        .flops = la_flops(g->h.t, l->extent[0], l->extent[1], l->extent[0]) * g->n / m,
         .bytes = m * (double)(g->n * la_bytes(g->h.t)) * 32};
 }
 
-static const heddle_kernel kernel_half = {
-    .size = sizeof(heddle_kernel),
-    .name = "mixed_half",
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_half}},
-    .cost = cost_half};
+static const heddle_kernel kernel_half = {.size = sizeof(heddle_kernel),
+                                          .name = "mixed_half",
+                                          .variants = {{.device = HEDDLE_DEV_CPU, .run = run_half}},
+                                          .cost = cost_half};
 
 static const heddle_kernel kernel_whole = {
     .size = sizeof(heddle_kernel),
@@ -694,12 +655,12 @@ static const heddle_kernel kernel_join = {
 
 /* One block column of few right-hand sides: every task makes a product of its own
  * with some block columns of A. */
-static heddle_status submit_half(struct la_mixed *s, struct half_arg g,
-                                 heddle_matrix *x, heddle_matrix *y)
+static heddle_status submit_half(struct la_mixed *s, struct half_arg g, heddle_matrix *x,
+                                 heddle_matrix *y)
 {
     heddle_matrix *a = s->a;
-    const size_t parts = la_max(la_min(a->nt, 4 * (size_t)s->la->ncores),
-                                (a->nt + LA_LIST - 1) / LA_LIST);
+    const size_t parts =
+        la_max(la_min(a->nt, 4 * (size_t)s->la->ncores), (a->nt + LA_LIST - 1) / LA_LIST);
     heddle_handle *op[1 + PARTS] = {y->col[0]};
     enum heddle_mode mode[1 + PARTS] = {HEDDLE_RW};
     heddle_status st = HEDDLE_OK;
@@ -717,26 +678,23 @@ static heddle_status submit_half(struct la_mixed *s, struct half_arg g,
             how[2 + g.n++] = HEDDLE_R;
         }
         mode[1 + made] = HEDDLE_R;
-        st = heddle_handle_vector(s->la->ctx, NULL, x->m * x->n, a->dtype,
-                                  &op[1 + made]);
+        st = heddle_handle_vector(s->la->ctx, NULL, x->m * x->n, a->dtype, &op[1 + made]);
         if (st != HEDDLE_OK)
             break;
         in[0] = op[1 + made];
-        st = heddle_la_submit(s->la, &kernel_half, in, how, 2 + g.n, &g,
-                              sizeof(g), 1);
+        st = heddle_la_submit(s->la, &kernel_half, in, how, 2 + g.n, &g, sizeof(g), 1);
     }
     g.n = made;
     if (st == HEDDLE_OK)
-        st = heddle_la_submit(s->la, &kernel_join, op, mode, 1 + made, &g,
-                              sizeof(g), 1);
+        st = heddle_la_submit(s->la, &kernel_join, op, mode, 1 + made, &g, sizeof(g), 1);
     for (unsigned i = 0; i < made; i++)
         heddle_handle_unref(op[1 + i]);
     return st;
 }
 
 /* Where there is a device, tasks that follow each other: each has all of it. */
-static heddle_status submit_whole(struct la_mixed *s, struct half_arg g,
-                                  heddle_matrix *x, heddle_matrix *y)
+static heddle_status submit_whole(struct la_mixed *s, struct half_arg g, heddle_matrix *x,
+                                  heddle_matrix *y)
 {
     heddle_matrix *a = s->a;
 
@@ -758,15 +716,14 @@ static heddle_status submit_whole(struct la_mixed *s, struct half_arg g,
                 op[2 + i] = a->col[k + i];
                 mode[2 + i] = HEDDLE_R;
             }
-            LA_TRY(heddle_la_submit(s->la, &kernel_whole, op, mode,
-                                    2 + (unsigned)n, &one, sizeof(one), 1));
+            LA_TRY(heddle_la_submit(s->la, &kernel_whole, op, mode, 2 + (unsigned)n, &one,
+                                    sizeof(one), 1));
         }
     return HEDDLE_OK;
 }
 
-heddle_status heddle_la_mixed_product(struct la_mixed *s, const void *alpha,
-                                      heddle_matrix *x, const void *beta,
-                                      heddle_matrix *y)
+heddle_status heddle_la_mixed_product(struct la_mixed *s, const void *alpha, heddle_matrix *x,
+                                      const void *beta, heddle_matrix *y)
 {
     struct half_arg g = {.h = heddle_la_begin(s->la, x), .uplo = s->uplo};
     const size_t cores = la_max(1, s->la->ncores);
@@ -785,6 +742,6 @@ heddle_status heddle_la_mixed_product(struct la_mixed *s, const void *alpha,
 heddle_status heddle_la_mixed_residual(struct la_mixed *s)
 {
     LA_TRY(heddle_la_lacpy(s->la, 'A', s->b, s->r.m));
-    return heddle_la_mixed_product(s, heddle_la_minus_one(s->t), s->x.m,
-                                   heddle_la_one(s->t), s->r.m);
+    return heddle_la_mixed_product(s, heddle_la_minus_one(s->t), s->x.m, heddle_la_one(s->t),
+                                   s->r.m);
 }

@@ -16,15 +16,14 @@ struct system {
     int *ipiv;
 };
 
-static struct ref latms(struct rig *r, enum heddle_la_type t, size_t n,
-                        double cond, bool is_positive)
+static struct ref latms(struct rig *r, enum heddle_la_type t, size_t n, double cond,
+                        bool is_positive)
 {
     void *p = ref_store(t, ref_new(n, n), n);
     heddle_matrix *a = rig_matrix(r, t, n, n, p, n, 16);
 
-    CHECK_OK(heddle_la_latms(
-        r->la, is_positive ? HEDDLE_LA_HERMITIAN : HEDDLE_LA_GENERAL, cond,
-        test_seed(), a));
+    CHECK_OK(heddle_la_latms(r->la, is_positive ? HEDDLE_LA_HERMITIAN : HEDDLE_LA_GENERAL, cond,
+                             test_seed(), a));
     rig_wait(r, 0);
     heddle_matrix_destroy(a);
     return ref_load(t, p, n, n, n);
@@ -42,8 +41,8 @@ static struct ref stored_part(struct ref a, char uplo)
     return s;
 }
 
-static heddle_status call(struct rig *r, struct system *s,
-                          enum heddle_la_refine how, size_t nb, size_t nbx)
+static heddle_status call(struct rig *r, struct system *s, enum heddle_la_refine how, size_t nb,
+                          size_t nbx)
 {
     const size_t ld = s->n + 3;
     void *ap = ref_store(s->t, stored_part(s->a, s->uplo), ld);
@@ -57,10 +56,8 @@ static heddle_status call(struct rig *r, struct system *s,
     s->out = (struct heddle_la_refined){.size = sizeof(s->out)};
     s->ipiv = test_keep((s->n + 1) * sizeof(int));
     s->info = -77;
-    st = s->uplo == '\0' ? heddle_la_gesv_mixed(r->la, how, a, s->ipiv, b, x,
-                                                &s->out, &s->info)
-                         : heddle_la_posv_mixed(r->la, how, s->uplo, a, b, x,
-                                                &s->out, &s->info);
+    st = s->uplo == '\0' ? heddle_la_gesv_mixed(r->la, how, a, s->ipiv, b, x, &s->out, &s->info)
+                         : heddle_la_posv_mixed(r->la, how, s->uplo, a, b, x, &s->out, &s->info);
     rig_wait(r, 0);
     heddle_matrix_destroy(a);
     heddle_matrix_destroy(b);
@@ -84,13 +81,11 @@ static void check_good(const struct system *s)
 
     CHECK_EQ(s->info, 0);
     for (size_t j = 0; j < s->nrhs; j++) {
-        const struct ref rj = ref_part(r, 0, j, s->n, 1),
-                         xj = ref_part(s->x, 0, j, s->n, 1);
+        const struct ref rj = ref_part(r, 0, j, s->n, 1), xj = ref_part(s->x, 0, j, s->n, 1);
 
-        CHECK(ref_norm1(rj) <= 60 * ref_norm1(s->a) * ref_norm1(xj) *
-                                   (double)s->n * DBL_EPSILON);
-        CHECK(norm_inf(rj) <= 10 * norm_inf(s->a) * norm_inf(xj) *
-                                  (1 + sqrt((double)s->n)) * DBL_EPSILON);
+        CHECK(ref_norm1(rj) <= 60 * ref_norm1(s->a) * ref_norm1(xj) * (double)s->n * DBL_EPSILON);
+        CHECK(norm_inf(rj) <=
+              10 * norm_inf(s->a) * norm_inf(xj) * (1 + sqrt((double)s->n)) * DBL_EPSILON);
     }
     CHECK(s->out.backward_error <= 10 * (1 + sqrt((double)s->n)) * DBL_EPSILON);
     CHECK(s->n < 7 || s->nrhs == 0 || s->out.backward_error > 0);
@@ -98,15 +93,14 @@ static void check_good(const struct system *s)
         CHECK(s->b_after.a[i] == s->b.a[i]);
     for (size_t j = 0; j < s->n; j++)
         for (size_t i = 0; i < s->n; i++)
-            if (!s->out.fell_back &&
-                (s->uplo == '\0' || (s->uplo == 'L' ? i >= j : i <= j)))
+            if (!s->out.fell_back && (s->uplo == '\0' || (s->uplo == 'L' ? i >= j : i <= j)))
                 CHECK(REF(s->a_after, i, j) == REF(s->a, i, j));
 }
 
 static const char uplos[3] = {'\0', 'L', 'U'};
 
-#define FOR_UPLO(u)                                                            \
-    for (size_t u_ = 0, once_ = 1; u_ < 3; u_++, once_ = 1)                    \
+#define FOR_UPLO(u)                                                                                \
+    for (size_t u_ = 0, once_ = 1; u_ < 3; u_++, once_ = 1)                                        \
         for (const char u = uplos[u_]; once_ == 1; once_ = 0)
 
 /* Well conditioned, all sizes. */
@@ -123,20 +117,16 @@ TEST(mixed_sizes)
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
         for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++)
             for (unsigned how = 0; how <= 2; how++) {
-                struct system s = {
-                    .t = t, .uplo = u, .n = sizes[i], .nrhs = counts[k]};
+                struct system s = {.t = t, .uplo = u, .n = sizes[i], .nrhs = counts[k]};
 
-                s.a = s.n == 0 ? ref_new(0, 0)
-                               : latms(&r, t, s.n, 100, u != '\0');
+                s.a = s.n == 0 ? ref_new(0, 0) : latms(&r, t, s.n, 100, u != '\0');
                 s.b = ref_random(t, s.n, s.nrhs, &rng);
-                CHECK_OK(call(&r, &s, (enum heddle_la_refine)how, NB,
-                              k % 2 == 0 ? NB : 5));
+                CHECK_OK(call(&r, &s, (enum heddle_la_refine)how, NB, k % 2 == 0 ? NB : 5));
                 check_good(&s);
                 CHECK_EQ(s.out.fell_back, 0);
                 CHECK(s.out.iterations <= 12);
-                CHECK_EQ(s.out.how, how == 2 && s.n > 0 && s.nrhs > 0
-                                        ? HEDDLE_LA_REFINE_GMRES
-                                        : s.out.how);
+                CHECK_EQ(s.out.how,
+                         how == 2 && s.n > 0 && s.nrhs > 0 ? HEDDLE_LA_REFINE_GMRES : s.out.how);
                 test_forget();
             }
     rig_close(&r);
@@ -341,15 +331,13 @@ TEST(mixed_in_a_sequence)
     b = rig_matrix(&r, LA_D, 9, 9, bp, 9, 4);
     x = rig_matrix(&r, LA_D, 9, 9, xp, 9, 4);
     CHECK_OK(heddle_la_getrf(r.la, zm, ipiv));
-    CHECK_OK(heddle_la_gesv_mixed(r.la, HEDDLE_LA_REFINE_AUTO, a, ipiv, b, x,
-                                  NULL, &info));
+    CHECK_OK(heddle_la_gesv_mixed(r.la, HEDDLE_LA_REFINE_AUTO, a, ipiv, b, x, NULL, &info));
     CHECK_EQ(info, 0);
     CHECK(((double *)xp)[0] == 1);
     rig_wait(&r, 1);
     ((double *)xp)[0] = 7;
     CHECK_OK(heddle_la_potrf(r.la, 'L', zm));
-    CHECK_OK(heddle_la_posv_mixed(r.la, HEDDLE_LA_REFINE_AUTO, 'L', a, b, x,
-                                  NULL, NULL));
+    CHECK_OK(heddle_la_posv_mixed(r.la, HEDDLE_LA_REFINE_AUTO, 'L', a, b, x, NULL, NULL));
     CHECK(((double *)xp)[0] == 7);
     rig_wait(&r, 1);
     heddle_matrix_destroy(zm);
@@ -377,10 +365,7 @@ TEST(mixed_illegal)
     b = rig_matrix(&r, LA_D, 9, 2, NULL, 9, 4);
     x = rig_matrix(&r, LA_D, 9, 2, NULL, 9, 4);
     f = rig_matrix(&r, LA_S, 9, 9, NULL, 9, 4);
-    refused(&r,
-            heddle_la_gesv_mixed(r.la, (enum heddle_la_refine)3, a, ipiv, b, x,
-                                 NULL, NULL),
-            1);
+    refused(&r, heddle_la_gesv_mixed(r.la, (enum heddle_la_refine)3, a, ipiv, b, x, NULL, NULL), 1);
     refused(&r, heddle_la_gesv_mixed(r.la, any, f, ipiv, b, x, NULL, NULL), 2);
     refused(&r, heddle_la_gesv_mixed(r.la, any, b, ipiv, b, x, NULL, NULL), 2);
     refused(&r, heddle_la_gesv_mixed(r.la, any, a, NULL, b, x, NULL, NULL), 3);
@@ -399,5 +384,5 @@ TEST(mixed_illegal)
     rig_close(&r);
 }
 
-TEST_MAIN(mixed_sizes, mixed_conditions, mixed_scaling, mixed_zero,
-          mixed_no_solution, mixed_in_a_sequence, mixed_illegal)
+TEST_MAIN(mixed_sizes, mixed_conditions, mixed_scaling, mixed_zero, mixed_no_solution,
+          mixed_in_a_sequence, mixed_illegal)

@@ -51,8 +51,7 @@ static void move_tiles(const struct move_arg *g, size_t j)
 {
     const struct la_block a = g->a;
     const size_t c0 = la_max(j, g->first);
-    const size_t end =
-        la_min(g->n - j > g->nb ? j + g->nb : g->n, g->first + a.n);
+    const size_t end = la_min(g->n - j > g->nb ? j + g->nb : g->n, g->first + a.n);
 
     for (size_t i = 0, h; i < g->m; i += h) {
         const size_t at = tile_at(g, i, j);
@@ -78,8 +77,7 @@ static void move_block(const struct move_arg *g)
     }
 }
 
-static heddle_status move_all(heddle_la *la, heddle_matrix *a,
-                              struct move_arg g)
+static heddle_status move_all(heddle_la *la, heddle_matrix *a, struct move_arg g)
 {
     if (la == NULL || (g.user == NULL && a->nt > 0))
         return HEDDLE_EINVAL;
@@ -90,8 +88,7 @@ static heddle_status move_all(heddle_la *la, heddle_matrix *a,
         const struct heddle_layout *l = heddle_handle_get_layout(a->col[j]);
         void *p = NULL;
 
-        LA_TRY(heddle_handle_acquire(a->col[j], g.is_put ? HEDDLE_W : HEDDLE_R,
-                                     &p));
+        LA_TRY(heddle_handle_acquire(a->col[j], g.is_put ? HEDDLE_W : HEDDLE_R, &p));
         g.first = la_first(a, j);
         g.a = (struct la_block){p, a->m, la_width(a, j), l->stride[1]};
         move_block(&g);
@@ -100,45 +97,40 @@ static heddle_status move_all(heddle_la *la, heddle_matrix *a,
     return HEDDLE_OK;
 }
 
-static heddle_status move_columns(heddle_la *la, heddle_matrix *a, void *user,
-                                  size_t ld, bool is_put)
+static heddle_status move_columns(heddle_la *la, heddle_matrix *a, void *user, size_t ld,
+                                  bool is_put)
 {
     if (a == NULL || ld < a->m)
         return HEDDLE_EINVAL;
-    return move_all(
-        la, a, (struct move_arg){.user = user, .ld = ld, .is_put = is_put});
+    return move_all(la, a, (struct move_arg){.user = user, .ld = ld, .is_put = is_put});
 }
 
-static heddle_status move_by_tiles(heddle_la *la, heddle_matrix *a, void *user,
-                                   size_t mb, size_t nb, bool is_put)
+static heddle_status move_by_tiles(heddle_la *la, heddle_matrix *a, void *user, size_t mb,
+                                   size_t nb, bool is_put)
 {
     if (a == NULL || mb == 0 || nb == 0)
         return HEDDLE_EINVAL;
-    return move_all(
-        la, a,
-        (struct move_arg){.user = user, .mb = mb, .nb = nb, .is_put = is_put});
+    return move_all(la, a, (struct move_arg){.user = user, .mb = mb, .nb = nb, .is_put = is_put});
 }
 
-heddle_status heddle_matrix_put(heddle_la *la, heddle_matrix *a,
-                                const void *from, size_t ld)
+heddle_status heddle_matrix_put(heddle_la *la, heddle_matrix *a, const void *from, size_t ld)
 {
     return move_columns(la, a, (void *)(uintptr_t)from, ld, true);
 }
 
-heddle_status heddle_matrix_get(heddle_la *la, heddle_matrix *a, void *to,
-                                size_t ld)
+heddle_status heddle_matrix_get(heddle_la *la, heddle_matrix *a, void *to, size_t ld)
 {
     return move_columns(la, a, to, ld, false);
 }
 
-heddle_status heddle_matrix_put_tiles(heddle_la *la, heddle_matrix *a,
-                                      const void *from, size_t mb, size_t nb)
+heddle_status heddle_matrix_put_tiles(heddle_la *la, heddle_matrix *a, const void *from, size_t mb,
+                                      size_t nb)
 {
     return move_by_tiles(la, a, (void *)(uintptr_t)from, mb, nb, true);
 }
 
-heddle_status heddle_matrix_get_tiles(heddle_la *la, heddle_matrix *a, void *to,
-                                      size_t mb, size_t nb)
+heddle_status heddle_matrix_get_tiles(heddle_la *la, heddle_matrix *a, void *to, size_t mb,
+                                      size_t nb)
 {
     return move_by_tiles(la, a, to, mb, nb, false);
 }

@@ -6,20 +6,18 @@
 
 enum { GUARD = 5 }; /* elements before and behind the tiles */
 static const size_t sizes[] = {0, 1, 7, 8, 9, 17};
-static const size_t tiles[][2] = {{8, 8}, {1, 1},   {3, 5},       {9, 2},
-                                  {4, 8}, {17, 17}, {100, 3},     {3, 100},
-                                  {1, 9}, {40, 40}, {SIZE_MAX, 4}};
+static const size_t tiles[][2] = {{8, 8},   {1, 1},   {3, 5}, {9, 2},   {4, 8},       {17, 17},
+                                  {100, 3}, {3, 100}, {1, 9}, {40, 40}, {SIZE_MAX, 4}};
 
-#define FOR_SIZES(n)                                                           \
-    for (size_t at_##n = 0, n; at_##n < sizeof(sizes) / sizeof(sizes[0]) &&    \
-                               ((n = sizes[at_##n]), 1);                       \
-         at_##n++)
+#define FOR_SIZES(n)                                                                               \
+    for (size_t at_##n = 0, n;                                                                     \
+         at_##n < sizeof(sizes) / sizeof(sizes[0]) && ((n = sizes[at_##n]), 1); at_##n++)
 #define FOR_TYPES(t) for (enum heddle_la_type t = LA_S; t <= LA_Z; t++)
 
 /* The tiles of rows i0 to i1 and columns j0 to j1, one after the other: the numbers
  * of their elements in column-major memory go to `order`. */
-static size_t *list_tiles(size_t *order, size_t m, size_t i0, size_t i1,
-                          size_t j0, size_t j1, size_t mb, size_t nb)
+static size_t *list_tiles(size_t *order, size_t m, size_t i0, size_t i1, size_t j0, size_t j1,
+                          size_t mb, size_t nb)
 {
     for (size_t tj = j0; tj < j1; tj += la_min(nb, j1 - tj))
         for (size_t ti = i0; ti < i1; ti += la_min(mb, i1 - ti))
@@ -49,16 +47,15 @@ struct held {
     size_t ld;
 };
 
-static struct held hold(struct rig *r, enum heddle_la_type t, struct ref v,
-                        size_t nb, bool is_in_place)
+static struct held hold(struct rig *r, enum heddle_la_type t, struct ref v, size_t nb,
+                        bool is_in_place)
 {
     struct held x = {.ld = v.m + 3};
 
     x.p = is_in_place ? ref_store(t, v, x.ld) : NULL;
     x.h = rig_matrix(r, t, v.m, v.n, x.p, x.ld, nb);
     if (!is_in_place)
-        CHECK_OK(
-            heddle_matrix_put(r->la, x.h, ref_store(t, v, v.m + 1), v.m + 1));
+        CHECK_OK(heddle_matrix_put(r->la, x.h, ref_store(t, v, v.m + 1), v.m + 1));
     return x;
 }
 
@@ -81,8 +78,7 @@ static void let_go(struct rig *r, enum heddle_la_type t, struct held x)
         CHECK_OK(heddle_wait(r->ctx));
     heddle_matrix_destroy(x.h);
     for (size_t j = 0; j < n && x.p != NULL; j++)
-        CHECK(is_blank((char *)x.p + (j * x.ld + m) * la_bytes(t),
-                       3 * la_bytes(t)));
+        CHECK(is_blank((char *)x.p + (j * x.ld + m) * la_bytes(t), 3 * la_bytes(t)));
 }
 
 /* Memory for tiles, with NaN everywhere. */
@@ -103,9 +99,8 @@ static void check_guards(enum heddle_la_type t, const char *p, size_t n)
     CHECK(is_blank(p + n * la_bytes(t), bytes));
 }
 
-static void tiles_one(struct rig *r, enum heddle_la_type t, size_t m, size_t n,
-                      size_t width, const size_t *tile, bool is_in_place,
-                      struct heddle_rng *rng)
+static void tiles_one(struct rig *r, enum heddle_la_type t, size_t m, size_t n, size_t width,
+                      const size_t *tile, bool is_in_place, struct heddle_rng *rng)
 {
     const struct ref v = ref_random(t, m, n, rng);
     const size_t *order = tile_order(m, n, tile[0], tile[1]);
@@ -128,8 +123,7 @@ static void tiles_one(struct rig *r, enum heddle_la_type t, size_t m, size_t n,
     got = ref_store(t, ref_new(m, n), ld);
     CHECK_OK(heddle_matrix_get(r->la, x.h, got, ld));
     for (size_t j = 0; j < n; j++) {
-        CHECK(memcmp(got + j * ld * bytes, plain + j * m * bytes, m * bytes) ==
-              0);
+        CHECK(memcmp(got + j * ld * bytes, plain + j * m * bytes, m * bytes) == 0);
         CHECK(is_blank(got + (j * ld + m) * bytes, bytes));
     }
     let_go(r, t, x);
@@ -169,8 +163,7 @@ TEST(there_and_back)
     FOR_TYPES(t)
     {
         const size_t m = 61, n = 47, bytes = la_bytes(t);
-        const size_t *a = tile_order(m, n, 16, 16),
-                     *b = tile_order(m, n, 10, 21);
+        const size_t *a = tile_order(m, n, 16, 16), *b = tile_order(m, n, 10, 21);
         char *from = ref_store(t, ref_random(t, m, n, &rng), m);
         char *other = tile_memory(t, m * n), *back = tile_memory(t, m * n);
         char *plain = test_keep(m * n * bytes);
@@ -242,9 +235,8 @@ TEST(failed_data)
     memset(from, 0, sizeof(from));
     memset(to, 0xff, sizeof(to));
     x = hold(&r, LA_D, ref_new(20, 10), 10, false);
-    CHECK_OK(heddle_submit(
-        r.ctx, &kernel_fail,
-        &(struct heddle_call){.operand = {heddle_matrix_column(x.h, 0)}}));
+    CHECK_OK(heddle_submit(r.ctx, &kernel_fail,
+                           &(struct heddle_call){.operand = {heddle_matrix_column(x.h, 0)}}));
     CHECK_STATUS(heddle_matrix_get_tiles(r.la, x.h, to, 8, 8), HEDDLE_EIO);
     CHECK_STATUS(heddle_matrix_get(r.la, x.h, to, 20), HEDDLE_EIO);
     CHECK(is_blank(to, sizeof(to)));
@@ -336,14 +328,13 @@ TEST(one_at_a_time)
                                         .name = "until",
                                         .noperands = 1,
                                         .mode = {HEDDLE_RW},
-                                        .variants = {{.device = HEDDLE_DEV_CPU,
-                                                      .run = run_until}}},
-                               both = {.size = sizeof(heddle_kernel),
-                                       .name = "both",
-                                       .noperands = 2,
-                                       .mode = {HEDDLE_RW, HEDDLE_RW},
-                                       .variants = {{.device = HEDDLE_DEV_CPU,
-                                                     .run = run_nothing}}};
+                                        .variants = {{.device = HEDDLE_DEV_CPU, .run = run_until}}},
+                               both = {
+                                   .size = sizeof(heddle_kernel),
+                                   .name = "both",
+                                   .noperands = 2,
+                                   .mode = {HEDDLE_RW, HEDDLE_RW},
+                                   .variants = {{.device = HEDDLE_DEV_CPU, .run = run_nothing}}};
     const struct heddle_thread_opts o = {.name = "getter"};
     struct heddle_thread thread;
     RIG(r);
@@ -351,13 +342,11 @@ TEST(one_at_a_time)
 
     heddle_store_rel(&may_end, 0u);
     g.a = rig_matrix(&r, LA_D, 3, 3, NULL, 3, 1);
-    CHECK_OK(heddle_submit(r.ctx, &until,
-                           &(struct heddle_call){.operand = {g.a->col[1]}}));
+    CHECK_OK(heddle_submit(r.ctx, &until, &(struct heddle_call){.operand = {g.a->col[1]}}));
     CHECK_OK(heddle_thread_create(&thread, &o, get_all, &g));
     heddle_thread_sleep_ns(50000000); /* it waits for column 1 by now */
-    CHECK_OK(heddle_submit(
-        r.ctx, &both,
-        &(struct heddle_call){.operand = {g.a->col[0], g.a->col[2]}}));
+    CHECK_OK(
+        heddle_submit(r.ctx, &both, &(struct heddle_call){.operand = {g.a->col[0], g.a->col[2]}}));
     heddle_store_rel(&may_end, 1u);
     CHECK_OK(heddle_thread_join(&thread));
     CHECK_OK(g.st);
@@ -365,5 +354,5 @@ TEST(one_at_a_time)
     rig_close(&r);
 }
 
-TEST_MAIN(tiles_and_columns, there_and_back, between_calls, failed_data,
-          illegal_arguments, one_at_a_time)
+TEST_MAIN(tiles_and_columns, there_and_back, between_calls, failed_data, illegal_arguments,
+          one_at_a_time)

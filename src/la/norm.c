@@ -40,8 +40,7 @@ struct squares {
 
 static struct squares squares_add(struct squares a, struct squares b)
 {
-    const struct squares big = a.scale < b.scale ? b : a,
-                         small = a.scale < b.scale ? a : b;
+    const struct squares big = a.scale < b.scale ? b : a, small = a.scale < b.scale ? a : b;
     double ratio;
 
     if (small.scale == 0)
@@ -115,27 +114,27 @@ static inline double abs_z(double complex v)
 
 /* Of a part of a column: the largest; the sum, added to sums[i] one by one too
  * unless that is NULL. hypot(inf, NaN) is inf: such a number is still none. */
-#define OVER(name, type, abs)                                                  \
-    static double largest_##name(const type *x, size_t n)                      \
-    {                                                                          \
-        double most = 0;                                                       \
-                                                                               \
-        for (size_t i = 0; i < n; i++)                                         \
-            most = larger(most, x[i] != x[i] ? NAN : abs(x[i]));               \
-        return most;                                                           \
-    }                                                                          \
-    static double sum_##name(const type *x, size_t n, double *sums)            \
-    {                                                                          \
-        double s[4] = {0, 0, 0, 0};                                            \
-                                                                               \
-        for (size_t i = 0; i < n; i++) {                                       \
-            const double v = x[i] != x[i] ? NAN : abs(x[i]);                   \
-                                                                               \
-            s[i & 3] += v;                                                     \
-            if (sums != NULL)                                                  \
-                sums[i] += v;                                                  \
-        }                                                                      \
-        return (s[0] + s[1]) + (s[2] + s[3]);                                  \
+#define OVER(name, type, abs)                                                                      \
+    static double largest_##name(const type *x, size_t n)                                          \
+    {                                                                                              \
+        double most = 0;                                                                           \
+                                                                                                   \
+        for (size_t i = 0; i < n; i++)                                                             \
+            most = larger(most, x[i] != x[i] ? NAN : abs(x[i]));                                   \
+        return most;                                                                               \
+    }                                                                                              \
+    static double sum_##name(const type *x, size_t n, double *sums)                                \
+    {                                                                                              \
+        double s[4] = {0, 0, 0, 0};                                                                \
+                                                                                                   \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            const double v = x[i] != x[i] ? NAN : abs(x[i]);                                       \
+                                                                                                   \
+            s[i & 3] += v;                                                                         \
+            if (sums != NULL)                                                                      \
+                sums[i] += v;                                                                      \
+        }                                                                                          \
+        return (s[0] + s[1]) + (s[2] + s[3]);                                                      \
     }
 
 OVER(s, float, abs_s)
@@ -153,8 +152,7 @@ static double largest(enum heddle_la_type t, const void *x, size_t n)
     }
 }
 
-static double sum_of(enum heddle_la_type t, const void *x, size_t n,
-                     double *sums)
+static double sum_of(enum heddle_la_type t, const void *x, size_t n, double *sums)
 {
     switch (t) {
     case LA_S: return sum_s(x, n, sums);
@@ -166,8 +164,7 @@ static double sum_of(enum heddle_la_type t, const void *x, size_t n,
 
 static double real_part(enum heddle_la_type t, const void *x)
 {
-    return la_real_bytes(t) == 4 ? (double)*(const float *)x
-                                 : *(const double *)x;
+    return la_real_bytes(t) == 4 ? (double)*(const float *)x : *(const double *)x;
 }
 
 /* --- one column ------------------------------------------------------------------ */
@@ -178,8 +175,7 @@ static bool is_mirrored(enum heddle_la_kind kind)
 }
 
 /* What counts of the element on the diagonal. */
-static double diagonal(const struct norm_arg *g, struct la_block a, size_t j,
-                       size_t col)
+static double diagonal(const struct norm_arg *g, struct la_block a, size_t j, size_t col)
 {
     const void *x = la_at(g->h.t, a, j, col);
 
@@ -192,8 +188,8 @@ static double diagonal(const struct norm_arg *g, struct la_block a, size_t j,
 
 /* Column j of the matrix, which is column col of a; its diagonal comes alone
  * unless all elements count alike. out: one number, two, or the row sums. */
-static void add_column(const struct norm_arg *g, struct la_block a, size_t j,
-                       size_t col, double *out)
+static void add_column(const struct norm_arg *g, struct la_block a, size_t j, size_t col,
+                       double *out)
 {
     const enum heddle_la_type t = g->h.t;
     const bool alone = g->kind != HEDDLE_LA_GENERAL && j < a.m;
@@ -208,12 +204,8 @@ static void add_column(const struct norm_arg *g, struct la_block a, size_t j,
         r.end = la_min(j, a.m);
     x = la_at(t, a, r.first, col);
     switch (g->what) {
-    case LA_NORM_LARGEST:
-        *out = larger(larger(*out, d), largest(t, x, r.end - r.first));
-        break;
-    case LA_NORM_COLUMN_SUM:
-        *out = larger(*out, d + sum_of(t, x, r.end - r.first, NULL));
-        break;
+    case LA_NORM_LARGEST: *out = larger(larger(*out, d), largest(t, x, r.end - r.first)); break;
+    case LA_NORM_COLUMN_SUM: *out = larger(*out, d + sum_of(t, x, r.end - r.first, NULL)); break;
     case LA_NORM_ROW_SUMS: {
         const double s = sum_of(t, x, r.end - r.first, out + r.first);
 
@@ -272,8 +264,8 @@ static heddle_status cuda_part(struct heddle_exec *x)
     for (unsigned i = 1; i < n; i++) {
         const struct la_block a = la_operand(x, i);
 
-        LA_TRY(heddle_gpu_norm(x, g->what, g->kind, g->uplo, j, g->h.t, a,
-                               i > 1 || !g->is_first, out));
+        LA_TRY(heddle_gpu_norm(x, g->what, g->kind, g->uplo, j, g->h.t, a, i > 1 || !g->is_first,
+                               out));
         j += a.n;
     }
     return HEDDLE_OK;
@@ -294,15 +286,13 @@ static heddle_status run_last(struct heddle_exec *x)
 
         if (g->what == LA_NORM_SQUARES) {
             const struct squares s =
-                squares_add((struct squares){sum[0], sum[1]},
-                            (struct squares){part[0], part[1]});
+                squares_add((struct squares){sum[0], sum[1]}, (struct squares){part[0], part[1]});
 
             sum[0] = s.scale;
             sum[1] = s.sum;
         } else {
             for (size_t k = 0; k < count; k++)
-                sum[k] = g->what == LA_NORM_ROW_SUMS ? sum[k] + part[k]
-                                                     : larger(sum[k], part[k]);
+                sum[k] = g->what == LA_NORM_ROW_SUMS ? sum[k] + part[k] : larger(sum[k], part[k]);
         }
     }
     if (g->what == LA_NORM_SQUARES)
@@ -326,14 +316,13 @@ static struct heddle_cost cost_part(struct heddle_exec *x)
                                 .bytes = elements * (double)la_bytes(g->h.t)};
 }
 
-static const heddle_kernel kernel_part = {
-    .size = sizeof(heddle_kernel),
-    .name = "norm_part",
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_part},
-                 {.device = HEDDLE_DEV_CUDA,
-                  .run = cuda_part,
-                  .scratch_bytes = LA_GPU_NORM_SCRATCH}},
-    .cost = cost_part};
+static const heddle_kernel kernel_part = {.size = sizeof(heddle_kernel),
+                                          .name = "norm_part",
+                                          .variants = {{.device = HEDDLE_DEV_CPU, .run = run_part},
+                                                       {.device = HEDDLE_DEV_CUDA,
+                                                        .run = cuda_part,
+                                                        .scratch_bytes = LA_GPU_NORM_SCRATCH}},
+                                          .cost = cost_part};
 
 static const heddle_kernel kernel_last = {
     .size = sizeof(heddle_kernel),
@@ -343,14 +332,13 @@ static const heddle_kernel kernel_last = {
 /* --- the loop ----------------------------------------------------------------------- */
 
 /* Block columns `cols` into one partial result. */
-static heddle_status submit_part(struct norm_arg g, heddle_matrix *a,
-                                 struct la_range cols, heddle_handle *part)
+static heddle_status submit_part(struct norm_arg g, heddle_matrix *a, struct la_range cols,
+                                 heddle_handle *part)
 {
     g.is_first = true;
     for (size_t k = cols.first; k < cols.end;) {
         heddle_handle *op[1 + LA_LIST] = {part};
-        enum heddle_mode mode[1 + LA_LIST] = {g.is_first ? HEDDLE_W
-                                                         : HEDDLE_RW};
+        enum heddle_mode mode[1 + LA_LIST] = {g.is_first ? HEDDLE_W : HEDDLE_RW};
         unsigned n = 1;
 
         g.a0 = la_first(a, k);
@@ -358,8 +346,7 @@ static heddle_status submit_part(struct norm_arg g, heddle_matrix *a,
             op[n] = a->col[k];
             mode[n++] = HEDDLE_R;
         }
-        LA_TRY(heddle_la_submit(g.h.la, &kernel_part, op, mode, n, &g,
-                                sizeof(g), 0));
+        LA_TRY(heddle_la_submit(g.h.la, &kernel_part, op, mode, n, &g, sizeof(g), 0));
         g.is_first = false;
     }
     return HEDDLE_OK;
@@ -368,9 +355,7 @@ static heddle_status submit_part(struct norm_arg g, heddle_matrix *a,
 static heddle_status submit_all(struct norm_arg g, heddle_matrix *a)
 {
     const size_t n = la_min(a->nt, g.h.la->has_cuda ? PARTS_DEVICE : PARTS);
-    const size_t count = g.what == LA_NORM_ROW_SUMS  ? a->m
-                         : g.what == LA_NORM_SQUARES ? 2
-                                                     : 1;
+    const size_t count = g.what == LA_NORM_ROW_SUMS ? a->m : g.what == LA_NORM_SQUARES ? 2 : 1;
     heddle_handle *part[PARTS] = {NULL};
     enum heddle_mode mode[PARTS];
     heddle_status st = HEDDLE_OK;
@@ -379,14 +364,12 @@ static heddle_status submit_all(struct norm_arg g, heddle_matrix *a)
         const struct la_range cols = {a->nt * i / n, a->nt * (i + 1) / n};
 
         mode[i] = i == 0 ? HEDDLE_RW : HEDDLE_R;
-        st = heddle_handle_vector(g.h.la->ctx, NULL, count, HEDDLE_F64,
-                                  &part[i]);
+        st = heddle_handle_vector(g.h.la->ctx, NULL, count, HEDDLE_F64, &part[i]);
         if (st == HEDDLE_OK)
             st = submit_part(g, a, cols, part[i]);
     }
     if (st == HEDDLE_OK)
-        st = heddle_la_submit_home(g.h.la, &kernel_last, part, mode,
-                                   (unsigned)n, &g, sizeof(g));
+        st = heddle_la_submit_home(g.h.la, &kernel_last, part, mode, (unsigned)n, &g, sizeof(g));
     for (size_t i = 0; i < n; i++)
         heddle_handle_unref(part[i]);
     return st;
@@ -402,8 +385,8 @@ static enum la_norm_what what_of(char norm, enum heddle_la_kind kind)
     }
 }
 
-heddle_status heddle_la_norm(heddle_la *la, char norm, enum heddle_la_kind kind,
-                             char uplo, heddle_matrix *a, double *norm_out)
+heddle_status heddle_la_norm(heddle_la *la, char norm, enum heddle_la_kind kind, char uplo,
+                             heddle_matrix *a, double *norm_out)
 {
     struct norm_arg g = {.kind = kind, .norm_out = norm_out};
 

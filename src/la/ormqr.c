@@ -25,15 +25,13 @@ struct ormqr_arg {
 
 /* --- tasks -------------------------------------------------------------------- */
 
-static void set_one(enum heddle_la_type t, struct la_block a, size_t i,
-                    size_t j)
+static void set_one(enum heddle_la_type t, struct la_block a, size_t i, size_t j)
 {
     memcpy(la_at(t, a, i, j), heddle_la_one(t), la_bytes(t));
 }
 
 /* Columns `column` and so on of the identity. */
-static void set_identity(enum heddle_la_type t, struct la_block a,
-                         size_t column)
+static void set_identity(enum heddle_la_type t, struct la_block a, size_t column)
 {
     for (size_t j = 0; j < a.n; j++) {
         memset(la_at(t, a, 0, j), 0, a.m * la_bytes(t));
@@ -55,9 +53,8 @@ static heddle_status run_apply(struct heddle_exec *x)
         return HEDDLE_OK;
     count = heddle_la_merge(x, t, 2, n, c);
     for (unsigned i = 0; i < count; i++)
-        LA_TRY(heddle_la_reflect(
-            t, 'L', g->trans, la_part(t, v, g->k0, 0, v.m - g->k0, g->nk), tri,
-            la_part(t, c[i], g->k0, 0, c[i].m - g->k0, c[i].n)));
+        LA_TRY(heddle_la_reflect(t, 'L', g->trans, la_part(t, v, g->k0, 0, v.m - g->k0, g->nk), tri,
+                                 la_part(t, c[i], g->k0, 0, c[i].m - g->k0, c[i].n)));
     return HEDDLE_OK;
 }
 
@@ -72,8 +69,7 @@ static heddle_status run_identity(struct heddle_exec *x)
 }
 
 /* H E = E - V X with X = T V1^H, upper triangular: V2 is multiplied in place. */
-static heddle_status form(enum heddle_la_type t, struct la_block v,
-                          struct la_block tri)
+static heddle_status form(enum heddle_la_type t, struct la_block v, struct la_block tri)
 {
     const size_t k = v.n, bytes = k * k * la_bytes(t);
     char *work = heddle_la_work(2 * bytes);
@@ -115,8 +111,7 @@ static heddle_status run_form(struct heddle_exec *x)
         return HEDDLE_OK;
     set_identity(t, more, g->k0 + g->nk);
     LA_TRY(
-        heddle_la_reflect(t, 'L', 'N', v, tri,
-                          la_part(t, more, g->k0, 0, more.m - g->k0, more.n)));
+        heddle_la_reflect(t, 'L', 'N', v, tri, la_part(t, more, g->k0, 0, more.m - g->k0, more.n)));
     LA_TRY(form(t, v, tri));
     for (size_t j = 0; j < g->nk; j++)
         memset(la_at(t, a, 0, j), 0, g->k0 * la_bytes(t));
@@ -138,9 +133,9 @@ static heddle_status cuda_apply(struct heddle_exec *x)
     for (unsigned i = 2; i < heddle_exec_noperands(x); i++) {
         const struct la_block c = la_operand(x, i);
 
-        LA_TRY(heddle_gpu_reflect_packed(
-            &gpu, g->trans, la_part(t, v, g->k0, 0, v.m - g->k0, g->nk), tri,
-            la_part(t, c, g->k0, 0, c.m - g->k0, c.n)));
+        LA_TRY(heddle_gpu_reflect_packed(&gpu, g->trans,
+                                         la_part(t, v, g->k0, 0, v.m - g->k0, g->nk), tri,
+                                         la_part(t, c, g->k0, 0, c.m - g->k0, c.n)));
     }
     return HEDDLE_OK;
 }
@@ -170,8 +165,7 @@ static heddle_status cuda_form(struct heddle_exec *x)
     LA_TRY(heddle_gpu_open(&gpu, x, t));
     LA_TRY(heddle_gpu_has_squares(&gpu, g->nk, 2));
     LA_TRY(heddle_gpu_identity(&gpu, more, g->k0 + g->nk));
-    LA_TRY(heddle_gpu_reflect_packed(&gpu, 'N', v, tri,
-                                     la_part(t, more, g->k0, 0, v.m, more.n)));
+    LA_TRY(heddle_gpu_reflect_packed(&gpu, 'N', v, tri, la_part(t, more, g->k0, 0, v.m, more.n)));
     LA_TRY(heddle_gpu_form(&gpu, v, tri));
     return heddle_gpu_identity(&gpu, la_part(t, a, 0, 0, g->k0, g->nk), g->k0);
 }
@@ -186,9 +180,8 @@ static struct heddle_cost cost_apply(struct heddle_exec *x)
 
     for (unsigned i = 2; i < heddle_exec_noperands(x); i++)
         n += heddle_exec_layout(x, i)->extent[1];
-    return (struct heddle_cost){
-        .flops = 2 * la_flops(g->h.t, m, n, g->nk),
-        .bytes = (double)(m * (g->nk + 2 * n) * la_bytes(g->h.t))};
+    return (struct heddle_cost){.flops = 2 * la_flops(g->h.t, m, n, g->nk),
+                                .bytes = (double)(m * (g->nk + 2 * n) * la_bytes(g->h.t))};
 }
 
 static struct heddle_cost cost_form(struct heddle_exec *x)
@@ -197,17 +190,15 @@ static struct heddle_cost cost_form(struct heddle_exec *x)
     const struct heddle_layout *l = heddle_exec_layout(x, 0);
     const size_t m = l->extent[0] - g->k0;
 
-    return (struct heddle_cost){
-        .flops = la_flops(g->h.t, m, g->nk, g->nk) / 2,
-        .bytes = (double)(2 * m * l->extent[1] * la_bytes(g->h.t))};
+    return (struct heddle_cost){.flops = la_flops(g->h.t, m, g->nk, g->nk) / 2,
+                                .bytes = (double)(2 * m * l->extent[1] * la_bytes(g->h.t))};
 }
 
 static struct heddle_cost cost_identity(struct heddle_exec *x)
 {
     const struct ormqr_arg *g = heddle_exec_arg(x);
 
-    return (struct heddle_cost){
-        .bytes = (double)(heddle_exec_count(x, 0) * la_bytes(g->h.t))};
+    return (struct heddle_cost){.bytes = (double)(heddle_exec_count(x, 0) * la_bytes(g->h.t))};
 }
 
 static const heddle_kernel kernel_apply = {
@@ -216,9 +207,7 @@ static const heddle_kernel kernel_apply = {
     .noperands = 3,
     .mode = {HEDDLE_R, HEDDLE_R, HEDDLE_RW},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_apply},
-                 {.device = HEDDLE_DEV_CUDA,
-                  .run = cuda_apply,
-                  .scratch_bytes = LA_GPU_SCRATCH}},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_apply, .scratch_bytes = LA_GPU_SCRATCH}},
     .cost = cost_apply};
 
 static const heddle_kernel kernel_form = {
@@ -227,9 +216,7 @@ static const heddle_kernel kernel_form = {
     .noperands = 2,
     .mode = {HEDDLE_RW, HEDDLE_R},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_form},
-                 {.device = HEDDLE_DEV_CUDA,
-                  .run = cuda_form,
-                  .scratch_bytes = LA_GPU_SCRATCH}},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_form, .scratch_bytes = LA_GPU_SCRATCH}},
     .cost = cost_form};
 
 static const heddle_kernel kernel_identity = {
@@ -248,33 +235,29 @@ static const heddle_kernel kernel_identity = {
 static size_t columns_per_task(const heddle_la *la, const heddle_matrix *c)
 {
     const size_t cores = la_max(la->ncores, 1);
-    const size_t wide = (APPLY_WIDTH + c->nb - 1) / c->nb,
-                 share = c->nt / (2 * cores);
+    const size_t wide = (APPLY_WIDTH + c->nb - 1) / c->nb, share = c->nt / (2 * cores);
 
     return la_max(1, la_min(APPLY_MANY, la_min(wide, share)));
 }
 
 /* Block reflector k to the block columns of c from `from` on. */
-static heddle_status apply_one(heddle_matrix *a, heddle_matrix *t,
-                               heddle_matrix *c, size_t k, size_t from,
-                               const struct ormqr_arg *g, int priority)
+static heddle_status apply_one(heddle_matrix *a, heddle_matrix *t, heddle_matrix *c, size_t k,
+                               size_t from, const struct ormqr_arg *g, int priority)
 {
     static const enum heddle_mode mode[2 + APPLY_MANY] = {
-        HEDDLE_R,  HEDDLE_R,  HEDDLE_RW, HEDDLE_RW, HEDDLE_RW, HEDDLE_RW,
-        HEDDLE_RW, HEDDLE_RW, HEDDLE_RW, HEDDLE_RW, HEDDLE_RW, HEDDLE_RW,
-        HEDDLE_RW, HEDDLE_RW, HEDDLE_RW, HEDDLE_RW};
+        HEDDLE_R,  HEDDLE_R,  HEDDLE_RW, HEDDLE_RW, HEDDLE_RW, HEDDLE_RW, HEDDLE_RW, HEDDLE_RW,
+        HEDDLE_RW, HEDDLE_RW, HEDDLE_RW, HEDDLE_RW, HEDDLE_RW, HEDDLE_RW, HEDDLE_RW, HEDDLE_RW};
     const size_t many = columns_per_task(g->h.la, c);
 
     /* Groups begin at the same columns for every k. */
     for (size_t j = from / many * many; from < c->nt && j < c->nt; j += many) {
-        const size_t first = la_max(j, from),
-                     n = la_min(j + many, c->nt) - first;
+        const size_t first = la_max(j, from), n = la_min(j + many, c->nt) - first;
         heddle_handle *op[2 + APPLY_MANY] = {a->col[k], t->col[k]};
 
         for (size_t i = 0; i < n; i++)
             op[2 + i] = c->col[first + i];
-        LA_TRY(heddle_la_submit(g->h.la, &kernel_apply, op, mode,
-                                (unsigned)(2 + n), g, sizeof(*g), priority));
+        LA_TRY(heddle_la_submit(g->h.la, &kernel_apply, op, mode, (unsigned)(2 + n), g, sizeof(*g),
+                                priority));
     }
     return HEDDLE_OK;
 }
@@ -290,15 +273,15 @@ static size_t block_reflectors(const heddle_matrix *a, const heddle_matrix *t)
     return (reflectors(a, t) + a->nb - 1) / a->nb;
 }
 
-static void select_block(struct ormqr_arg *g, const heddle_matrix *a,
-                         const heddle_matrix *t, size_t k)
+static void select_block(struct ormqr_arg *g, const heddle_matrix *a, const heddle_matrix *t,
+                         size_t k)
 {
     g->k0 = la_first(a, k);
     g->nk = la_min(a->nb, reflectors(a, t) - g->k0);
 }
 
-static heddle_status apply_left(heddle_la *la, char trans, heddle_matrix *a,
-                                heddle_matrix *t, heddle_matrix *c)
+static heddle_status apply_left(heddle_la *la, char trans, heddle_matrix *a, heddle_matrix *t,
+                                heddle_matrix *c)
 {
     struct ormqr_arg g = {.h = heddle_la_begin(la, a), .trans = trans};
     const size_t n = c->nt > 0 ? block_reflectors(a, t) : 0;
@@ -312,8 +295,8 @@ static heddle_status apply_left(heddle_la *la, char trans, heddle_matrix *a,
     return HEDDLE_OK;
 }
 
-static heddle_status apply_right(heddle_la *la, char trans, heddle_matrix *a,
-                                 heddle_matrix *t, heddle_matrix *c)
+static heddle_status apply_right(heddle_la *la, char trans, heddle_matrix *a, heddle_matrix *t,
+                                 heddle_matrix *c)
 {
     const size_t share = c->m / (4 * la_max(la->ncores, 1));
     heddle_matrix *w = NULL;
@@ -321,8 +304,7 @@ static heddle_status apply_right(heddle_la *la, char trans, heddle_matrix *a,
 
     if (c->nt == 0)
         return HEDDLE_OK;
-    st = heddle_la_temporary(la, c->dtype, c->n, c->m,
-                             la_max(16, la_min(APPLY_WIDTH, share)), &w);
+    st = heddle_la_temporary(la, c->dtype, c->n, c->m, la_max(16, la_min(APPLY_WIDTH, share)), &w);
     if (st == HEDDLE_OK)
         st = heddle_la_flip(la, c, w);
     if (st == HEDDLE_OK)
@@ -335,13 +317,11 @@ static heddle_status apply_right(heddle_la *la, char trans, heddle_matrix *a,
 
 static bool is_factor(const heddle_matrix *a, const heddle_matrix *t)
 {
-    return t != NULL && t->t == a->t && t->nb == a->nb &&
-           t->m >= la_min(a->nb, reflectors(a, t));
+    return t != NULL && t->t == a->t && t->nb == a->nb && t->m >= la_min(a->nb, reflectors(a, t));
 }
 
-heddle_status heddle_la_ormqr(heddle_la *la, char side, char trans,
-                              heddle_matrix *a, heddle_matrix *t,
-                              heddle_matrix *c)
+heddle_status heddle_la_ormqr(heddle_la *la, char side, char trans, heddle_matrix *a,
+                              heddle_matrix *t, heddle_matrix *c)
 {
     const char s = heddle_la_letter(side, "LR");
     char op;
@@ -352,46 +332,41 @@ heddle_status heddle_la_ormqr(heddle_la *la, char side, char trans,
     LA_CHECK(la, 2, op != '\0');
     LA_CHECK(la, 4, is_factor(a, t));
     LA_CHECK(la, 5,
-             c != NULL && c != a && c != t && c->t == a->t &&
-                 (s == 'L' ? c->m : c->n) == a->m);
+             c != NULL && c != a && c != t && c->t == a->t && (s == 'L' ? c->m : c->n) == a->m);
     op = op == 'T' ? 'C' : op;
-    return s == 'L' ? apply_left(la, op, a, t, c)
-                    : apply_right(la, op, a, t, c);
+    return s == 'L' ? apply_left(la, op, a, t, c) : apply_right(la, op, a, t, c);
 }
 
 /* Each block column k becomes columns of Q after those right of it got H_k. */
-static heddle_status form_in_place(heddle_la *la, heddle_matrix *a,
-                                   heddle_matrix *t)
+static heddle_status form_in_place(heddle_la *la, heddle_matrix *a, heddle_matrix *t)
 {
     struct ormqr_arg g = {.h = heddle_la_begin(la, a), .trans = 'N'};
     const size_t n = block_reflectors(a, t);
 
     for (size_t j = n; j < a->nt; j++) {
         g.column = la_first(a, j);
-        LA_TRY(heddle_la_submit(la, &kernel_identity, &a->col[j], NULL, 1, &g,
-                                sizeof(g), (int)n + 1));
+        LA_TRY(
+            heddle_la_submit(la, &kernel_identity, &a->col[j], NULL, 1, &g, sizeof(g), (int)n + 1));
     }
     for (size_t k = n; k-- > 0;) {
         heddle_handle *const op[2] = {a->col[k], t->col[k]};
 
         select_block(&g, a, t, k);
         LA_TRY(apply_one(a, t, a, k, k + 1, &g, (int)k + 1));
-        LA_TRY(heddle_la_submit(la, &kernel_form, op, NULL, 2, &g, sizeof(g),
-                                (int)k + 1));
+        LA_TRY(heddle_la_submit(la, &kernel_form, op, NULL, 2, &g, sizeof(g), (int)k + 1));
     }
     return HEDDLE_OK;
 }
 
-static heddle_status form_apart(heddle_la *la, heddle_matrix *a,
-                                heddle_matrix *t, heddle_matrix *q)
+static heddle_status form_apart(heddle_la *la, heddle_matrix *a, heddle_matrix *t, heddle_matrix *q)
 {
     struct ormqr_arg g = {.h = heddle_la_begin(la, a), .trans = 'N'};
     const size_t n = q->nt > 0 ? block_reflectors(a, t) : 0;
 
     for (size_t j = 0; j < q->nt; j++) {
         g.column = la_first(q, j);
-        LA_TRY(heddle_la_submit(la, &kernel_identity, &q->col[j], NULL, 1, &g,
-                                sizeof(g), (int)n + 1));
+        LA_TRY(
+            heddle_la_submit(la, &kernel_identity, &q->col[j], NULL, 1, &g, sizeof(g), (int)n + 1));
     }
     for (size_t k = n; k-- > 0;) {
         select_block(&g, a, t, k);
@@ -401,13 +376,10 @@ static heddle_status form_apart(heddle_la *la, heddle_matrix *a,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_la_orgqr(heddle_la *la, heddle_matrix *a, heddle_matrix *t,
-                              heddle_matrix *q)
+heddle_status heddle_la_orgqr(heddle_la *la, heddle_matrix *a, heddle_matrix *t, heddle_matrix *q)
 {
     LA_CHECK(la, 1, la != NULL && a != NULL);
     LA_CHECK(la, 2, is_factor(a, t));
-    LA_CHECK(la, 3,
-             q != NULL && q != t && q->t == a->t && q->m == a->m &&
-                 q->n <= q->m);
+    LA_CHECK(la, 3, q != NULL && q != t && q->t == a->t && q->m == a->m && q->n <= q->m);
     return q == a ? form_in_place(la, a, t) : form_apart(la, a, t, q);
 }

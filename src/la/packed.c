@@ -41,8 +41,7 @@ size_t heddle_packed_left_bytes(size_t m, size_t k)
 }
 
 /* n <= rows rows of a column. */
-static void pack_rows(char trans, double alpha, const double *from, size_t ld,
-                      size_t n, double *to)
+static void pack_rows(char trans, double alpha, const double *from, size_t ld, size_t n, double *to)
 {
     if (trans == 'N')
         for (size_t i = 0; i < n; i++)
@@ -53,12 +52,12 @@ static void pack_rows(char trans, double alpha, const double *from, size_t ld,
 }
 
 /* Memory is read column after column, some panels at once. */
-void heddle_packed_left(char trans, double alpha, struct la_block a, size_t i,
-                        size_t p, size_t m, size_t k, double *to)
+void heddle_packed_left(char trans, double alpha, struct la_block a, size_t i, size_t p, size_t m,
+                        size_t k, double *to)
 {
     const bool is_n = trans == 'N';
-    const size_t rows = heddle_packed()->rows, block = BLOCK * rows,
-                 end = i + (is_n ? a.m : a.n), depth = is_n ? a.n : a.m;
+    const size_t rows = heddle_packed()->rows, block = BLOCK * rows, end = i + (is_n ? a.m : a.n),
+                 depth = is_n ? a.n : a.m;
 
     if (end == m && m % rows != 0) /* zeros behind the last row */
         for (size_t q = p; q < p + depth; q++)
@@ -68,20 +67,17 @@ void heddle_packed_left(char trans, double alpha, struct la_block a, size_t i,
         for (size_t q = 0; q < depth; q++)
             for (size_t r = r0; r < la_min(end, (r0 / block + 1) * block);
                  r = (r / rows + 1) * rows)
-                pack_rows(trans, alpha,
-                          is_n ? at(a, r - i, q) : at(a, q, r - i), a.ld,
+                pack_rows(trans, alpha, is_n ? at(a, r - i, q) : at(a, q, r - i), a.ld,
                           la_min((r / rows + 1) * rows, end) - r,
                           to + r / rows * rows * k + (p + q) * rows + r % rows);
 }
 
 double *heddle_packed_right_room(size_t k, size_t n)
 {
-    return heddle_la_pack_work(round_up(n, heddle_packed()->cols) * k *
-                               sizeof(double));
+    return heddle_la_pack_work(round_up(n, heddle_packed()->cols) * k * sizeof(double));
 }
 
-void heddle_packed_right(char trans, struct la_block b, size_t p, size_t k,
-                         size_t n, double *to)
+void heddle_packed_right(char trans, struct la_block b, size_t p, size_t k, size_t n, double *to)
 {
     const size_t cols = heddle_packed()->cols, depth = trans == 'N' ? b.m : b.n;
 
@@ -103,8 +99,8 @@ void heddle_packed_right(char trans, struct la_block b, size_t p, size_t k,
 /* --- products ----------------------------------------------------------------------- */
 
 /* A part of C at its border: all of it beside, then what there is. */
-static void multiply_part(const struct la_packed *f, size_t k, const double *a,
-                          const double *b, double beta, struct la_block c)
+static void multiply_part(const struct la_packed *f, size_t k, const double *a, const double *b,
+                          double beta, struct la_block c)
 {
     const double none = 0;
     double tile[TILE];
@@ -118,8 +114,8 @@ static void multiply_part(const struct la_packed *f, size_t k, const double *a,
         }
 }
 
-void heddle_packed_multiply(size_t k, const double *left, const double *right,
-                            double beta, struct la_block c)
+void heddle_packed_multiply(size_t k, const double *left, const double *right, double beta,
+                            struct la_block c)
 {
     const struct la_packed *f = heddle_packed();
 
@@ -133,10 +129,9 @@ void heddle_packed_multiply(size_t k, const double *left, const double *right,
                 if (i + f->rows <= end && j + f->cols <= c.n)
                     f->multiply(k, a, b, &beta, at(c, i, j), c.ld);
                 else
-                    multiply_part(f, k, a, b, beta,
-                                  la_part(LA_D, c, i, j,
-                                          la_min(f->rows, end - i),
-                                          la_min(f->cols, c.n - j)));
+                    multiply_part(
+                        f, k, a, b, beta,
+                        la_part(LA_D, c, i, j, la_min(f->rows, end - i), la_min(f->cols, c.n - j)));
             }
     }
 }
@@ -153,8 +148,7 @@ struct lu_panel {
     const int *source, *nmoves, *from, *to;
 };
 
-static struct lu_panel lu_panel(const struct la_packed *f, const void *p,
-                                size_t m, size_t n)
+static struct lu_panel lu_panel(const struct la_packed *f, const void *p, size_t m, size_t n)
 {
     struct lu_panel l = {.triangle = p};
 
@@ -172,18 +166,15 @@ size_t heddle_packed_lu_bytes(enum heddle_la_type t, size_t m, size_t n)
 
     if (f == NULL || n < LU_LEAST || n > LU_MOST || m < n)
         return 0;
-    return (round_up(n, f->rows) + round_up(m - n, f->rows)) * n *
-               sizeof(double) +
+    return (round_up(n, f->rows) + round_up(m - n, f->rows)) * n * sizeof(double) +
            (3 * n + 1) * sizeof(int);
 }
 
 /* Where rows go: a row below the top that moved has one of the top now. */
-static bool fill_moves(size_t m, size_t n, const int *ipiv, int first,
-                       const struct lu_panel *l)
+static bool fill_moves(size_t m, size_t n, const int *ipiv, int first, const struct lu_panel *l)
 {
     int *row = heddle_la_pack_work(m * sizeof(int)), count = 0;
-    int *source = (int *)(uintptr_t)l->source, *from = source + n,
-        *to = from + n;
+    int *source = (int *)(uintptr_t)l->source, *from = source + n, *to = from + n;
 
     if (row == NULL)
         return false;
@@ -209,31 +200,27 @@ static bool fill_moves(size_t m, size_t n, const int *ipiv, int first,
     return true;
 }
 
-bool heddle_packed_lu_panel(struct la_block l, const int *ipiv, int first,
-                            unsigned part, unsigned nparts, void *to)
+bool heddle_packed_lu_panel(struct la_block l, const int *ipiv, int first, unsigned part,
+                            unsigned nparts, void *to)
 {
     const struct la_packed *f = heddle_packed();
     const struct lu_panel p = lu_panel(f, to, l.m, l.n);
-    const size_t below = l.m - l.n,
-                 each = round_up(below / nparts + 1, BLOCK * f->rows),
-                 from = la_min(part * each, below),
-                 rows = la_min(each, below - from);
+    const size_t below = l.m - l.n, each = round_up(below / nparts + 1, BLOCK * f->rows),
+                 from = la_min(part * each, below), rows = la_min(each, below - from);
 
     if (part == 0 && !fill_moves(l.m, l.n, ipiv, first, &p))
         return false;
     if (part == 0)
-        heddle_packed_left('N', 1, la_part(LA_D, l, 0, 0, l.n, l.n), 0, 0, l.n,
-                           l.n, to);
+        heddle_packed_left('N', 1, la_part(LA_D, l, 0, 0, l.n, l.n), 0, 0, l.n, l.n, to);
     if (rows > 0)
-        heddle_packed_left('N', -1, la_part(LA_D, l, l.n + from, 0, rows, l.n),
-                           from, 0, below, l.n,
+        heddle_packed_left('N', -1, la_part(LA_D, l, l.n + from, 0, rows, l.n), from, 0, below, l.n,
                            (double *)to + (p.below - p.triangle));
     return true;
 }
 
 /* w columns of c at j: rows change places, those of the top go to a right panel. */
-static void gather(const struct la_packed *f, const struct lu_panel *l,
-                   size_t n, struct la_block c, size_t j, size_t w, double *to)
+static void gather(const struct la_packed *f, const struct lu_panel *l, size_t n, struct la_block c,
+                   size_t j, size_t w, double *to)
 {
     if (w < f->cols)
         memset(to, 0, n * f->cols * sizeof(*to));
@@ -269,7 +256,6 @@ bool heddle_packed_lu_update(const void *panel, size_t n, struct la_block c)
             for (size_t q = 0; q < n; q++)
                 *at(c, q, j + i) = b[q * f->cols + i];
     }
-    heddle_packed_multiply(n, l.below, right, 1,
-                           la_part(LA_D, c, n, 0, c.m - n, c.n));
+    heddle_packed_multiply(n, l.below, right, 1, la_part(LA_D, c, n, 0, c.m - n, c.n));
     return true;
 }

@@ -24,8 +24,8 @@
 struct la_packed {
     size_t rows, cols;
     /* C = A B + beta C, all of it; C is not read when beta is 0. */
-    void (*multiply)(size_t k, const double *a, const double *b,
-                     const double *beta, double *c, size_t ld);
+    void (*multiply)(size_t k, const double *a, const double *b, const double *beta, double *c,
+                     size_t ld);
     /* Rows k .. k + n - 1 of a solve with a unit lower triangle, n <= rows; those
      * above are solved. l is their panel of the triangle, b a right panel. */
     void (*solve)(size_t k, size_t n, const double *l, double *b);
@@ -38,19 +38,18 @@ const struct la_packed *heddle_packed(void);
 size_t heddle_packed_left_bytes(size_t m, size_t k);
 /* A part of a left operand of m x k at `to`: rows i on, columns p on, from op(A) times
  * alpha. All parts together are all of it. */
-void heddle_packed_left(char trans, double alpha, struct la_block a, size_t i,
-                        size_t p, size_t m, size_t k, double *to);
+void heddle_packed_left(char trans, double alpha, struct la_block a, size_t i, size_t p, size_t m,
+                        size_t k, double *to);
 
 /* Memory of the thread for a right operand of k x n, until the next call of a
  * function of this file. NULL: none. */
 double *heddle_packed_right_room(size_t k, size_t n);
 /* A part of it: rows p on, all columns, from op(B). */
-void heddle_packed_right(char trans, struct la_block b, size_t p, size_t k,
-                         size_t n, double *to);
+void heddle_packed_right(char trans, struct la_block b, size_t p, size_t k, size_t n, double *to);
 
 /* C = A B + beta C. */
-void heddle_packed_multiply(size_t k, const double *left, const double *right,
-                            double beta, struct la_block c);
+void heddle_packed_multiply(size_t k, const double *left, const double *right, double beta,
+                            struct la_block c);
 
 /* --- LU -------------------------------------------------------------------------- */
 
@@ -61,8 +60,8 @@ size_t heddle_packed_lu_bytes(enum heddle_la_type t, size_t m, size_t n);
  * which that row has the number `first`; NULL: none. The work is cut into nparts,
  * of which the first one needs memory; all of them together are the whole. False: no
  * memory. */
-bool heddle_packed_lu_panel(struct la_block l, const int *ipiv, int first,
-                            unsigned part, unsigned nparts, void *to);
+bool heddle_packed_lu_panel(struct la_block l, const int *ipiv, int first, unsigned part,
+                            unsigned nparts, void *to);
 /* What the panel of n columns means for the columns c on its right, from its first
  * row on: rows change places, a solve, a product. False: no memory, c as it was. */
 bool heddle_packed_lu_update(const void *panel, size_t n, struct la_block c);

@@ -26,8 +26,8 @@ enum {
 /* What the compiler knows of p before, it shall not keep in registers. */
 #define FORGET(p) __asm__("" : "+r"(p))
 
-AVX512 static void multiply(size_t k, const double *a, const double *b,
-                            const double *beta, double *c, size_t ld)
+AVX512 static void multiply(size_t k, const double *a, const double *b, const double *beta,
+                            double *c, size_t ld)
 {
     __m512d s[COLS][3], scale;
 
@@ -38,8 +38,7 @@ AVX512 static void multiply(size_t k, const double *a, const double *b,
         _mm_prefetch((const char *)(c + (size_t)j * ld), _MM_HINT_T0);
         _mm_prefetch((const char *)(c + (size_t)j * ld + V), _MM_HINT_T0);
         _mm_prefetch((const char *)(c + (size_t)j * ld + 2 * V), _MM_HINT_T0);
-        _mm_prefetch((const char *)(c + (size_t)j * ld + ROWS - 1),
-                     _MM_HINT_T0);
+        _mm_prefetch((const char *)(c + (size_t)j * ld + ROWS - 1), _MM_HINT_T0);
     }
     for (size_t p = 0; p < k; p++, a += ROWS, b += COLS) {
         const __m512d a0 = _mm512_load_pd(a), a1 = _mm512_load_pd(a + V),
@@ -93,8 +92,7 @@ AVX512 static void solve(size_t k, size_t n, const double *l, double *b)
         _mm512_store_pd(b + (k + p) * COLS, s[p]);
         UNROLL(24)
         for (size_t i = p + 1; i < ROWS; i++)
-            s[i] =
-                _mm512_fnmadd_pd(_mm512_set1_pd(l[p * ROWS + i]), s[p], s[i]);
+            s[i] = _mm512_fnmadd_pd(_mm512_set1_pd(l[p * ROWS + i]), s[p], s[i]);
     }
 }
 

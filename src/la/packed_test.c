@@ -37,16 +37,15 @@ static double *room(size_t bytes)
 /* --- operands and products ------------------------------------------------------ */
 
 /* C = alpha op(A) op(B) + beta C, each operand packed in two parts. */
-static void product(char ta, char tb, size_t m, size_t n, size_t k,
-                    double alpha, double beta, struct heddle_rng *rng)
+static void product(char ta, char tb, size_t m, size_t n, size_t k, double alpha, double beta,
+                    struct heddle_rng *rng)
 {
-    const size_t lda = (ta == 'N' ? m : k) + 3, ldb = (tb == 'N' ? k : n) + 1,
-                 ldc = m + 2, m1 = m / 3, k1 = k / 2;
+    const size_t lda = (ta == 'N' ? m : k) + 3, ldb = (tb == 'N' ? k : n) + 1, ldc = m + 2,
+                 m1 = m / 3, k1 = k / 2;
     double *a = numbers(lda * (ta == 'N' ? k : m), rng),
-           *b = numbers(ldb * (tb == 'N' ? n : k), rng),
-           *c = numbers(ldc * n, rng), *was = copy_of(c, ldc * n);
-    double *left = room(heddle_packed_left_bytes(m, k)),
-           *right = heddle_packed_right_room(k, n);
+           *b = numbers(ldb * (tb == 'N' ? n : k), rng), *c = numbers(ldc * n, rng),
+           *was = copy_of(c, ldc * n);
+    double *left = room(heddle_packed_left_bytes(m, k)), *right = heddle_packed_right_room(k, n);
     const struct la_block aa = {a, ta == 'N' ? m : k, ta == 'N' ? k : m, lda},
                           bb = {b, tb == 'N' ? k : n, tb == 'N' ? n : k, ldb};
 
@@ -60,16 +59,14 @@ static void product(char ta, char tb, size_t m, size_t n, size_t k,
                                      : la_part(LA_D, aa, q0, r0, q, r),
                            r0, q0, m, k, left);
         if (i % 2 == 0)
-            heddle_packed_right(tb,
-                                tb == 'N' ? la_part(LA_D, bb, q0, 0, q, n)
-                                          : la_part(LA_D, bb, 0, q0, n, q),
-                                q0, k, n, right);
+            heddle_packed_right(
+                tb, tb == 'N' ? la_part(LA_D, bb, q0, 0, q, n) : la_part(LA_D, bb, 0, q0, n, q), q0,
+                k, n, right);
     }
     if (beta == 0)
         for (size_t i = 0; i < ldc * n; i++)
             c[i] = i % ldc < m ? (double)NAN : c[i];
-    heddle_packed_multiply(k, left, right, beta,
-                           (struct la_block){c, m, n, ldc});
+    heddle_packed_multiply(k, left, right, beta, (struct la_block){c, m, n, ldc});
     for (size_t j = 0; j < n; j++)
         for (size_t i = 0; i < ldc; i++) {
             double sum = 0;
@@ -87,8 +84,7 @@ static void product(char ta, char tb, size_t m, size_t n, size_t k,
 
 TEST(products)
 {
-    static const size_t ms[] = {1, 23, 24, 25, 49, 245},
-                        ns[] = {1, 7, 8, 9, 17}, ks[] = {1, 2, 33};
+    static const size_t ms[] = {1, 23, 24, 25, 49, 245}, ns[] = {1, 7, 8, 9, 17}, ks[] = {1, 2, 33};
     static const double betas[] = {0, 1, 0.5};
     struct heddle_rng rng;
     unsigned which = 0;
@@ -99,17 +95,15 @@ TEST(products)
     for (size_t i = 0; i < COUNT(ms); i++)
         for (size_t j = 0; j < COUNT(ns); j++)
             for (size_t k = 0; k < COUNT(ks); k++, which++) {
-                product(which % 2 == 0 ? 'N' : 'T', which % 3 == 0 ? 'N' : 'T',
-                        ms[i], ns[j], ks[k], which % 5 == 0 ? 1 : -0.75,
-                        betas[which % COUNT(betas)], &rng);
+                product(which % 2 == 0 ? 'N' : 'T', which % 3 == 0 ? 'N' : 'T', ms[i], ns[j], ks[k],
+                        which % 5 == 0 ? 1 : -0.75, betas[which % COUNT(betas)], &rng);
                 test_forget();
             }
 }
 
 /* --- a step of LU ------------------------------------------------------------------ */
 
-static void swap_plain(double *a, size_t ld, size_t n, const int *ipiv,
-                       size_t k)
+static void swap_plain(double *a, size_t ld, size_t n, const int *ipiv, size_t k)
 {
     for (size_t j = 0; j < n; j++)
         for (size_t i = 0; i < k; i++) {
@@ -125,17 +119,15 @@ static void step(size_t m, size_t w, size_t n, const int *ipiv, unsigned nparts,
                  struct heddle_rng *rng)
 {
     const size_t ld = m + 1;
-    double *l = numbers(ld * w, rng), *c = numbers(ld * n, rng),
-           *want = copy_of(c, ld * n);
+    double *l = numbers(ld * w, rng), *c = numbers(ld * n, rng), *want = copy_of(c, ld * n);
     void *panel = room(heddle_packed_lu_bytes(LA_D, m, w));
     int *shifted = test_keep(w * sizeof(int));
 
     for (size_t i = 0; i < w && ipiv != NULL; i++)
         shifted[i] = ipiv[i] + 7;
     for (unsigned i = 0; i < nparts; i++)
-        CHECK(heddle_packed_lu_panel((struct la_block){l, m, w, ld},
-                                     ipiv != NULL ? shifted : NULL, 8, i,
-                                     nparts, panel));
+        CHECK(heddle_packed_lu_panel((struct la_block){l, m, w, ld}, ipiv != NULL ? shifted : NULL,
+                                     8, i, nparts, panel));
     CHECK(heddle_packed_lu_update(panel, w, (struct la_block){c, m, n, ld}));
     if (ipiv != NULL)
         swap_plain(want, ld, n, ipiv, w);
@@ -203,8 +195,8 @@ static double largest_change(const double *a, const double *b, size_t n)
 }
 
 /* Factors of a by us on that many workers. */
-static void factorise(unsigned workers, size_t m, size_t n, size_t nb,
-                      double *a, int *ipiv, int info)
+static void factorise(unsigned workers, size_t m, size_t n, size_t nb, double *a, int *ipiv,
+                      int info)
 {
     struct rig r;
     heddle_matrix *x;
@@ -221,17 +213,15 @@ static void factorise(unsigned workers, size_t m, size_t n, size_t nb,
 /* More steps than places for packed panels, and than go back together. */
 TEST(lu_is_lapacks)
 {
-    static const size_t shapes[][3] = {{325, 325, 32}, {400, 333, 36},
-                                       {300, 410, 33}, {64, 64, 32},
-                                       {33, 65, 32},   {640, 64, 32}};
+    static const size_t shapes[][3] = {{325, 325, 32}, {400, 333, 36}, {300, 410, 33},
+                                       {64, 64, 32},   {33, 65, 32},   {640, 64, 32}};
     struct heddle_rng rng;
     RIG(r);
 
     heddle_rng_seed(&rng, test_seed());
     for (size_t s = 0; s < COUNT(shapes); s++) {
         const size_t m = shapes[s][0], n = shapes[s][1], k = la_min(m, n);
-        double *a = numbers(m * n, &rng), *b = copy_of(a, m * n),
-               *c = copy_of(a, m * n);
+        double *a = numbers(m * n, &rng), *b = copy_of(a, m * n), *c = copy_of(a, m * n);
         int *pa = test_keep(k * sizeof(int)), *pb = test_keep(k * sizeof(int)),
             *pc = test_keep(k * sizeof(int));
 
@@ -255,8 +245,7 @@ TEST(lu_of_bad_matrices)
 
     heddle_rng_seed(&rng, test_seed());
     for (size_t bad = 0; bad < N; bad += 33) {
-        double *a = numbers((size_t)N * N, &rng),
-               *b = copy_of(a, (size_t)N * N);
+        double *a = numbers((size_t)N * N, &rng), *b = copy_of(a, (size_t)N * N);
         int *ipiv = test_keep(N * sizeof(int));
 
         memset(a + bad * N, 0, N * sizeof(double));
@@ -289,8 +278,7 @@ TEST(lu_without_pivots)
     heddle_matrix_destroy(x);
     l = ref_triangle(ref_load(LA_D, p, N, N, N), 'L', true);
     u = ref_triangle(ref_load(LA_D, p, N, N, N), 'U', false);
-    CHECK(ref_norm1(ref_add(a, -1, ref_mul(l, u))) <=
-          N * DBL_EPSILON * ref_norm1(a));
+    CHECK(ref_norm1(ref_add(a, -1, ref_mul(l, u))) <= N * DBL_EPSILON * ref_norm1(a));
     rig_close(&r);
 }
 
@@ -300,21 +288,19 @@ static void gemm_one(struct rig *r, unsigned which, struct heddle_rng *rng)
 {
     enum { M = 515, N = 560, K = 650 };
     static const size_t width[] = {48, 61, 90};
-    const char ta = which % 2 == 0 ? 'N' : 'T',
-               tb = which / 2 % 2 == 0 ? 'N' : 'C';
+    const char ta = which % 2 == 0 ? 'N' : 'T', tb = which / 2 % 2 == 0 ? 'N' : 'C';
     const double alpha = -0.5, beta = which % 3 == 0 ? 0 : 1.5;
-    const size_t ma = ta == 'N' ? M : K, na = ta == 'N' ? K : M,
-                 mb = tb == 'N' ? K : N, nb = tb == 'N' ? N : K;
-    double *a = numbers(ma * na, rng), *b = numbers(mb * nb, rng),
-           *c = numbers((size_t)M * N, rng), *want = copy_of(c, (size_t)M * N);
+    const size_t ma = ta == 'N' ? M : K, na = ta == 'N' ? K : M, mb = tb == 'N' ? K : N,
+                 nb = tb == 'N' ? N : K;
+    double *a = numbers(ma * na, rng), *b = numbers(mb * nb, rng), *c = numbers((size_t)M * N, rng),
+           *want = copy_of(c, (size_t)M * N);
     const bool is_own = which / 4 % 2 == 1;
     struct la_product p = {.ta = ta, .tb = tb, .alpha = &alpha, .beta = &beta};
 
     for (size_t i = 0; i < (size_t)M * N && beta == 0; i++)
         c[i] = (double)NAN;
     p.a = rig_matrix(r, LA_D, ma, na, is_own ? NULL : a, ma, width[which % 3]);
-    p.b = rig_matrix(r, LA_D, mb, nb, is_own ? NULL : b, mb,
-                     width[(which + 1) % 3]);
+    p.b = rig_matrix(r, LA_D, mb, nb, is_own ? NULL : b, mb, width[(which + 1) % 3]);
     p.c = rig_matrix(r, LA_D, M, N, is_own ? NULL : c, M, 64);
     if (is_own) {
         CHECK_OK(heddle_matrix_put(r->la, p.a, a, ma));
@@ -328,8 +314,7 @@ static void gemm_one(struct rig *r, unsigned which, struct heddle_rng *rng)
     if (is_own)
         CHECK_OK(heddle_matrix_get(r->la, p.c, c, M));
     heddle_blas_gemm(LA_D, ta, tb, &alpha, (struct la_block){a, ma, na, ma},
-                     (struct la_block){b, mb, nb, mb}, &beta,
-                     (struct la_block){want, M, N, M});
+                     (struct la_block){b, mb, nb, mb}, &beta, (struct la_block){want, M, N, M});
     CHECK(largest_change(c, want, (size_t)M * N) < K * 4 * DBL_EPSILON);
     heddle_matrix_destroy(p.a);
     heddle_matrix_destroy(p.b);
@@ -348,5 +333,5 @@ TEST(large_products)
     rig_close(&r);
 }
 
-TEST_MAIN(products, steps_of_lu, parts_of_lu, lu_is_lapacks, lu_of_bad_matrices,
-          lu_without_pivots, large_products)
+TEST_MAIN(products, steps_of_lu, parts_of_lu, lu_is_lapacks, lu_of_bad_matrices, lu_without_pivots,
+          large_products)

@@ -16,16 +16,14 @@ struct paste_arg {
     ptrdiff_t shift;    /* from a column of `to` to that of `from` */
 };
 
-static void scale_to(enum heddle_la_type t, double alpha, const void *from,
-                     void *to, size_t n)
+static void scale_to(enum heddle_la_type t, double alpha, const void *from, void *to, size_t n)
 {
     n *= la_is_complex(t) ? 2 : 1;
     if (alpha == 1)
         memcpy(to, from, n * la_real_bytes(t));
     else if (la_real_bytes(t) == 4)
         for (size_t i = 0; i < n; i++)
-            ((float *)to)[i] =
-                (float)(alpha * (double)((const float *)from)[i]);
+            ((float *)to)[i] = (float)(alpha * (double)((const float *)from)[i]);
     else
         for (size_t i = 0; i < n; i++)
             ((double *)to)[i] = alpha * ((const double *)from)[i];
@@ -48,8 +46,7 @@ static heddle_status run_paste(struct heddle_exec *x)
             const struct la_range cols = la_piece_columns(&from, p);
 
             if (c >= cols.first && c < cols.end)
-                scale_to(t, g->alpha,
-                         la_at(t, from.block[p], g->from_row, c - cols.first),
+                scale_to(t, g->alpha, la_at(t, from.block[p], g->from_row, c - cols.first),
                          la_at(t, to, g->to_row, j - g->to0), g->rows);
         }
     }
@@ -61,8 +58,7 @@ static struct heddle_cost cost_paste(struct heddle_exec *x)
     const struct paste_arg *g = heddle_exec_arg(x);
 
     return (struct heddle_cost){
-        .bytes = 2.0 * (double)(g->rows * (g->to.end - g->to.first) *
-                                la_bytes(g->h.t))};
+        .bytes = 2.0 * (double)(g->rows * (g->to.end - g->to.first) * la_bytes(g->h.t))};
 }
 
 static const heddle_kernel kernel_paste = {
@@ -71,9 +67,8 @@ static const heddle_kernel kernel_paste = {
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_paste}},
     .cost = cost_paste};
 
-heddle_status heddle_la_paste(heddle_la *la, double alpha, heddle_matrix *from,
-                              size_t from_row, size_t from_col,
-                              heddle_matrix *to, size_t to_row, size_t to_col,
+heddle_status heddle_la_paste(heddle_la *la, double alpha, heddle_matrix *from, size_t from_row,
+                              size_t from_col, heddle_matrix *to, size_t to_row, size_t to_col,
                               size_t m, size_t n)
 {
     struct paste_arg g = {.h = heddle_la_begin(la, to),
@@ -94,11 +89,9 @@ heddle_status heddle_la_paste(heddle_la *la, double alpha, heddle_matrix *from,
 
         g.to0 = la_first(to, k);
         from_cols.first = (size_t)((ptrdiff_t)first + g.shift);
-        from_cols.end =
-            (size_t)((ptrdiff_t)la_min(all.end, (k + 1) * to->nb) + g.shift);
+        from_cols.end = (size_t)((ptrdiff_t)la_min(all.end, (k + 1) * to->nb) + g.shift);
         from_cols = la_chunk(from, from_cols);
-        g.to = (struct la_range){first,
-                                 (size_t)((ptrdiff_t)from_cols.end - g.shift)};
+        g.to = (struct la_range){first, (size_t)((ptrdiff_t)from_cols.end - g.shift)};
         b = la_cover(from, from_cols);
         g.from0 = la_first(from, b.first);
         g.n = 0;
@@ -106,8 +99,7 @@ heddle_status heddle_la_paste(heddle_la *la, double alpha, heddle_matrix *from,
             op[1 + g.n] = from->col[i];
             mode[1 + g.n++] = HEDDLE_R;
         }
-        LA_TRY(heddle_la_submit(la, &kernel_paste, op, mode, 1 + g.n, &g,
-                                sizeof(g), 1));
+        LA_TRY(heddle_la_submit(la, &kernel_paste, op, mode, 1 + g.n, &g, sizeof(g), 1));
         first = g.to.end;
     }
     return HEDDLE_OK;
@@ -146,24 +138,20 @@ static const heddle_kernel kernel_diagonal = {
     .mode = {HEDDLE_RW},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_diagonal}}};
 
-heddle_status heddle_la_add_diagonal(heddle_la *la, double value, size_t shift,
-                                     heddle_matrix *a)
+heddle_status heddle_la_add_diagonal(heddle_la *la, double value, size_t shift, heddle_matrix *a)
 {
-    struct diagonal_arg g = {
-        .h = heddle_la_begin(la, a), .value = value, .shift = shift};
+    struct diagonal_arg g = {.h = heddle_la_begin(la, a), .value = value, .shift = shift};
 
     for (size_t j = 0; j < a->nt; j++) {
         g.j0 = la_first(a, j);
-        LA_TRY(heddle_la_submit(la, &kernel_diagonal, &a->col[j], NULL, 1, &g,
-                                sizeof(g), 1));
+        LA_TRY(heddle_la_submit(la, &kernel_diagonal, &a->col[j], NULL, 1, &g, sizeof(g), 1));
     }
     return HEDDLE_OK;
 }
 
 /* --- halves -------------------------------------------------------------------------- */
 
-heddle_status heddle_la_hermitian_part(heddle_la *la, heddle_matrix *a,
-                                       heddle_matrix *work)
+heddle_status heddle_la_hermitian_part(heddle_la *la, heddle_matrix *a, heddle_matrix *work)
 {
     const struct la_scalar half = heddle_la_real(a->t, 0.5);
 
@@ -175,6 +163,5 @@ struct la_scalar heddle_la_real(enum heddle_la_type t, double v)
 {
     const float f = (float)v;
 
-    return la_scalar_real(t, la_real_bytes(t) == 4 ? (const void *)&f
-                                                   : (const void *)&v);
+    return la_scalar_real(t, la_real_bytes(t) == 4 ? (const void *)&f : (const void *)&v);
 }

@@ -60,12 +60,11 @@ static heddle_status settle(heddle_la *la)
     return st;
 }
 
-static heddle_status make(heddle_la *la, int *ipiv, size_t n, size_t nb,
-                          struct la_pivots **out)
+static heddle_status make(heddle_la *la, int *ipiv, size_t n, size_t nb, struct la_pivots **out)
 {
     const size_t nt = n / nb + (n % nb != 0);
-    struct la_pivots *p = heddle_zalloc(&heddle_allocator_default, 1,
-                                        sizeof(*p) + nt * sizeof(p->part[0]));
+    struct la_pivots *p =
+        heddle_zalloc(&heddle_allocator_default, 1, sizeof(*p) + nt * sizeof(p->part[0]));
     heddle_status st = HEDDLE_OK;
 
     if (p == NULL)
@@ -75,9 +74,8 @@ static heddle_status make(heddle_la *la, int *ipiv, size_t n, size_t nb,
     p->nb = nb;
     p->nt = nt;
     for (size_t i = 0; i < nt && st == HEDDLE_OK; i++)
-        st =
-            heddle_handle_vector(la->ctx, ipiv + i * nb, la_min(nb, n - i * nb),
-                                 HEDDLE_I32, &p->part[i]);
+        st = heddle_handle_vector(la->ctx, ipiv + i * nb, la_min(nb, n - i * nb), HEDDLE_I32,
+                                  &p->part[i]);
     if (st != HEDDLE_OK) {
         end(p);
         return st;
@@ -103,15 +101,13 @@ heddle_status heddle_la_pivots(heddle_la *la, int *ipiv, size_t n, size_t nb,
     return make(la, ipiv, n, nb, out);
 }
 
-heddle_status heddle_la_pivots_read(heddle_la *la, const int *ipiv, size_t n,
-                                    size_t most, heddle_handle **out,
-                                    size_t *count_out)
+heddle_status heddle_la_pivots_read(heddle_la *la, const int *ipiv, size_t n, size_t most,
+                                    heddle_handle **out, size_t *count_out)
 {
     *count_out = 0;
     for (struct la_pivots *p = la->pivots; p != NULL; p = p->next)
         for (size_t i = 0; i < p->nt; i++) {
-            if (!overlaps(p->ipiv + i * p->nb, la_min(p->nb, p->n - i * p->nb),
-                          ipiv, n))
+            if (!overlaps(p->ipiv + i * p->nb, la_min(p->nb, p->n - i * p->nb), ipiv, n))
                 continue;
             if (*count_out == most) {
                 *count_out = 0;
@@ -122,8 +118,7 @@ heddle_status heddle_la_pivots_read(heddle_la *la, const int *ipiv, size_t n,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_la_pivots_part(heddle_la *la, const int *ipiv, size_t n,
-                                    heddle_handle **out)
+heddle_status heddle_la_pivots_part(heddle_la *la, const int *ipiv, size_t n, heddle_handle **out)
 {
     heddle_handle *part = NULL;
     size_t count = 0;
@@ -139,8 +134,7 @@ heddle_status heddle_la_pivots_part(heddle_la *la, const int *ipiv, size_t n,
                 }
         LA_TRY(settle(la)); /* cut in another way */
     }
-    return heddle_handle_vector(la->ctx, (void *)(uintptr_t)ipiv, n, HEDDLE_I32,
-                                out);
+    return heddle_handle_vector(la->ctx, (void *)(uintptr_t)ipiv, n, HEDDLE_I32, out);
 }
 
 size_t heddle_la_pivots_width(const heddle_la *la, const int *ipiv)

@@ -78,8 +78,7 @@ static heddle_status bound_below(struct polar *p, double *l_out)
 static heddle_status find_l(struct polar *p)
 {
     const double eps = eps_of(p->t), n = (double)p->u->n;
-    const struct la_scalar f = heddle_la_real(p->t, 4 * eps),
-                           one = heddle_la_real(p->t, 1);
+    const struct la_scalar f = heddle_la_real(p->t, 4 * eps), one = heddle_la_real(p->t, 1);
 
     LA_TRY(bound_below(p, &p->l));
     if (p->l >= 10 * sqrt(n) * eps)
@@ -109,16 +108,14 @@ static heddle_status by_qr(struct polar *p, double c, double f)
                            .r = {{0, u->m}, {0, 0}, {0, u->n}}};
     const size_t step = heddle_la_group(p->la, w);
 
-    LA_TRY(heddle_la_laset(p->la, 'A', heddle_la_zero(p->t),
-                           heddle_la_zero(p->t), s));
+    LA_TRY(heddle_la_laset(p->la, 'A', heddle_la_zero(p->t), heddle_la_zero(p->t), s));
     LA_TRY(heddle_la_paste(p->la, sqrt(c), u, 0, 0, s, 0, 0, u->m, u->n));
     LA_TRY(heddle_la_add_diagonal(p->la, 1, u->m, s));
     LA_TRY(heddle_la_geqrf(p->la, s, p->tri.m));
     LA_TRY(heddle_la_orgqr(p->la, s, p->tri.m, s));
     LA_TRY(heddle_la_paste(p->la, 1, s, u->m, 0, q2, 0, 0, u->n, u->n));
     for (size_t j = 0; j < w->nt; j += step) {
-        q.r.j = (struct la_range){la_first(w, j),
-                                  la_min(w->n, la_first(w, j + step))};
+        q.r.j = (struct la_range){la_first(w, j), la_min(w->n, la_first(w, j + step))};
         LA_TRY(heddle_la_submit_product(&h, &q, 1));
     }
     return HEDDLE_OK;
@@ -128,8 +125,7 @@ static heddle_status by_qr(struct polar *p, double c, double f)
 static heddle_status by_cholesky(struct polar *p, double c, double f)
 {
     heddle_matrix *u = p->u, *z = p->z.m, *w = p->w.m;
-    const struct la_scalar cs = heddle_la_real(p->t, c),
-                           fs = heddle_la_real(p->t, f);
+    const struct la_scalar cs = heddle_la_real(p->t, c), fs = heddle_la_real(p->t, f);
     const void *one = heddle_la_one(p->t), *zero = heddle_la_zero(p->t);
 
     LA_TRY(heddle_la_herk(p->la, 'L', 'C', &cs, u, zero, z));
@@ -147,14 +143,12 @@ static heddle_status step(struct polar *p, double *moved_out)
     const double d = cbrt(4 * (1 - l2) / (l2 * l2)), s = sqrt(1 + d);
     const double a = s + sqrt(fmax(0, 8 - 4 * d + 8 * (2 - l2) / (l2 * s))) / 2;
     const double b = (a - 1) * (a - 1) / 4, c = a + b - 1;
-    const struct la_scalar one = heddle_la_real(p->t, 1),
-                           keep = heddle_la_real(p->t, b / c - 1);
+    const struct la_scalar one = heddle_la_real(p->t, 1), keep = heddle_la_real(p->t, b / c - 1);
 
     LA_TRY(c > 100 ? by_qr(p, c, a - b / c) : by_cholesky(p, c, a - b / c));
     LA_TRY(heddle_la_geadd(p->la, 'A', &keep, p->u, &one, p->w.m));
     LA_TRY(heddle_la_geadd(p->la, 'A', &one, p->w.m, &one, p->u));
-    LA_TRY(
-        heddle_la_norm(p->la, 'F', HEDDLE_LA_GENERAL, 'L', p->w.m, moved_out));
+    LA_TRY(heddle_la_norm(p->la, 'F', HEDDLE_LA_GENERAL, 'L', p->w.m, moved_out));
     LA_TRY(heddle_la_wait(p->la, NULL));
     p->l = fmin(1, p->l * (a + b * l2) / (1 + c * l2));
     p->steps++;
@@ -167,8 +161,7 @@ static heddle_status look(struct polar *p, bool *is_out)
     heddle_matrix *z = p->z.m;
     double off = 0;
 
-    LA_TRY(heddle_la_herk(p->la, 'L', 'C', heddle_la_one(p->t), p->u,
-                          heddle_la_zero(p->t), z));
+    LA_TRY(heddle_la_herk(p->la, 'L', 'C', heddle_la_one(p->t), p->u, heddle_la_zero(p->t), z));
     LA_TRY(heddle_la_add_diagonal(p->la, -1, 0, z));
     LA_TRY(heddle_la_norm(p->la, 'F', HEDDLE_LA_HERMITIAN, 'L', z, &off));
     LA_TRY(heddle_la_wait(p->la, NULL));
@@ -197,8 +190,7 @@ static heddle_status iterate(struct polar *p)
 static heddle_status without_steps(struct polar *p, heddle_matrix *h)
 {
     const bool is_zero = p->alpha == 0;
-    const struct la_scalar off =
-                               heddle_la_real(p->t, is_zero ? 0 : (double)NAN),
+    const struct la_scalar off = heddle_la_real(p->t, is_zero ? 0 : (double)NAN),
                            on = heddle_la_real(p->t, is_zero ? 1 : (double)NAN);
 
     LA_TRY(heddle_la_laset(p->la, 'A', &off, &on, p->u));
@@ -232,8 +224,8 @@ static heddle_status work(struct polar *p, heddle_matrix *h)
     LA_TRY(make(p, h != NULL));
     if (h != NULL)
         LA_TRY(heddle_la_lacpy(p->la, 'A', p->u, p->a.m));
-    LA_TRY(heddle_la_paste(p->la, fmin(1 / p->alpha, DBL_MAX), p->u, 0, 0,
-                           p->w.m, 0, 0, p->u->m, p->u->n));
+    LA_TRY(heddle_la_paste(p->la, fmin(1 / p->alpha, DBL_MAX), p->u, 0, 0, p->w.m, 0, 0, p->u->m,
+                           p->u->n));
     LA_TRY(heddle_la_lacpy(p->la, 'A', p->w.m, p->u));
     LA_TRY(find_l(p));
     LA_TRY(iterate(p));
@@ -253,9 +245,7 @@ heddle_status heddle_la_polar(heddle_la *la, heddle_matrix *a, heddle_matrix *h,
     heddle_status st;
 
     LA_CHECK(la, 1, la != NULL && a != NULL && a->m >= a->n);
-    LA_CHECK(la, 2,
-             h == NULL ||
-                 (h != a && h->t == a->t && h->m == a->n && h->n == a->n));
+    LA_CHECK(la, 2, h == NULL || (h != a && h->t == a->t && h->m == a->n && h->n == a->n));
     if (iterations_out != NULL)
         *iterations_out = 0;
     if (a->nt == 0)

@@ -6,8 +6,7 @@ enum { NB = 8 };
 
 #define FOR_TYPES(t) for (enum heddle_la_type t = LA_S; t <= LA_Z; t++)
 
-static struct ref latms(struct rig *r, enum heddle_la_type t, size_t m,
-                        size_t n, double cond)
+static struct ref latms(struct rig *r, enum heddle_la_type t, size_t m, size_t n, double cond)
 {
     void *p = ref_store(t, ref_new(m, n), m);
     heddle_matrix *a = rig_matrix(r, t, m, n, p, m, NB);
@@ -40,14 +39,12 @@ static bool is_positive(struct ref h, double shift)
     return true;
 }
 
-static void polar_one(struct rig *r, enum heddle_la_type t, struct ref a,
-                      bool in_place, int most)
+static void polar_one(struct rig *r, enum heddle_la_type t, struct ref a, bool in_place, int most)
 {
     const size_t m = a.m, n = a.n, ld = m + 2;
     const double eps = test_eps(t), norm = ref_norm1(a);
     void *ap = ref_store(t, a, ld), *hp = ref_store(t, ref_new(n, n), n + 1);
-    heddle_matrix *am =
-        rig_matrix(r, t, m, n, in_place ? ap : NULL, in_place ? ld : m, NB);
+    heddle_matrix *am = rig_matrix(r, t, m, n, in_place ? ap : NULL, in_place ? ld : m, NB);
     heddle_matrix *hm = rig_matrix(r, t, n, n, hp, n + 1, 5);
     struct ref u, h, uh;
     int iterations = -1;
@@ -63,14 +60,10 @@ static void polar_one(struct rig *r, enum heddle_la_type t, struct ref a,
     u = ref_load(t, ap, m, n, ld);
     h = ref_load(t, hp, n, n, n + 1);
     uh = ref_op(u, 'C');
-    if (!(ref_norm1(ref_add(ref_identity(n), -1, ref_mul(uh, u))) <=
-          60 * (double)n * eps))
-        fprintf(stderr, "type %d, %zu x %zu, %d iterations\n", (int)t, m, n,
-                iterations);
-    CHECK(ref_norm1(ref_add(ref_identity(n), -1, ref_mul(uh, u))) <=
-          60 * (double)n * eps);
-    CHECK(ref_norm1(ref_add(a, -1, ref_mul(u, h))) <=
-          60 * (double)m * norm * eps);
+    if (!(ref_norm1(ref_add(ref_identity(n), -1, ref_mul(uh, u))) <= 60 * (double)n * eps))
+        fprintf(stderr, "type %d, %zu x %zu, %d iterations\n", (int)t, m, n, iterations);
+    CHECK(ref_norm1(ref_add(ref_identity(n), -1, ref_mul(uh, u))) <= 60 * (double)n * eps);
+    CHECK(ref_norm1(ref_add(a, -1, ref_mul(u, h))) <= 60 * (double)m * norm * eps);
     CHECK(ref_norm1(ref_add(h, -1, ref_op(h, 'C'))) == 0);
     CHECK(is_positive(h, 60 * (double)m * norm * eps + 1e-300));
     CHECK(iterations >= 0 && iterations <= most);
@@ -78,17 +71,15 @@ static void polar_one(struct rig *r, enum heddle_la_type t, struct ref a,
 
 TEST(polar_shapes)
 {
-    static const size_t sizes[][2] = {{1, 1},   {2, 2},    {7, 7}, {8, 8},
-                                      {9, 9},   {40, 40},  {9, 1}, {30, 7},
-                                      {64, 17}, {100, 100}};
+    static const size_t sizes[][2] = {{1, 1},   {2, 2}, {7, 7},  {8, 8},   {9, 9},
+                                      {40, 40}, {9, 1}, {30, 7}, {64, 17}, {100, 100}};
     static const double conds[] = {1, 100, 1e6, 1e15};
     RIG(r);
 
     FOR_TYPES(t)
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
         for (unsigned c = 0; c < 4; c++) {
-            polar_one(&r, t, latms(&r, t, sizes[i][0], sizes[i][1], conds[c]),
-                      c % 2 == 0, 9);
+            polar_one(&r, t, latms(&r, t, sizes[i][0], sizes[i][1], conds[c]), c % 2 == 0, 9);
             test_forget();
         }
     rig_close(&r);
@@ -107,9 +98,7 @@ TEST(polar_deficient)
         const double big = la_real_bytes(t) == 4 ? 1e30 : 1e200;
 
         polar_one(&r, t, ref_new(20, 20), true, 0);
-        polar_one(&r, t,
-                  ref_mul(ref_part(a, 0, 0, 20, 1), ref_part(a, 0, 0, 1, 20)),
-                  true, 15);
+        polar_one(&r, t, ref_mul(ref_part(a, 0, 0, 20, 1), ref_part(a, 0, 0, 1, 20)), true, 15);
         for (size_t i = 0; i < 20; i++)
             REF(a, i, 3) = 0;
         polar_one(&r, t, a, true, 15);

@@ -28,12 +28,11 @@ struct potrf_arg {
 
 static bool has_halves(const struct potrf_arg *g, const heddle_matrix *a)
 {
-    return g->h.low.kind == HEDDLE_LA_LOW_HALVES && g->uplo == 'L' &&
-           g->h.t == LA_S && heddle_la_fits(g->h.la, a) >= a->nt;
+    return g->h.low.kind == HEDDLE_LA_LOW_HALVES && g->uplo == 'L' && g->h.t == LA_S &&
+           heddle_la_fits(g->h.la, a) >= a->nt;
 }
 
-static heddle_status panel_lower(struct heddle_exec *x,
-                                 const struct potrf_arg *g)
+static heddle_status panel_lower(struct heddle_exec *x, const struct potrf_arg *g)
 {
     const enum heddle_la_type t = g->h.t;
     const struct la_block a = la_operand(x, 0);
@@ -47,22 +46,20 @@ static heddle_status panel_lower(struct heddle_exec *x,
         heddle_blas_trsm(t, 'R', 'L', 'C', 'N', heddle_la_one(t), d,
                          la_part(t, a, below, 0, a.m - below, g->nk));
     if (g->has_halves)
-        heddle_la_half_both(g->h.low,
-                            la_part(t, a, below, 0, a.m - below, g->nk),
+        heddle_la_half_both(g->h.low, la_part(t, a, below, 0, a.m - below, g->nk),
                             heddle_exec_ptr(x, 2));
     return HEDDLE_OK;
 }
 
-static heddle_status panel_upper(struct heddle_exec *x,
-                                 const struct potrf_arg *g)
+static heddle_status panel_upper(struct heddle_exec *x, const struct potrf_arg *g)
 {
     const enum heddle_la_type t = g->h.t;
     const struct la_block a = la_operand(x, 0);
     const struct la_block d = la_part(t, a, g->k0, 0, g->nk, g->nk);
     int info;
 
-    heddle_blas_syrk(t, true, 'U', 'C', heddle_la_minus_one(t),
-                     la_part(t, a, 0, 0, g->k0, g->nk), heddle_la_one(t), d);
+    heddle_blas_syrk(t, true, 'U', 'C', heddle_la_minus_one(t), la_part(t, a, 0, 0, g->k0, g->nk),
+                     heddle_la_one(t), d);
     info = heddle_blas_potrf(t, 'U', d);
     if (info != 0)
         heddle_la_found(&g->h, (int)g->k0 + info, true);
@@ -78,8 +75,7 @@ static heddle_status run_panel(struct heddle_exec *x)
     return g->uplo == 'L' ? panel_lower(x, g) : panel_upper(x, g);
 }
 
-static void update_by(const struct potrf_arg *g, struct la_block ak,
-                      struct la_block aj)
+static void update_by(const struct potrf_arg *g, struct la_block ak, struct la_block aj)
 {
     const enum heddle_la_type t = g->h.t;
     const void *one = heddle_la_one(t), *minus = heddle_la_minus_one(t);
@@ -88,16 +84,13 @@ static void update_by(const struct potrf_arg *g, struct la_block ak,
     const struct la_block b = la_part(t, aj, k0, 0, nk, n);
 
     if (g->uplo == 'L') {
-        heddle_blas_syrk(t, true, 'L', 'N', minus, top, one,
-                         la_part(t, aj, g->j0, 0, n, n));
-        heddle_blas_gemm(t, 'N', 'C', minus,
-                         la_part(t, ak, below, 0, ak.m - below, nk), top, one,
+        heddle_blas_syrk(t, true, 'L', 'N', minus, top, one, la_part(t, aj, g->j0, 0, n, n));
+        heddle_blas_gemm(t, 'N', 'C', minus, la_part(t, ak, below, 0, ak.m - below, nk), top, one,
                          la_part(t, aj, below, 0, aj.m - below, n));
     } else {
         heddle_blas_gemm(t, 'C', 'N', minus, la_part(t, ak, 0, 0, k0, nk),
                          la_part(t, aj, 0, 0, k0, n), one, b);
-        heddle_blas_trsm(t, 'L', 'U', 'C', 'N', one,
-                         la_part(t, ak, k0, 0, nk, nk), b);
+        heddle_blas_trsm(t, 'L', 'U', 'C', 'N', one, la_part(t, ak, k0, 0, nk, nk), b);
     }
 }
 
@@ -133,8 +126,7 @@ static heddle_status expand_update(struct heddle_exec *x)
 
     for (size_t c = 0; c < n; c += w) {
         g.j0 = j0 + c;
-        LA_TRY(heddle_la_child_columns(x, &kernel_update_part, 1, 2, c, w, &g,
-                                       sizeof(g)));
+        LA_TRY(heddle_la_child_columns(x, &kernel_update_part, 1, 2, c, w, &g, sizeof(g)));
     }
     return HEDDLE_OK;
 }
@@ -142,9 +134,8 @@ static heddle_status expand_update(struct heddle_exec *x)
 static heddle_status run_diagonal(struct heddle_exec *x)
 {
     const struct potrf_arg *g = heddle_exec_arg(x);
-    const int info = heddle_la_is_broken(&g->h)
-                         ? 0
-                         : heddle_blas_potrf(g->h.t, 'L', la_operand(x, 0));
+    const int info =
+        heddle_la_is_broken(&g->h) ? 0 : heddle_blas_potrf(g->h.t, 'L', la_operand(x, 0));
 
     if (info != 0)
         heddle_la_found(&g->h, (int)g->k0 + info, true);
@@ -157,8 +148,8 @@ static heddle_status run_below(struct heddle_exec *x)
     const enum heddle_la_type t = g->h.t;
 
     if (!heddle_la_is_broken(&g->h))
-        heddle_blas_trsm(t, 'R', 'L', 'C', 'N', heddle_la_one(t),
-                         la_operand(x, 0), la_operand(x, 1));
+        heddle_blas_trsm(t, 'R', 'L', 'C', 'N', heddle_la_one(t), la_operand(x, 0),
+                         la_operand(x, 1));
     return HEDDLE_OK;
 }
 
@@ -177,8 +168,7 @@ static int want_panel(struct heddle_exec *x)
     const struct potrf_arg *g = heddle_exec_arg(x);
 
     return g->uplo == 'L' && !g->has_halves && g->nk >= 256
-               ? heddle_la_wants_split(
-                     &g->h, heddle_exec_layout(x, 0)->extent[0] - g->k0 - g->nk)
+               ? heddle_la_wants_split(&g->h, heddle_exec_layout(x, 0)->extent[0] - g->k0 - g->nk)
                : 0;
 }
 
@@ -212,16 +202,14 @@ static heddle_status cuda_factor(struct heddle_exec *x, struct la_gpu *gpu,
     heddle_status st;
 
     if (g->uplo == 'L') {
-        st = heddle_gpu_cholesky(
-            gpu, la_part(t, a, g->k0, 0, a.m - g->k0, g->nk), info + g->k);
+        st = heddle_gpu_cholesky(gpu, la_part(t, a, g->k0, 0, a.m - g->k0, g->nk), info + g->k);
         if (st != HEDDLE_EDECLINED)
             return st;
     }
     LA_TRY(heddle_gpu_potrf_open(gpu, g->uplo, d));
     if (g->uplo == 'U')
         LA_TRY(heddle_gpu_syrk(gpu, true, 'U', 'C', heddle_la_minus_one(t),
-                               la_part(t, a, 0, 0, g->k0, g->nk),
-                               heddle_la_one(t), d));
+                               la_part(t, a, 0, 0, g->k0, g->nk), heddle_la_one(t), d));
     LA_TRY(heddle_gpu_potrf(gpu, g->uplo, d, info + g->k));
     if (g->uplo == 'U')
         return HEDDLE_OK;
@@ -242,10 +230,9 @@ static heddle_status cuda_panel(struct heddle_exec *x)
     if (g->has_halves)
         LA_TRY(heddle_gpu_half_open(&gpu));
     LA_TRY(cuda_factor(x, &gpu, g));
-    return g->has_halves ? heddle_gpu_half_both(
-                               &gpu, g->h.low,
-                               la_part(g->h.t, a, below, 0, a.m - below, g->nk),
-                               heddle_exec_ptr(x, 2))
+    return g->has_halves ? heddle_gpu_half_both(&gpu, g->h.low,
+                                                la_part(g->h.t, a, below, 0, a.m - below, g->nk),
+                                                heddle_exec_ptr(x, 2))
                          : HEDDLE_OK;
 }
 
@@ -261,9 +248,9 @@ static heddle_status cuda_update(struct heddle_exec *x)
     gpu.is_tf32 = g->h.low.kind == HEDDLE_LA_LOW_TF32;
     if (g->has_halves) {
         const size_t below = g->k0 + g->nk;
-        const heddle_status st = heddle_gpu_half_square(
-            &gpu, g->h.low, heddle_exec_ptr(x, 2), ak.m - below, g->nk,
-            g->j0 - below, la_part(t, aj, g->j0, 0, aj.m - g->j0, aj.n));
+        const heddle_status st =
+            heddle_gpu_half_square(&gpu, g->h.low, heddle_exec_ptr(x, 2), ak.m - below, g->nk,
+                                   g->j0 - below, la_part(t, aj, g->j0, 0, aj.m - g->j0, aj.n));
 
         if (st != HEDDLE_ENOENT)
             return st;
@@ -272,19 +259,15 @@ static heddle_status cuda_update(struct heddle_exec *x)
         const size_t n = aj.n, below = g->j0 + n;
         const struct la_block top = la_part(t, ak, g->j0, 0, n, g->nk);
 
-        LA_TRY(heddle_gpu_syrk(&gpu, true, 'L', 'N', minus, top, one,
-                               la_part(t, aj, g->j0, 0, n, n)));
-        return heddle_gpu_gemm(&gpu, 'N', 'C', minus,
-                               la_part(t, ak, below, 0, ak.m - below, g->nk),
-                               top, one,
-                               la_part(t, aj, below, 0, aj.m - below, n));
+        LA_TRY(
+            heddle_gpu_syrk(&gpu, true, 'L', 'N', minus, top, one, la_part(t, aj, g->j0, 0, n, n)));
+        return heddle_gpu_gemm(&gpu, 'N', 'C', minus, la_part(t, ak, below, 0, ak.m - below, g->nk),
+                               top, one, la_part(t, aj, below, 0, aj.m - below, n));
     }
-    LA_TRY(heddle_gpu_gemm(&gpu, 'C', 'N', minus,
-                           la_part(t, ak, 0, 0, g->k0, g->nk),
+    LA_TRY(heddle_gpu_gemm(&gpu, 'C', 'N', minus, la_part(t, ak, 0, 0, g->k0, g->nk),
                            la_part(t, aj, 0, 0, g->k0, aj.n), one,
                            la_part(t, aj, g->k0, 0, g->nk, aj.n)));
-    return heddle_gpu_trsm(&gpu, 'L', 'U', 'C', 'N', one,
-                           la_part(t, ak, g->k0, 0, g->nk, g->nk),
+    return heddle_gpu_trsm(&gpu, 'L', 'U', 'C', 'N', one, la_part(t, ak, g->k0, 0, g->nk, g->nk),
                            la_part(t, aj, g->k0, 0, g->nk, aj.n));
 }
 
@@ -296,10 +279,9 @@ static struct heddle_cost cost_panel(struct heddle_exec *x)
     const size_t m = heddle_exec_layout(x, 0)->extent[0] - g->k0, n = g->nk;
     const size_t rows = g->uplo == 'L' ? m - n : g->k0;
 
-    return (struct heddle_cost){
-        .flops =
-            la_flops(g->h.t, rows, n, n) / 2 + la_flops(g->h.t, n, n, n) / 6,
-        .bytes = (double)((rows + n) * n * la_bytes(g->h.t) * 2)};
+    return (struct heddle_cost){.flops = la_flops(g->h.t, rows, n, n) / 2 +
+                                         la_flops(g->h.t, n, n, n) / 6,
+                                .bytes = (double)((rows + n) * n * la_bytes(g->h.t) * 2)};
 }
 
 static struct heddle_cost cost_update(struct heddle_exec *x)
@@ -308,10 +290,9 @@ static struct heddle_cost cost_update(struct heddle_exec *x)
     const struct heddle_layout *l = heddle_exec_layout(x, 1);
     const size_t rows = g->uplo == 'L' ? l->extent[0] - g->j0 : g->k0 + g->nk;
 
-    return (struct heddle_cost){
-        .flops = la_flops(g->h.t, rows, l->extent[1], g->nk),
-        .bytes =
-            (double)(rows * (g->nk + 2 * l->extent[1]) * la_bytes(g->h.t))};
+    return (struct heddle_cost){.flops = la_flops(g->h.t, rows, l->extent[1], g->nk),
+                                .bytes =
+                                    (double)(rows * (g->nk + 2 * l->extent[1]) * la_bytes(g->h.t))};
 }
 
 static const heddle_kernel kernel_panel = {
@@ -335,9 +316,7 @@ static const heddle_kernel kernel_next = {
     .noperands = 2,
     .mode = {HEDDLE_R, HEDDLE_RW},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update},
-                 {.device = HEDDLE_DEV_CUDA,
-                  .run = cuda_update,
-                  .is_urgent = 1}},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_update, .is_urgent = 1}},
     .cost = cost_update};
 
 static const heddle_kernel kernel_update = {
@@ -352,9 +331,8 @@ static const heddle_kernel kernel_update = {
     .want_expand = want_update};
 
 /* halves may be NULL here and below; there are none without a record. */
-static heddle_status submit_panel(struct potrf_arg *g, heddle_matrix *a,
-                                  size_t k, heddle_handle *record,
-                                  heddle_handle *halves)
+static heddle_status submit_panel(struct potrf_arg *g, heddle_matrix *a, size_t k,
+                                  heddle_handle *record, heddle_handle *halves)
 {
     static const enum heddle_mode modes[3] = {HEDDLE_RW, HEDDLE_RW, HEDDLE_W};
     heddle_handle *const op[3] = {a->col[k], record, halves};
@@ -370,32 +348,30 @@ static heddle_status submit_panel(struct potrf_arg *g, heddle_matrix *a,
                             g, sizeof(*g), (int)(2 * (a->nt - k) + 1));
 }
 
-static heddle_status submit_update(struct potrf_arg *g, heddle_matrix *a,
-                                   size_t j, size_t k, heddle_handle *halves)
+static heddle_status submit_update(struct potrf_arg *g, heddle_matrix *a, size_t j, size_t k,
+                                   heddle_handle *halves)
 {
     static const enum heddle_mode modes[3] = {HEDDLE_R, HEDDLE_RW, HEDDLE_R};
     heddle_handle *const op[3] = {a->col[k], a->col[j], halves};
-    const heddle_kernel *kernel =
-        g->h.la->has_cuda && j == k + 1 ? &kernel_next : &kernel_update;
+    const heddle_kernel *kernel = g->h.la->has_cuda && j == k + 1 ? &kernel_next : &kernel_update;
 
     g->k0 = la_first(a, k);
     g->nk = la_width(a, k);
     g->j0 = la_first(a, j);
     g->has_halves = halves != NULL;
-    return heddle_la_submit(g->h.la, kernel, op, modes, halves != NULL ? 3 : 2,
-                            g, sizeof(*g), (int)(2 * (a->nt - j)));
+    return heddle_la_submit(g->h.la, kernel, op, modes, halves != NULL ? 3 : 2, g, sizeof(*g),
+                            (int)(2 * (a->nt - j)));
 }
 
 /* Panel k, and what it does to the columns up to `end`. */
-static heddle_status submit_step(struct potrf_arg *g, heddle_matrix *a,
-                                 size_t k, size_t end, heddle_handle *record)
+static heddle_status submit_step(struct potrf_arg *g, heddle_matrix *a, size_t k, size_t end,
+                                 heddle_handle *record)
 {
     heddle_handle *halves = NULL;
     heddle_status st = HEDDLE_OK;
 
     if (record != NULL && k + 1 < end && has_halves(g, a))
-        st = heddle_handle_vector(g->h.la->ctx, NULL,
-                                  la_half_both_bytes(a->m, a->nb) / 4,
+        st = heddle_handle_vector(g->h.la->ctx, NULL, la_half_both_bytes(a->m, a->nb) / 4,
                                   HEDDLE_I32, &halves);
     if (st == HEDDLE_OK)
         st = submit_panel(g, a, k, record, halves);
@@ -407,8 +383,7 @@ static heddle_status submit_step(struct potrf_arg *g, heddle_matrix *a,
 
 /* Block columns first .. end - 1: what those on their left do to them, then their
  * own. */
-static heddle_status submit_group(struct potrf_arg *g, heddle_matrix *a,
-                                  size_t first, size_t end,
+static heddle_status submit_group(struct potrf_arg *g, heddle_matrix *a, size_t first, size_t end,
                                   heddle_handle *record)
 {
     for (size_t k = 0; k < first; k++)

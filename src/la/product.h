@@ -31,8 +31,7 @@ static inline struct la_range la_cut(struct la_range a, struct la_range b)
 }
 
 /* Block columns that cover columns r of a, as numbers of block columns. */
-static inline struct la_range la_cover(const heddle_matrix *a,
-                                       struct la_range r)
+static inline struct la_range la_cover(const heddle_matrix *a, struct la_range r)
 {
     if (r.first >= r.end || a->nt == 0)
         return (struct la_range){0, 0};
@@ -40,11 +39,9 @@ static inline struct la_range la_cover(const heddle_matrix *a,
 }
 
 /* The part of r that as many block columns of a cover as a task gets. */
-static inline struct la_range la_chunk(const heddle_matrix *a,
-                                       struct la_range r)
+static inline struct la_range la_chunk(const heddle_matrix *a, struct la_range r)
 {
-    return (struct la_range){
-        r.first, la_min(r.end, (r.first / a->nb + a->list) * a->nb)};
+    return (struct la_range){r.first, la_min(r.end, (r.first / a->nb + a->list) * a->nb)};
 }
 
 /* Operands of one task, as they are collected. */
@@ -56,8 +53,7 @@ struct la_list {
 
 /* Appends the block columns that cover cols; their number, and the first column
  * of the first of them. */
-static inline unsigned la_list_columns(struct la_list *l, heddle_matrix *a,
-                                       struct la_range cols,
+static inline unsigned la_list_columns(struct la_list *l, heddle_matrix *a, struct la_range cols,
                                        enum heddle_mode mode, size_t *first_out)
 {
     const struct la_range b = la_cover(a, cols);
@@ -77,12 +73,11 @@ struct la_pieces {
 };
 
 /* Operands at .. at + n - 1, the first of which begins with column `first`. */
-void heddle_la_pieces(struct heddle_exec *x, enum heddle_la_type t, unsigned at,
-                      unsigned n, size_t first, struct la_pieces *out);
+void heddle_la_pieces(struct heddle_exec *x, enum heddle_la_type t, unsigned at, unsigned n,
+                      size_t first, struct la_pieces *out);
 
 /* Columns of piece p. */
-static inline struct la_range la_piece_columns(const struct la_pieces *s,
-                                               unsigned p)
+static inline struct la_range la_piece_columns(const struct la_pieces *s, unsigned p)
 {
     return (struct la_range){s->first[p], s->first[p] + s->block[p].n};
 }
@@ -103,10 +98,9 @@ struct la_ranges {
 
 /* The same on pieces that cover what it needs; c begins with row c_row. Where `gpu`
  * says. */
-heddle_status heddle_la_multiply(struct la_gpu *gpu, char ta, char tb,
-                                 const void *alpha, const struct la_pieces *a,
-                                 const struct la_pieces *b, const void *beta,
-                                 const struct la_pieces *c, size_t c_row,
+heddle_status heddle_la_multiply(struct la_gpu *gpu, char ta, char tb, const void *alpha,
+                                 const struct la_pieces *a, const struct la_pieces *b,
+                                 const void *beta, const struct la_pieces *c, size_t c_row,
                                  struct la_ranges r);
 
 struct la_product {
@@ -118,14 +112,12 @@ struct la_product {
 };
 
 /* Submits it, as several tasks where it has too many operands. */
-heddle_status heddle_la_submit_product(const struct la_head *h,
-                                       const struct la_product *p,
+heddle_status heddle_la_submit_product(const struct la_head *h, const struct la_product *p,
                                        int priority);
 
 /* The same for all of C, with op(A) packed once for all of its tasks (packed.h). */
 bool heddle_la_packs(const heddle_la *la, const struct la_product *p);
-heddle_status heddle_la_submit_packed(const struct la_head *h,
-                                      const struct la_product *p);
+heddle_status heddle_la_submit_packed(const struct la_head *h, const struct la_product *p);
 
 /* Block columns of C that one task should compute: wide enough for BLAS, but two
  * tasks for each core. */
@@ -148,8 +140,7 @@ struct la_scalar {
     double v[2];
 };
 
-static inline struct la_scalar la_scalar_of(enum heddle_la_type t,
-                                            const void *v)
+static inline struct la_scalar la_scalar_of(enum heddle_la_type t, const void *v)
 {
     struct la_scalar s = {{0, 0}};
 
@@ -158,8 +149,7 @@ static inline struct la_scalar la_scalar_of(enum heddle_la_type t,
 }
 
 /* The same from a real number of the type's precision: it is both then. */
-static inline struct la_scalar la_scalar_real(enum heddle_la_type t,
-                                              const void *v)
+static inline struct la_scalar la_scalar_real(enum heddle_la_type t, const void *v)
 {
     struct la_scalar s = {{0, 0}};
 
@@ -167,8 +157,7 @@ static inline struct la_scalar la_scalar_real(enum heddle_la_type t,
     return s;
 }
 
-static inline struct la_scalar la_scalar_conj(enum heddle_la_type t,
-                                              struct la_scalar s)
+static inline struct la_scalar la_scalar_conj(enum heddle_la_type t, struct la_scalar s)
 {
     float f[2];
 

@@ -15,8 +15,8 @@ struct mat {
     enum heddle_la_type t;
 };
 
-static struct mat mat_new(struct rig *r, enum heddle_la_type t, struct ref v,
-                          size_t nb, bool is_owned)
+static struct mat mat_new(struct rig *r, enum heddle_la_type t, struct ref v, size_t nb,
+                          bool is_owned)
 {
     struct mat a = {.ld = v.m + 1 + nb % 2, .t = t};
     void *p = ref_store(t, v, a.ld);
@@ -64,11 +64,9 @@ static struct ref only(struct ref in, char uplo)
 }
 
 /* got is want up to rounding: bound is the size of what was added up. */
-static void check_close(enum heddle_la_type t, struct ref got, struct ref want,
-                        double bound)
+static void check_close(enum heddle_la_type t, struct ref got, struct ref want, double bound)
 {
-    CHECK(ref_norm1(ref_add(got, -1, want)) <=
-          10 * (bound + DBL_MIN) * test_eps(t));
+    CHECK(ref_norm1(ref_add(got, -1, want)) <= 10 * (bound + DBL_MIN) * test_eps(t));
 }
 
 /* What is outside of the triangle is still NaN. */
@@ -81,8 +79,7 @@ static void check_outside(struct ref got, char uplo)
 }
 
 /* Factors: some of 0, 1, and numbers of the type. */
-static double complex factor(enum heddle_la_type t, unsigned which,
-                             bool is_real)
+static double complex factor(enum heddle_la_type t, unsigned which, bool is_real)
 {
     switch (which % 4) {
     case 0: return 1;
@@ -98,16 +95,13 @@ struct shape {
     size_t m, n, k, nba, nbb, nbc;
 };
 
-static void gemm_one(struct rig *r, enum heddle_la_type t, char ta, char tb,
-                     struct shape s, unsigned which, struct heddle_rng *rng)
+static void gemm_one(struct rig *r, enum heddle_la_type t, char ta, char tb, struct shape s,
+                     unsigned which, struct heddle_rng *rng)
 {
     const bool nota = ta == 'N' || ta == 'n', notb = tb == 'N';
-    const double complex alpha = factor(t, which, false),
-                         beta = factor(t, which / 4, false);
-    const struct ref a =
-        nota ? ref_random(t, s.m, s.k, rng) : ref_random(t, s.k, s.m, rng);
-    const struct ref b =
-        notb ? ref_random(t, s.k, s.n, rng) : ref_random(t, s.n, s.k, rng);
+    const double complex alpha = factor(t, which, false), beta = factor(t, which / 4, false);
+    const struct ref a = nota ? ref_random(t, s.m, s.k, rng) : ref_random(t, s.k, s.m, rng);
+    const struct ref b = notb ? ref_random(t, s.k, s.n, rng) : ref_random(t, s.n, s.k, rng);
     const struct ref c = ref_random(t, s.m, s.n, rng);
     const struct ref ab = ref_mul(ref_op(a, nota ? 'N' : ta), ref_op(b, tb));
     struct ref want = ref_new(s.m, s.n);
@@ -115,13 +109,11 @@ static void gemm_one(struct rig *r, enum heddle_la_type t, char ta, char tb,
 
     for (size_t i = 0; i < s.m * s.n; i++)
         want.a[i] = alpha * ab.a[i] + beta * c.a[i];
-    am = mat_new(r, t, alpha == 0 ? ref_fill(a.m, a.n, NAN) : a, s.nba,
-                 which % 3 == 0);
+    am = mat_new(r, t, alpha == 0 ? ref_fill(a.m, a.n, NAN) : a, s.nba, which % 3 == 0);
     bm = mat_new(r, t, b, s.nbb, which % 5 == 0);
-    cm = mat_new(r, t, beta == 0 ? ref_fill(s.m, s.n, NAN) : c, s.nbc,
-                 which % 2 == 0);
-    CHECK_OK(heddle_la_gemm(r->la, ta, tb, test_scalar(t, alpha), am.m, bm.m,
-                            test_scalar(t, beta), cm.m));
+    cm = mat_new(r, t, beta == 0 ? ref_fill(s.m, s.n, NAN) : c, s.nbc, which % 2 == 0);
+    CHECK_OK(heddle_la_gemm(r->la, ta, tb, test_scalar(t, alpha), am.m, bm.m, test_scalar(t, beta),
+                            cm.m));
     rig_wait(r, 0);
     (void)mat_end(r, am);
     (void)mat_end(r, bm);
@@ -133,12 +125,11 @@ static void gemm_one(struct rig *r, enum heddle_la_type t, char ta, char tb,
 
 TEST(gemm)
 {
-    static const struct shape shapes[] = {
-        {17, 23, 31, NB, NB, NB}, {8, 8, 8, NB, NB, NB},
-        {1, 1, 1, NB, NB, NB},    {16, 9, 25, NB, 5, 3},
-        {9, 40, 7, 3, 16, NB},    {24, 24, 0, NB, NB, NB},
-        {0, 5, 5, NB, NB, NB},    {5, 0, 5, NB, NB, NB},
-        {33, 1, 40, NB, NB, NB},  {1, 33, 15, 5, NB, 7}};
+    static const struct shape shapes[] = {{17, 23, 31, NB, NB, NB}, {8, 8, 8, NB, NB, NB},
+                                          {1, 1, 1, NB, NB, NB},    {16, 9, 25, NB, 5, 3},
+                                          {9, 40, 7, 3, 16, NB},    {24, 24, 0, NB, NB, NB},
+                                          {0, 5, 5, NB, NB, NB},    {5, 0, 5, NB, NB, NB},
+                                          {33, 1, 40, NB, NB, NB},  {1, 33, 15, 5, NB, 7}};
     static const char letters[] = "NTC";
     struct heddle_rng rng;
     unsigned which = 0;
@@ -147,10 +138,8 @@ TEST(gemm)
     heddle_rng_seed(&rng, test_seed());
     FOR_TYPES(t)
     for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++)
-        for (unsigned i = (unsigned)(s + t) % test_step(); i < 9;
-             i += test_step()) {
-            gemm_one(&r, t, letters[i / 3], letters[i % 3], shapes[s], which++,
-                     &rng);
+        for (unsigned i = (unsigned)(s + t) % test_step(); i < 9; i += test_step()) {
+            gemm_one(&r, t, letters[i / 3], letters[i % 3], shapes[s], which++, &rng);
             test_forget();
         }
     for (unsigned w = 0; w < 16; w += test_step())
@@ -167,14 +156,14 @@ TEST(gemm_many_columns)
 
     heddle_rng_seed(&rng, test_seed());
     for (unsigned i = 0; i < 9; i += test_step()) {
-        gemm_one(&r, LA_D, letters[i / 3], letters[i % 3],
-                 (struct shape){130, 9, 300, 1, 1, 4}, 2, &rng);
-        gemm_one(&r, LA_C, letters[i / 3], letters[i % 3],
-                 (struct shape){9, 290, 140, 2, 1, 200}, 3, &rng);
-        gemm_one(&r, LA_Z, letters[i / 3], letters[i % 3],
-                 (struct shape){1100, 3, 20, 4, 4, 2}, 3, &rng);
-        gemm_one(&r, LA_S, letters[i / 3], letters[i % 3],
-                 (struct shape){1100, 3, 20, 4, 4, 4}, 4, &rng);
+        gemm_one(&r, LA_D, letters[i / 3], letters[i % 3], (struct shape){130, 9, 300, 1, 1, 4}, 2,
+                 &rng);
+        gemm_one(&r, LA_C, letters[i / 3], letters[i % 3], (struct shape){9, 290, 140, 2, 1, 200},
+                 3, &rng);
+        gemm_one(&r, LA_Z, letters[i / 3], letters[i % 3], (struct shape){1100, 3, 20, 4, 4, 2}, 3,
+                 &rng);
+        gemm_one(&r, LA_S, letters[i / 3], letters[i % 3], (struct shape){1100, 3, 20, 4, 4, 4}, 4,
+                 &rng);
         test_forget();
     }
     rig_close(&r);
@@ -195,16 +184,15 @@ TEST(gemm_chain)
         struct mat c = mat_new(&r, t, ref_new(20, 20), 6, true);
         const struct ref sq = ref_mul(a, a);
 
-        CHECK_OK(heddle_la_gemm(r.la, 'N', 'N', heddle_la_one(t), am.m, am.m,
-                                heddle_la_zero(t), b.m));
-        CHECK_OK(heddle_la_gemm(r.la, 'N', 'N', heddle_la_one(t), b.m, am.m,
-                                heddle_la_zero(t), c.m));
-        CHECK_OK(heddle_la_gemm(r.la, 'N', 'T', heddle_la_one(t), c.m, c.m,
-                                heddle_la_zero(t), b.m));
+        CHECK_OK(
+            heddle_la_gemm(r.la, 'N', 'N', heddle_la_one(t), am.m, am.m, heddle_la_zero(t), b.m));
+        CHECK_OK(
+            heddle_la_gemm(r.la, 'N', 'N', heddle_la_one(t), b.m, am.m, heddle_la_zero(t), c.m));
+        CHECK_OK(
+            heddle_la_gemm(r.la, 'N', 'T', heddle_la_one(t), c.m, c.m, heddle_la_zero(t), b.m));
         rig_wait(&r, 0);
         {
-            const struct ref cube = ref_mul(sq, a),
-                             want = ref_mul(cube, ref_op(cube, 'T'));
+            const struct ref cube = ref_mul(sq, a), want = ref_mul(cube, ref_op(cube, 'T'));
             const double n1 = ref_norm1(a);
 
             (void)mat_end(&r, am);
@@ -217,46 +205,39 @@ TEST(gemm_chain)
 
 /* --- syrk, herk --------------------------------------------------------------------- */
 
-static void syrk_one(struct rig *r, enum heddle_la_type t, bool is_hermitian,
-                     char uplo, char trans, struct shape s, unsigned which,
-                     struct heddle_rng *rng)
+static void syrk_one(struct rig *r, enum heddle_la_type t, bool is_hermitian, char uplo, char trans,
+                     struct shape s, unsigned which, struct heddle_rng *rng)
 {
     const char other = is_hermitian ? 'C' : 'T';
     const double complex alpha = factor(t, which, is_hermitian),
                          beta = factor(t, which / 4, is_hermitian);
-    const struct ref a = trans == 'N' ? ref_random(t, s.n, s.k, rng)
-                                      : ref_random(t, s.k, s.n, rng);
-    const struct ref c =
-        ref_mirror(ref_random(t, s.n, s.n, rng), uplo, is_hermitian);
-    const struct ref aa = trans == 'N' ? ref_mul(a, ref_op(a, other))
-                                       : ref_mul(ref_op(a, other), a);
+    const struct ref a = trans == 'N' ? ref_random(t, s.n, s.k, rng) : ref_random(t, s.k, s.n, rng);
+    const struct ref c = ref_mirror(ref_random(t, s.n, s.n, rng), uplo, is_hermitian);
+    const struct ref aa =
+        trans == 'N' ? ref_mul(a, ref_op(a, other)) : ref_mul(ref_op(a, other), a);
     struct ref want = ref_new(s.n, s.n), got;
     struct mat am = mat_new(r, t, a, s.nba, which % 3 == 0);
     struct mat cm =
-        mat_new(r, t, beta == 0 ? ref_fill(s.n, s.n, NAN) : only(c, uplo),
-                s.nbc, which % 2 == 0);
+        mat_new(r, t, beta == 0 ? ref_fill(s.n, s.n, NAN) : only(c, uplo), s.nbc, which % 2 == 0);
     const void *pa = test_scalar(t, alpha), *pb = test_scalar(t, beta);
 
     for (size_t i = 0; i < s.n * s.n; i++)
         want.a[i] = alpha * aa.a[i] + beta * c.a[i];
-    CHECK_OK(is_hermitian
-                 ? heddle_la_herk(r->la, uplo, trans, pa, am.m, pb, cm.m)
-                 : heddle_la_syrk(r->la, uplo, trans, pa, am.m, pb, cm.m));
+    CHECK_OK(is_hermitian ? heddle_la_herk(r->la, uplo, trans, pa, am.m, pb, cm.m)
+                          : heddle_la_syrk(r->la, uplo, trans, pa, am.m, pb, cm.m));
     rig_wait(r, 0);
     (void)mat_end(r, am);
     got = mat_end(r, cm);
     check_outside(got, uplo);
-    check_close(t, ref_triangle(got, uplo, false),
-                ref_triangle(want, uplo, false),
+    check_close(t, ref_triangle(got, uplo, false), ref_triangle(want, uplo, false),
                 ref_norm1(a) * ref_norm1(ref_op(a, 'T')) + ref_norm1(c));
 }
 
 TEST(syrk)
 {
     static const struct shape shapes[] = {
-        {0, 23, 31, NB, 0, NB}, {0, 1, 1, NB, 0, NB}, {0, 16, 9, 3, 0, NB},
-        {0, 25, 7, 16, 0, 5},   {0, 9, 0, NB, 0, NB}, {0, 0, 4, NB, 0, NB},
-        {0, 40, 1, NB, 0, NB}};
+        {0, 23, 31, NB, 0, NB}, {0, 1, 1, NB, 0, NB}, {0, 16, 9, 3, 0, NB}, {0, 25, 7, 16, 0, 5},
+        {0, 9, 0, NB, 0, NB},   {0, 0, 4, NB, 0, NB}, {0, 40, 1, NB, 0, NB}};
     struct heddle_rng rng;
     unsigned which = 0;
     RIG(r);
@@ -264,13 +245,12 @@ TEST(syrk)
     heddle_rng_seed(&rng, test_seed());
     FOR_TYPES(t)
     for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++)
-        for (unsigned i = (unsigned)(s + t) % test_step(); i < 8;
-             i += test_step()) {
+        for (unsigned i = (unsigned)(s + t) % test_step(); i < 8; i += test_step()) {
             const bool is_hermitian = (i & 1) != 0;
             const char trans = (i & 4) != 0 ? 'N' : is_hermitian ? 'C' : 'T';
 
-            syrk_one(&r, t, is_hermitian, (i & 2) != 0 ? 'L' : 'U', trans,
-                     shapes[s], which += 3, &rng);
+            syrk_one(&r, t, is_hermitian, (i & 2) != 0 ? 'L' : 'U', trans, shapes[s], which += 3,
+                     &rng);
             test_forget();
         }
     /* More block columns than operands. */
@@ -279,64 +259,54 @@ TEST(syrk)
         const char trans = (i & 4) != 0 ? 'N' : is_hermitian ? 'C' : 'T';
         const char uplo = (i & 2) != 0 ? 'L' : 'U';
 
-        syrk_one(&r, LA_Z, is_hermitian, uplo, trans,
-                 (struct shape){0, 20, 270, 1, 0, 7}, 2, &rng);
-        syrk_one(&r, LA_C, is_hermitian, uplo, trans,
-                 (struct shape){0, 260, 5, 1, 0, 200}, 3, &rng);
+        syrk_one(&r, LA_Z, is_hermitian, uplo, trans, (struct shape){0, 20, 270, 1, 0, 7}, 2, &rng);
+        syrk_one(&r, LA_C, is_hermitian, uplo, trans, (struct shape){0, 260, 5, 1, 0, 200}, 3,
+                 &rng);
     }
     rig_close(&r);
 }
 
 /* --- syr2k, her2k ------------------------------------------------------------------- */
 
-static void syr2k_one(struct rig *r, enum heddle_la_type t, bool is_hermitian,
-                      char uplo, char trans, struct shape s, unsigned which,
-                      struct heddle_rng *rng)
+static void syr2k_one(struct rig *r, enum heddle_la_type t, bool is_hermitian, char uplo,
+                      char trans, struct shape s, unsigned which, struct heddle_rng *rng)
 {
     const char other = is_hermitian ? 'C' : 'T';
-    const double complex alpha = factor(t, which, false),
-                         beta = factor(t, which / 4, is_hermitian),
+    const double complex alpha = factor(t, which, false), beta = factor(t, which / 4, is_hermitian),
                          alpha2 = is_hermitian ? conj(alpha) : alpha;
     const bool no = trans == 'N', is_same = which % 7 == 0;
     const struct ref a = ref_random(t, no ? s.n : s.k, no ? s.k : s.n, rng);
     const struct ref b = is_same ? a : ref_random(t, a.m, a.n, rng);
-    const struct ref c =
-        ref_mirror(ref_random(t, s.n, s.n, rng), uplo, is_hermitian);
-    const struct ref ab =
-        no ? ref_mul(a, ref_op(b, other)) : ref_mul(ref_op(a, other), b);
-    const struct ref ba =
-        no ? ref_mul(b, ref_op(a, other)) : ref_mul(ref_op(b, other), a);
+    const struct ref c = ref_mirror(ref_random(t, s.n, s.n, rng), uplo, is_hermitian);
+    const struct ref ab = no ? ref_mul(a, ref_op(b, other)) : ref_mul(ref_op(a, other), b);
+    const struct ref ba = no ? ref_mul(b, ref_op(a, other)) : ref_mul(ref_op(b, other), a);
     struct ref want = ref_new(s.n, s.n), got;
     struct mat am = mat_new(r, t, a, s.nba, which % 3 == 0);
     struct mat bm = mat_new(r, t, b, s.nbb, which % 5 == 0);
     struct mat cm =
-        mat_new(r, t, beta == 0 ? ref_fill(s.n, s.n, NAN) : only(c, uplo),
-                s.nbc, which % 2 == 0);
+        mat_new(r, t, beta == 0 ? ref_fill(s.n, s.n, NAN) : only(c, uplo), s.nbc, which % 2 == 0);
     const void *pa = test_scalar(t, alpha), *pb = test_scalar(t, beta);
     heddle_matrix *second = is_same ? am.m : bm.m;
 
     for (size_t i = 0; i < s.n * s.n; i++)
         want.a[i] = alpha * ab.a[i] + alpha2 * ba.a[i] + beta * c.a[i];
-    CHECK_OK(
-        is_hermitian
-            ? heddle_la_her2k(r->la, uplo, trans, pa, am.m, second, pb, cm.m)
-            : heddle_la_syr2k(r->la, uplo, trans, pa, am.m, second, pb, cm.m));
+    CHECK_OK(is_hermitian ? heddle_la_her2k(r->la, uplo, trans, pa, am.m, second, pb, cm.m)
+                          : heddle_la_syr2k(r->la, uplo, trans, pa, am.m, second, pb, cm.m));
     rig_wait(r, 0);
     (void)mat_end(r, am);
     (void)mat_end(r, bm);
     got = mat_end(r, cm);
     check_outside(got, uplo);
-    check_close(t, ref_triangle(got, uplo, false),
-                ref_triangle(want, uplo, false),
+    check_close(t, ref_triangle(got, uplo, false), ref_triangle(want, uplo, false),
                 ref_norm1(a) * ref_norm1(ref_op(b, 'T')) +
                     ref_norm1(b) * ref_norm1(ref_op(a, 'T')) + ref_norm1(c));
 }
 
 TEST(syr2k)
 {
-    static const struct shape shapes[] = {
-        {0, 23, 31, NB, NB, NB}, {0, 1, 1, NB, NB, NB}, {0, 16, 9, 3, 5, NB},
-        {0, 25, 7, 16, 3, 5},    {0, 9, 0, NB, NB, NB}, {0, 0, 4, NB, NB, NB}};
+    static const struct shape shapes[] = {{0, 23, 31, NB, NB, NB}, {0, 1, 1, NB, NB, NB},
+                                          {0, 16, 9, 3, 5, NB},    {0, 25, 7, 16, 3, 5},
+                                          {0, 9, 0, NB, NB, NB},   {0, 0, 4, NB, NB, NB}};
     struct heddle_rng rng;
     unsigned which = 0;
     RIG(r);
@@ -344,13 +314,12 @@ TEST(syr2k)
     heddle_rng_seed(&rng, test_seed());
     FOR_TYPES(t)
     for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++)
-        for (unsigned i = (unsigned)(s + t) % test_step(); i < 8;
-             i += test_step()) {
+        for (unsigned i = (unsigned)(s + t) % test_step(); i < 8; i += test_step()) {
             const bool is_hermitian = (i & 1) != 0;
             const char trans = (i & 4) != 0 ? 'N' : is_hermitian ? 'C' : 'T';
 
-            syr2k_one(&r, t, is_hermitian, (i & 2) != 0 ? 'L' : 'U', trans,
-                      shapes[s], which += 3, &rng);
+            syr2k_one(&r, t, is_hermitian, (i & 2) != 0 ? 'L' : 'U', trans, shapes[s], which += 3,
+                      &rng);
             test_forget();
         }
     /* More block columns than operands. */
@@ -359,45 +328,38 @@ TEST(syr2k)
         const char trans = (i & 4) != 0 ? 'N' : is_hermitian ? 'C' : 'T';
         const char uplo = (i & 2) != 0 ? 'L' : 'U';
 
-        syr2k_one(&r, LA_Z, is_hermitian, uplo, trans,
-                  (struct shape){0, 20, 270, 1, 2, 7}, 2, &rng);
-        syr2k_one(&r, LA_C, is_hermitian, uplo, trans,
-                  (struct shape){0, 260, 5, 1, 1, 200}, 3, &rng);
+        syr2k_one(&r, LA_Z, is_hermitian, uplo, trans, (struct shape){0, 20, 270, 1, 2, 7}, 2,
+                  &rng);
+        syr2k_one(&r, LA_C, is_hermitian, uplo, trans, (struct shape){0, 260, 5, 1, 1, 200}, 3,
+                  &rng);
     }
     rig_close(&r);
 }
 
 /* --- symm, hemm ----------------------------------------------------------------------- */
 
-static void symm_one(struct rig *r, enum heddle_la_type t, bool is_hermitian,
-                     char side, char uplo, struct shape s, unsigned which,
-                     struct heddle_rng *rng)
+static void symm_one(struct rig *r, enum heddle_la_type t, bool is_hermitian, char side, char uplo,
+                     struct shape s, unsigned which, struct heddle_rng *rng)
 {
     const size_t n = side == 'L' ? s.m : s.n;
-    const double complex alpha = factor(t, which, false),
-                         beta = factor(t, which / 4, false);
-    const struct ref a =
-        ref_mirror(ref_random(t, n, n, rng), uplo, is_hermitian);
-    const struct ref b = ref_random(t, s.m, s.n, rng),
-                     c = ref_random(t, s.m, s.n, rng);
+    const double complex alpha = factor(t, which, false), beta = factor(t, which / 4, false);
+    const struct ref a = ref_mirror(ref_random(t, n, n, rng), uplo, is_hermitian);
+    const struct ref b = ref_random(t, s.m, s.n, rng), c = ref_random(t, s.m, s.n, rng);
     const struct ref ab = side == 'L' ? ref_mul(a, b) : ref_mul(b, a);
     struct ref want = ref_new(s.m, s.n);
     struct mat am = mat_new(r, t, only(a, uplo), s.nba, which % 3 == 0);
     struct mat bm = mat_new(r, t, b, s.nbb, which % 5 == 0);
-    struct mat cm = mat_new(r, t, beta == 0 ? ref_fill(s.m, s.n, NAN) : c,
-                            s.nbc, which % 2 == 0);
+    struct mat cm = mat_new(r, t, beta == 0 ? ref_fill(s.m, s.n, NAN) : c, s.nbc, which % 2 == 0);
     const void *pa = test_scalar(t, alpha), *pb = test_scalar(t, beta);
 
     for (size_t i = 0; i < s.m * s.n; i++)
         want.a[i] = alpha * ab.a[i] + beta * c.a[i];
-    CHECK_OK(is_hermitian
-                 ? heddle_la_hemm(r->la, side, uplo, pa, am.m, bm.m, pb, cm.m)
-                 : heddle_la_symm(r->la, side, uplo, pa, am.m, bm.m, pb, cm.m));
+    CHECK_OK(is_hermitian ? heddle_la_hemm(r->la, side, uplo, pa, am.m, bm.m, pb, cm.m)
+                          : heddle_la_symm(r->la, side, uplo, pa, am.m, bm.m, pb, cm.m));
     rig_wait(r, 0);
     (void)mat_end(r, am);
     (void)mat_end(r, bm);
-    check_close(t, mat_end(r, cm), want,
-                ref_norm1(a) * ref_norm1(b) + ref_norm1(c));
+    check_close(t, mat_end(r, cm), want, ref_norm1(a) * ref_norm1(b) + ref_norm1(c));
 }
 
 TEST(symm)
@@ -413,20 +375,17 @@ TEST(symm)
     heddle_rng_seed(&rng, test_seed());
     FOR_TYPES(t)
     for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++)
-        for (unsigned i = (unsigned)(s + t) % test_step(); i < 8;
-             i += test_step()) {
-            symm_one(&r, t, (i & 1) != 0, (i & 2) != 0 ? 'L' : 'R',
-                     (i & 4) != 0 ? 'L' : 'U', shapes[s], which += 3, &rng);
+        for (unsigned i = (unsigned)(s + t) % test_step(); i < 8; i += test_step()) {
+            symm_one(&r, t, (i & 1) != 0, (i & 2) != 0 ? 'L' : 'R', (i & 4) != 0 ? 'L' : 'U',
+                     shapes[s], which += 3, &rng);
             test_forget();
         }
     /* More block columns than operands. */
     for (unsigned i = 0; i < 8; i += test_step()) {
-        symm_one(&r, LA_Z, (i & 1) != 0, (i & 2) != 0 ? 'L' : 'R',
-                 (i & 4) != 0 ? 'L' : 'U', (struct shape){130, 5, 0, 1, 1, 4},
-                 2 + 4 * i, &rng);
-        symm_one(&r, LA_C, (i & 1) != 0, (i & 2) != 0 ? 'L' : 'R',
-                 (i & 4) != 0 ? 'L' : 'U', (struct shape){7, 270, 0, 1, 1, 200},
-                 3 + 4 * i, &rng);
+        symm_one(&r, LA_Z, (i & 1) != 0, (i & 2) != 0 ? 'L' : 'R', (i & 4) != 0 ? 'L' : 'U',
+                 (struct shape){130, 5, 0, 1, 1, 4}, 2 + 4 * i, &rng);
+        symm_one(&r, LA_C, (i & 1) != 0, (i & 2) != 0 ? 'L' : 'R', (i & 4) != 0 ? 'L' : 'U',
+                 (struct shape){7, 270, 0, 1, 1, 200}, 3 + 4 * i, &rng);
         test_forget();
     }
     rig_close(&r);
@@ -476,5 +435,4 @@ TEST(illegal_arguments)
     rig_close(&r);
 }
 
-TEST_MAIN(gemm, gemm_many_columns, gemm_chain, syrk, syr2k, symm,
-          illegal_arguments)
+TEST_MAIN(gemm, gemm_many_columns, gemm_chain, syrk, syr2k, symm, illegal_arguments)

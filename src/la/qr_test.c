@@ -6,18 +6,15 @@
 enum { NB = 8 };
 static const size_t sizes[] = {0, 1, 2, 7, 8, 9, 16, 17, 31};
 
-#define FOR_SIZES(n)                                                           \
-    for (size_t at_##n = 0, n; at_##n < sizeof(sizes) / sizeof(sizes[0]) &&    \
-                               ((n = sizes[at_##n]), 1);                       \
-         at_##n++)
+#define FOR_SIZES(n)                                                                               \
+    for (size_t at_##n = 0, n;                                                                     \
+         at_##n < sizeof(sizes) / sizeof(sizes[0]) && ((n = sizes[at_##n]), 1); at_##n++)
 #define FOR_TYPES(t) for (enum heddle_la_type t = LA_S; t <= LA_Z; t++)
 
 /* |x| <= 60 scale n eps. */
-static void check_size(enum heddle_la_type t, struct ref x, double scale,
-                       size_t n)
+static void check_size(enum heddle_la_type t, struct ref x, double scale, size_t n)
 {
-    CHECK(ref_norm1(x) <=
-          60 * (scale + DBL_MIN) * (double)(n > 0 ? n : 1) * test_eps(t));
+    CHECK(ref_norm1(x) <= 60 * (scale + DBL_MIN) * (double)(n > 0 ? n : 1) * test_eps(t));
 }
 
 static void check_close(enum heddle_la_type t, struct ref x, struct ref y)
@@ -33,8 +30,8 @@ struct mat {
     enum heddle_la_type t;
 };
 
-static struct mat mat_of(struct rig *r, enum heddle_la_type t, struct ref a,
-                         size_t nb, bool is_owned)
+static struct mat mat_of(struct rig *r, enum heddle_la_type t, struct ref a, size_t nb,
+                         bool is_owned)
 {
     struct mat x = {.m = a.m, .n = a.n, .ld = a.m + 2, .t = t};
 
@@ -87,8 +84,8 @@ struct factor {
     bool is_lq;
 };
 
-static struct factor factor_of(struct rig *r, enum heddle_la_type t,
-                               struct ref a, bool is_lq, bool is_owned)
+static struct factor factor_of(struct rig *r, enum heddle_la_type t, struct ref a, bool is_lq,
+                               bool is_owned)
 {
     struct factor f = {.is_lq = is_lq, .k = la_min(a.m, a.n)};
     const size_t k1 = f.k > 0 ? f.k : 1;
@@ -96,14 +93,12 @@ static struct factor factor_of(struct rig *r, enum heddle_la_type t,
     f.a = mat_of(r, t, a, NB, is_owned);
     f.t = mat_of(r, t, nans(la_min(NB, f.k), f.k), NB, !is_owned);
     f.tau = test_keep(k1 * la_bytes(t));
-    CHECK_OK(is_lq ? heddle_la_gelqf(r->la, f.a.h, f.t.h)
-                   : heddle_la_geqrf(r->la, f.a.h, f.t.h));
+    CHECK_OK(is_lq ? heddle_la_gelqf(r->la, f.a.h, f.t.h) : heddle_la_geqrf(r->la, f.a.h, f.t.h));
     CHECK_OK(heddle_la_tau_out(r->la, f.t.h, f.k, f.tau));
     rig_wait(r, 0);
     CHECK_OK(heddle_matrix_get(r->la, f.a.h, f.a.p, f.a.ld));
     f.out = ref_load(t, f.a.p, a.m, a.n, f.a.ld);
-    f.q = defined_q(is_lq ? ref_op(f.out, 'C') : f.out,
-                    ref_load(t, f.tau, f.k, 1, k1), f.k);
+    f.q = defined_q(is_lq ? ref_op(f.out, 'C') : f.out, ref_load(t, f.tau, f.k, 1, k1), f.k);
     if (is_lq)
         f.q = ref_op(f.q, 'C');
     return f;
@@ -117,25 +112,21 @@ static void factor_end(struct factor *f)
 
 /* --- Q formed ------------------------------------------------------------------ */
 
-static void form_one(struct rig *r, enum heddle_la_type t, struct factor *f,
-                     size_t n, size_t nb)
+static void form_one(struct rig *r, enum heddle_la_type t, struct factor *f, size_t n, size_t nb)
 {
     const size_t order = f->q.m;
-    struct mat q = mat_of(r, t, f->is_lq ? nans(n, order) : nans(order, n), nb,
-                          n % 2 == 0);
+    struct mat q = mat_of(r, t, f->is_lq ? nans(n, order) : nans(order, n), nb, n % 2 == 0);
     struct ref got;
 
     CHECK_OK(f->is_lq ? heddle_la_orglq(r->la, f->a.h, f->t.h, q.h)
                       : heddle_la_orgqr(r->la, f->a.h, f->t.h, q.h));
     rig_wait(r, 0);
     got = mat_end(r, q);
-    check_close(t, got,
-                f->is_lq ? ref_part(f->q, 0, 0, n, order)
-                         : ref_part(f->q, 0, 0, order, n));
+    check_close(t, got, f->is_lq ? ref_part(f->q, 0, 0, n, order) : ref_part(f->q, 0, 0, order, n));
 }
 
-static void factor_test_one(struct rig *r, enum heddle_la_type t, struct ref a,
-                            bool is_lq, bool is_owned)
+static void factor_test_one(struct rig *r, enum heddle_la_type t, struct ref a, bool is_lq,
+                            bool is_owned)
 {
     struct factor f = factor_of(r, t, a, is_lq, is_owned);
     const size_t order = f.q.m;
@@ -204,31 +195,27 @@ TEST(fewer_reflectors)
 
 /* --- Q applied ------------------------------------------------------------------ */
 
-static void apply_one(struct rig *r, enum heddle_la_type t, struct factor *f,
-                      char side, char trans, size_t n, size_t nb,
-                      struct heddle_rng *rng)
+static void apply_one(struct rig *r, enum heddle_la_type t, struct factor *f, char side, char trans,
+                      size_t n, size_t nb, struct heddle_rng *rng)
 {
     const size_t order = f->q.m;
-    const struct ref c = side == 'L' ? ref_random(t, order, n, rng)
-                                     : ref_random(t, n, order, rng);
+    const struct ref c = side == 'L' ? ref_random(t, order, n, rng) : ref_random(t, n, order, rng);
     const struct ref q = ref_op(f->q, trans == 'N' || trans == 'n' ? 'N' : 'C');
     struct mat x = mat_of(r, t, c, nb, n % 2 == 0);
     struct ref got;
 
-    CHECK_OK(f->is_lq
-                 ? heddle_la_ormlq(r->la, side, trans, f->a.h, f->t.h, x.h)
-                 : heddle_la_ormqr(r->la, side, trans, f->a.h, f->t.h, x.h));
+    CHECK_OK(f->is_lq ? heddle_la_ormlq(r->la, side, trans, f->a.h, f->t.h, x.h)
+                      : heddle_la_ormqr(r->la, side, trans, f->a.h, f->t.h, x.h));
     rig_wait(r, 0);
     got = mat_end(r, x);
-    check_size(t, ref_add(got, -1, side == 'L' ? ref_mul(q, c) : ref_mul(c, q)),
-               ref_norm1(c), order);
+    check_size(t, ref_add(got, -1, side == 'L' ? ref_mul(q, c) : ref_mul(c, q)), ref_norm1(c),
+               order);
 }
 
 TEST(applied)
 {
-    static const size_t shape[][2] = {{1, 1},   {8, 8},   {17, 9},
-                                      {30, 24}, {9, 17},  {24, 31},
-                                      {31, 31}, {40, 16}, {5, 0}};
+    static const size_t shape[][2] = {{1, 1},   {8, 8},   {17, 9},  {30, 24}, {9, 17},
+                                      {24, 31}, {31, 31}, {40, 16}, {5, 0}};
     static const size_t others[] = {0, 1, 7, 8, 21};
     struct heddle_rng rng;
     RIG(r);
@@ -238,9 +225,8 @@ TEST(applied)
     for (size_t i = 0; i < sizeof(shape) / sizeof(shape[0]); i++)
         for (unsigned lq = 0; lq < 2; lq++) {
             const char conjugate = la_is_complex(t) ? 'C' : 't';
-            struct factor f =
-                factor_of(&r, t, ref_random(t, shape[i][0], shape[i][1], &rng),
-                          lq == 1, i % 2 == 0);
+            struct factor f = factor_of(&r, t, ref_random(t, shape[i][0], shape[i][1], &rng),
+                                        lq == 1, i % 2 == 0);
 
             for (size_t o = 0; o < sizeof(others) / sizeof(others[0]); o++) {
                 const size_t n = others[o], nb = o % 2 == 0 ? NB : 3;
@@ -266,8 +252,7 @@ TEST(scalars)
     FOR_TYPES(t)
     FOR_SIZES(m)
     for (unsigned lq = 0; lq < 2; lq++) {
-        struct factor f =
-            factor_of(&r, t, ref_random(t, m, m / 2 + 3, &rng), lq == 1, false);
+        struct factor f = factor_of(&r, t, ref_random(t, m, m / 2 + 3, &rng), lq == 1, false);
         const size_t rows = la_min(NB, f.k);
         struct mat again = mat_of(&r, t, ref_new(rows, f.k), NB, m % 2 == 0);
         struct ref x, y;
@@ -281,8 +266,7 @@ TEST(scalars)
         for (size_t j = 0; j < f.k; j++)
             for (size_t i = 0; i < rows; i++)
                 if (i <= j % NB)
-                    CHECK(cabs(REF(x, i, j) - REF(y, i, j)) <=
-                          600 * test_eps(t));
+                    CHECK(cabs(REF(x, i, j) - REF(y, i, j)) <= 600 * test_eps(t));
         factor_end(&f);
         test_forget();
     }
@@ -291,8 +275,8 @@ TEST(scalars)
 
 /* --- least squares ---------------------------------------------------------------- */
 
-static void gels_one(struct rig *r, enum heddle_la_type t, char trans, size_t m,
-                     size_t n, size_t nrhs, struct heddle_rng *rng)
+static void gels_one(struct rig *r, enum heddle_la_type t, char trans, size_t m, size_t n,
+                     size_t nrhs, struct heddle_rng *rng)
 {
     const struct ref a = ref_random(t, m, n, rng),
                      op = ref_op(a, trans == 'N' || trans == 'n' ? 'N' : 'C');
@@ -312,8 +296,7 @@ static void gels_one(struct rig *r, enum heddle_la_type t, char trans, size_t m,
     res = ref_add(b, -1, ref_mul(op, x));
     if (op.m >= op.n) { /* the rest is orthogonal to the columns */
         check_size(t, ref_mul(ref_op(op, 'C'), res),
-                   ref_norm1(a) * (ref_norm1(b) + ref_norm1(a) * ref_norm1(x)),
-                   rows);
+                   ref_norm1(a) * (ref_norm1(b) + ref_norm1(a) * ref_norm1(x)), rows);
     } else {
         check_size(t, res, ref_norm1(a) * ref_norm1(x), rows);
         if (k > 0) { /* of least norm: x is in the range of A^H */
@@ -321,9 +304,7 @@ static void gels_one(struct rig *r, enum heddle_la_type t, char trans, size_t m,
             const struct ref rest = ref_part(f.q, 0, k, f.q.m, f.q.m - k);
 
             check_size(t, ref_mul(ref_op(rest, 'C'), x),
-                       ref_norm1(a) * ref_norm1(x) * ref_norm1(x) +
-                           ref_norm1(x),
-                       rows);
+                       ref_norm1(a) * ref_norm1(x) * ref_norm1(x) + ref_norm1(x), rows);
             factor_end(&f);
         }
     }
@@ -360,8 +341,7 @@ TEST(singular)
         struct ref a = ref_random(t, 20, 12, &rng);
         struct mat am, bm;
 
-        for (size_t j = bad; j < 12;
-             j++) /* so that rounding does not hide it */
+        for (size_t j = bad; j < 12; j++) /* so that rounding does not hide it */
             for (size_t i = 0; i < 20; i++)
                 REF(a, i, j) = 0;
         am = mat_of(&r, t, a, NB, false);
@@ -410,16 +390,13 @@ TEST(chain)
     a = ref_random(LA_Z, 45, 29, &rng);
     c = ref_random(LA_Z, 29, 45, &rng);
     for (unsigned waits = 0; waits < 2; waits++) {
-        struct mat am = mat_of(&r, LA_Z, a, NB, false),
-                   cm = mat_of(&r, LA_Z, c, NB, true),
+        struct mat am = mat_of(&r, LA_Z, a, NB, false), cm = mat_of(&r, LA_Z, c, NB, true),
                    tm = mat_of(&r, LA_Z, ref_new(NB, 29), NB, true);
 
         for (unsigned step = 0; step < 5; step++) {
             switch (step) {
             case 0: CHECK_OK(heddle_la_geqrf(r.la, am.h, tm.h)); break;
-            case 1:
-                CHECK_OK(heddle_la_ormqr(r.la, 'R', 'N', am.h, tm.h, cm.h));
-                break;
+            case 1: CHECK_OK(heddle_la_ormqr(r.la, 'R', 'N', am.h, tm.h, cm.h)); break;
             case 2: CHECK_OK(heddle_la_orgqr(r.la, am.h, tm.h, am.h)); break;
             case 3: CHECK_OK(heddle_la_gelqf(r.la, cm.h, tm.h)); break;
             default: CHECK_OK(heddle_la_orglq(r.la, cm.h, tm.h, cm.h)); break;
@@ -432,8 +409,7 @@ TEST(chain)
         got[waits] = ref_op(mat_end(&r, cm), 'N');
         (void)mat_end(&r, am);
     }
-    CHECK(memcmp(got[0].a, got[1].a,
-                 got[0].m * got[0].n * sizeof(got[0].a[0])) == 0);
+    CHECK(memcmp(got[0].a, got[1].a, got[0].m * got[0].n * sizeof(got[0].a[0])) == 0);
     rig_close(&r);
 }
 
@@ -446,11 +422,11 @@ TEST(illegal_arguments)
     a = mat_of(&r, LA_Z, ref_new(6, 4), NB, true);
     t = mat_of(&r, LA_Z, ref_new(4, 4), NB, true);
     c = mat_of(&r, LA_Z, ref_new(6, 5), NB, true);
-#define REFUSED(call, i)                                                       \
-    do {                                                                       \
-        CHECK_STATUS((call), HEDDLE_EINVAL);                                   \
-        CHECK_OK(heddle_la_wait(r.la, &info));                                 \
-        CHECK_EQ(info, -(i));                                                  \
+#define REFUSED(call, i)                                                                           \
+    do {                                                                                           \
+        CHECK_STATUS((call), HEDDLE_EINVAL);                                                       \
+        CHECK_OK(heddle_la_wait(r.la, &info));                                                     \
+        CHECK_EQ(info, -(i));                                                                      \
     } while (0)
     REFUSED(heddle_la_ormqr(r.la, 'X', 'N', a.h, t.h, c.h), 1);
     REFUSED(heddle_la_ormqr(r.la, 'L', 'T', a.h, t.h, c.h), 2);
@@ -473,5 +449,5 @@ TEST(illegal_arguments)
     rig_close(&r);
 }
 
-TEST_MAIN(factors, fewer_reflectors, applied, scalars, least_squares, singular,
-          no_number, chain, illegal_arguments)
+TEST_MAIN(factors, fewer_reflectors, applied, scalars, least_squares, singular, no_number, chain,
+          illegal_arguments)

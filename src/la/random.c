@@ -33,8 +33,7 @@ static double uniform(enum heddle_la_type t, uint64_t h)
 {
     /* In [1, 2) first. */
     const uint64_t few = h >> 41 << 29, all = h >> 12;
-    const uint64_t bits = (la_real_bytes(t) == 4 ? few : all) | UINT64_C(0x3ff)
-                                                                    << 52;
+    const uint64_t bits = (la_real_bytes(t) == 4 ? few : all) | UINT64_C(0x3ff) << 52;
     double v;
 
     memcpy(&v, &bits, sizeof(v));
@@ -42,8 +41,8 @@ static double uniform(enum heddle_la_type t, uint64_t h)
 }
 
 /* Those of n counters, `step` apart: two multiplications each, and no branch. */
-static void uniforms(enum heddle_la_type t, uint64_t key, uint64_t counter,
-                     uint64_t step, size_t n, double *out)
+static void uniforms(enum heddle_la_type t, uint64_t key, uint64_t counter, uint64_t step, size_t n,
+                     double *out)
 {
     const uint64_t first = key + (counter + 1) * UINT64_C(0x9e3779b97f4a7c15);
     const uint64_t by = step * UINT64_C(0x9e3779b97f4a7c15);
@@ -69,8 +68,7 @@ static void put(enum heddle_la_type t, void *at, double re, double im)
 }
 
 /* n elements that follow each other. */
-static void put_some(enum heddle_la_type t, void *at, const double *re,
-                     const double *im, size_t n)
+static void put_some(enum heddle_la_type t, void *at, const double *re, const double *im, size_t n)
 {
     switch (t) {
     case LA_S:
@@ -92,8 +90,8 @@ static uint64_t counter_of(uint64_t row, uint64_t col)
 
 /* Rows r of column j, which begins at `col`; above the diagonal of a symmetric
  * matrix they are those of row j. */
-static void put_rows(const struct random_arg *g, void *col, struct la_range r,
-                     uint64_t j, bool is_above)
+static void put_rows(const struct random_arg *g, void *col, struct la_range r, uint64_t j,
+                     bool is_above)
 {
     const enum heddle_la_type t = g->h.t;
     const uint64_t step = is_above ? UINT64_C(1) << 33 : 2;
@@ -106,8 +104,7 @@ static void put_rows(const struct random_arg *g, void *col, struct la_range r,
         uniforms(t, g->r.key, at, step, n, re);
         if (la_is_complex(t))
             uniforms(t, g->r.key, at + 1, step, n, im);
-        for (size_t k = 0;
-             k < n && la_is_complex(t) && is_above && g->r.is_hermitian; k++)
+        for (size_t k = 0; k < n && la_is_complex(t) && is_above && g->r.is_hermitian; k++)
             im[k] = -im[k];
         put_some(t, (char *)col + i * la_bytes(t), re, im, n);
     }
@@ -155,8 +152,7 @@ static struct heddle_cost cost_write(struct heddle_exec *x)
 {
     const struct la_head *h = heddle_exec_arg(x);
 
-    return (struct heddle_cost){
-        .bytes = (double)(heddle_exec_count(x, 0) * la_bytes(h->t))};
+    return (struct heddle_cost){.bytes = (double)(heddle_exec_count(x, 0) * la_bytes(h->t))};
 }
 
 static const heddle_kernel kernel_random = {
@@ -168,22 +164,21 @@ static const heddle_kernel kernel_random = {
                  {.device = HEDDLE_DEV_CUDA, .run = cuda_random}},
     .cost = cost_write};
 
-heddle_status heddle_la_random(heddle_la *la, enum heddle_la_kind kind,
-                               double bump, uint64_t seed, heddle_matrix *a)
+heddle_status heddle_la_random(heddle_la *la, enum heddle_la_kind kind, double bump, uint64_t seed,
+                               heddle_matrix *a)
 {
-    struct random_arg g = {
-        .r = {.key = heddle_mix64(seed + UINT64_C(0x9e3779b97f4a7c15)),
-              .bump = bump,
-              .is_symmetric = kind != HEDDLE_LA_GENERAL,
-              .is_hermitian = kind == HEDDLE_LA_HERMITIAN}};
+    struct random_arg g = {.r = {.key = heddle_mix64(seed + UINT64_C(0x9e3779b97f4a7c15)),
+                                 .bump = bump,
+                                 .is_symmetric = kind != HEDDLE_LA_GENERAL,
+                                 .is_hermitian = kind == HEDDLE_LA_HERMITIAN}};
 
     LA_CHECK(la, 1, la != NULL && (unsigned)kind <= HEDDLE_LA_HERMITIAN);
     LA_CHECK(la, 4, a != NULL && (kind == HEDDLE_LA_GENERAL || a->m == a->n));
     g.h = heddle_la_begin(la, a);
     for (size_t j = 0; j < a->nt; j++) {
         g.j0 = la_first(a, j);
-        LA_TRY(heddle_la_submit(la, &kernel_random, &a->col[j], NULL, 1, &g,
-                                sizeof(g), (int)(a->nt - j)));
+        LA_TRY(heddle_la_submit(la, &kernel_random, &a->col[j], NULL, 1, &g, sizeof(g),
+                                (int)(a->nt - j)));
     }
     return HEDDLE_OK;
 }
@@ -224,8 +219,8 @@ static heddle_status run_reflect(struct heddle_exec *x)
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    return heddle_la_reflect(g->h.t, 'L', g->trans, la_operand(x, 0),
-                             la_operand(x, 1), la_operand(x, 2));
+    return heddle_la_reflect(g->h.t, 'L', g->trans, la_operand(x, 0), la_operand(x, 1),
+                             la_operand(x, 2));
 }
 
 /* W = W op(T). */
@@ -260,13 +255,11 @@ static heddle_status run_real(struct heddle_exec *x)
 static struct heddle_cost cost_reflect(struct heddle_exec *x)
 {
     const struct latms_arg *g = heddle_exec_arg(x);
-    const struct heddle_layout *v = heddle_exec_layout(x, 0),
-                               *c = heddle_exec_layout(x, 2);
+    const struct heddle_layout *v = heddle_exec_layout(x, 0), *c = heddle_exec_layout(x, 2);
 
     return (struct heddle_cost){
         .flops = 2 * la_flops(g->h.t, c->extent[0], c->extent[1], v->extent[1]),
-        .bytes = (double)(c->extent[0] * (v->extent[1] + 2 * c->extent[1]) *
-                          la_bytes(g->h.t))};
+        .bytes = (double)(c->extent[0] * (v->extent[1] + 2 * c->extent[1]) * la_bytes(g->h.t))};
 }
 
 static struct heddle_cost cost_triangle(struct heddle_exec *x)
@@ -274,9 +267,8 @@ static struct heddle_cost cost_triangle(struct heddle_exec *x)
     const struct latms_arg *g = heddle_exec_arg(x);
     const struct heddle_layout *w = heddle_exec_layout(x, 1);
 
-    return (struct heddle_cost){
-        .flops =
-            la_flops(g->h.t, w->extent[0], w->extent[1], w->extent[1]) / 2};
+    return (struct heddle_cost){.flops =
+                                    la_flops(g->h.t, w->extent[0], w->extent[1], w->extent[1]) / 2};
 }
 
 static const heddle_kernel kernel_values = {
@@ -303,22 +295,19 @@ static const heddle_kernel kernel_triangle = {
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_triangle}},
     .cost = cost_triangle};
 
-static const heddle_kernel kernel_real = {
-    .size = sizeof(heddle_kernel),
-    .name = "latms_real",
-    .noperands = 1,
-    .mode = {HEDDLE_RW},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_real}},
-    .cost = cost_write};
+static const heddle_kernel kernel_real = {.size = sizeof(heddle_kernel),
+                                          .name = "latms_real",
+                                          .noperands = 1,
+                                          .mode = {HEDDLE_RW},
+                                          .variants = {{.device = HEDDLE_DEV_CPU, .run = run_real}},
+                                          .cost = cost_write};
 
 /* A task for each block column of a, alone. */
-static heddle_status submit_each(struct latms_arg g,
-                                 const heddle_kernel *kernel, heddle_matrix *a)
+static heddle_status submit_each(struct latms_arg g, const heddle_kernel *kernel, heddle_matrix *a)
 {
     for (size_t j = 0; j < a->nt; j++) {
         g.j0 = la_first(a, j);
-        LA_TRY(heddle_la_submit(g.h.la, kernel, &a->col[j], NULL, 1, &g,
-                                sizeof(g), 0));
+        LA_TRY(heddle_la_submit(g.h.la, kernel, &a->col[j], NULL, 1, &g, sizeof(g), 0));
     }
     return HEDDLE_OK;
 }
@@ -334,8 +323,7 @@ static void reflector_end(struct reflector *r)
     heddle_matrix_destroy(r->tri);
 }
 
-static heddle_status reflector_make(heddle_la *la, enum heddle_dtype dtype,
-                                    size_t m, uint64_t seed,
+static heddle_status reflector_make(heddle_la *la, enum heddle_dtype dtype, size_t m, uint64_t seed,
                                     struct reflector *r)
 {
     const size_t w = la_min(m, LATMS_WIDTH);
@@ -350,33 +338,28 @@ static heddle_status reflector_make(heddle_la *la, enum heddle_dtype dtype,
 }
 
 /* A = H A. */
-static heddle_status apply_left(struct latms_arg g, struct reflector r,
-                                heddle_matrix *a)
+static heddle_status apply_left(struct latms_arg g, struct reflector r, heddle_matrix *a)
 {
     g.trans = 'N';
     for (size_t j = 0; j < a->nt; j++) {
         heddle_handle *const op[3] = {r.v->col[0], r.tri->col[0], a->col[j]};
 
-        LA_TRY(heddle_la_submit(g.h.la, &kernel_reflect, op, NULL, 3, &g,
-                                sizeof(g), 0));
+        LA_TRY(heddle_la_submit(g.h.la, &kernel_reflect, op, NULL, 3, &g, sizeof(g), 0));
     }
     return HEDDLE_OK;
 }
 
 /* A = A H^H = A - (A V T^H) V^H, with w as workspace. */
-static heddle_status apply_right(struct latms_arg g, struct reflector r,
-                                 heddle_matrix *w, heddle_matrix *a)
+static heddle_status apply_right(struct latms_arg g, struct reflector r, heddle_matrix *w,
+                                 heddle_matrix *a)
 {
     const enum heddle_la_type t = g.h.t;
     heddle_handle *const op[2] = {r.tri->col[0], w->col[0]};
 
     g.trans = 'C';
-    LA_TRY(heddle_la_gemm(g.h.la, 'N', 'N', heddle_la_one(t), a, r.v,
-                          heddle_la_zero(t), w));
-    LA_TRY(heddle_la_submit(g.h.la, &kernel_triangle, op, NULL, 2, &g,
-                            sizeof(g), 0));
-    return heddle_la_gemm(g.h.la, 'N', 'C', heddle_la_minus_one(t), w, r.v,
-                          heddle_la_one(t), a);
+    LA_TRY(heddle_la_gemm(g.h.la, 'N', 'N', heddle_la_one(t), a, r.v, heddle_la_zero(t), w));
+    LA_TRY(heddle_la_submit(g.h.la, &kernel_triangle, op, NULL, 2, &g, sizeof(g), 0));
+    return heddle_la_gemm(g.h.la, 'N', 'C', heddle_la_minus_one(t), w, r.v, heddle_la_one(t), a);
 }
 
 /* One reflector from the left and one from the right; hermitian: the same. */
@@ -390,8 +373,7 @@ static heddle_status mix(struct latms_arg g, uint64_t seed, heddle_matrix *a)
     if (st == HEDDLE_OK && !g.is_hermitian)
         st = reflector_make(la, a->dtype, a->n, ~seed, &right);
     if (st == HEDDLE_OK)
-        st = heddle_la_temporary(la, a->dtype, a->m, la_min(a->n, LATMS_WIDTH),
-                                 LATMS_WIDTH, &w);
+        st = heddle_la_temporary(la, a->dtype, a->m, la_min(a->n, LATMS_WIDTH), LATMS_WIDTH, &w);
     if (st == HEDDLE_OK)
         st = apply_left(g, left, a);
     if (st == HEDDLE_OK)
@@ -440,20 +422,17 @@ static size_t stride_of(size_t n)
     return s;
 }
 
-heddle_status heddle_la_latms(heddle_la *la, enum heddle_la_kind kind,
-                              double cond, uint64_t seed, heddle_matrix *a)
+heddle_status heddle_la_latms(heddle_la *la, enum heddle_la_kind kind, double cond, uint64_t seed,
+                              heddle_matrix *a)
 {
     struct latms_arg g = {.cond = cond};
 
     LA_CHECK(la, 1,
-             la != NULL &&
-                 (kind == HEDDLE_LA_GENERAL || kind == HEDDLE_LA_HERMITIAN ||
-                  (kind == HEDDLE_LA_SYMMETRIC && a != NULL &&
-                   !la_is_complex(a->t))));
+             la != NULL && (kind == HEDDLE_LA_GENERAL || kind == HEDDLE_LA_HERMITIAN ||
+                            (kind == HEDDLE_LA_SYMMETRIC && a != NULL && !la_is_complex(a->t))));
     LA_CHECK(la, 2, cond >= 1 && cond <= 1e300);
     g.is_hermitian = kind != HEDDLE_LA_GENERAL;
-    LA_CHECK(la, 4,
-             a != NULL && (g.is_hermitian ? a->m == a->n : a->m >= a->n));
+    LA_CHECK(la, 4, a != NULL && (g.is_hermitian ? a->m == a->n : a->m >= a->n));
     g.h = heddle_la_begin(la, a);
     if (a->nt == 0)
         return HEDDLE_OK;

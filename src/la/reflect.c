@@ -9,16 +9,14 @@
  */
 #include "la/reflect.h"
 
-static void copy_block(enum heddle_la_type t, struct la_block from,
-                       struct la_block to)
+static void copy_block(enum heddle_la_type t, struct la_block from, struct la_block to)
 {
     for (size_t j = 0; j < from.n; j++)
         memcpy(la_at(t, to, 0, j), la_at(t, from, 0, j), from.m * la_bytes(t));
 }
 
 /* to = to - from, column by column; lengths in real numbers. */
-static void subtract(enum heddle_la_type t, struct la_block from,
-                     struct la_block to)
+static void subtract(enum heddle_la_type t, struct la_block from, struct la_block to)
 {
     const size_t n = from.m * (la_is_complex(t) ? 2 : 1);
 
@@ -39,17 +37,14 @@ static void subtract(enum heddle_la_type t, struct la_block from,
     }
 }
 
-static heddle_status reflect_left(enum heddle_la_type t, char trans,
-                                  struct la_block v, struct la_block tri,
-                                  struct la_block c)
+static heddle_status reflect_left(enum heddle_la_type t, char trans, struct la_block v,
+                                  struct la_block tri, struct la_block c)
 {
     const size_t k = v.n, rest = v.m - k;
     const void *one = heddle_la_one(t);
     const struct la_block v2 = la_part(t, v, k, 0, rest, k);
-    const struct la_block c1 = la_part(t, c, 0, 0, k, c.n),
-                          c2 = la_part(t, c, k, 0, rest, c.n);
-    const struct la_block w = {heddle_la_work(k * c.n * la_bytes(t)), k, c.n,
-                               k};
+    const struct la_block c1 = la_part(t, c, 0, 0, k, c.n), c2 = la_part(t, c, k, 0, rest, c.n);
+    const struct la_block w = {heddle_la_work(k * c.n * la_bytes(t)), k, c.n, k};
 
     if (w.a == NULL)
         return HEDDLE_ENOMEM;
@@ -63,17 +58,14 @@ static heddle_status reflect_left(enum heddle_la_type t, char trans,
     return HEDDLE_OK;
 }
 
-static heddle_status reflect_right(enum heddle_la_type t, char trans,
-                                   struct la_block v, struct la_block tri,
-                                   struct la_block c)
+static heddle_status reflect_right(enum heddle_la_type t, char trans, struct la_block v,
+                                   struct la_block tri, struct la_block c)
 {
     const size_t k = v.n, rest = v.m - k;
     const void *one = heddle_la_one(t);
     const struct la_block v2 = la_part(t, v, k, 0, rest, k);
-    const struct la_block c1 = la_part(t, c, 0, 0, c.m, k),
-                          c2 = la_part(t, c, 0, k, c.m, rest);
-    const struct la_block w = {heddle_la_work(c.m * k * la_bytes(t)), c.m, k,
-                               c.m};
+    const struct la_block c1 = la_part(t, c, 0, 0, c.m, k), c2 = la_part(t, c, 0, k, c.m, rest);
+    const struct la_block w = {heddle_la_work(c.m * k * la_bytes(t)), c.m, k, c.m};
 
     if (w.a == NULL)
         return HEDDLE_ENOMEM;
@@ -87,12 +79,10 @@ static heddle_status reflect_right(enum heddle_la_type t, char trans,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_la_reflect(enum heddle_la_type t, char side, char trans,
-                                struct la_block v, struct la_block tri,
-                                struct la_block c)
+heddle_status heddle_la_reflect(enum heddle_la_type t, char side, char trans, struct la_block v,
+                                struct la_block tri, struct la_block c)
 {
     if (v.n == 0 || c.m == 0 || c.n == 0)
         return HEDDLE_OK;
-    return side == 'L' ? reflect_left(t, trans, v, tri, c)
-                       : reflect_right(t, trans, v, tri, c);
+    return side == 'L' ? reflect_left(t, trans, v, tri, c) : reflect_right(t, trans, v, tri, c);
 }

@@ -6,15 +6,12 @@ enum { NB = 8 };
 static const size_t sizes[] = {0, 1, 2, 7, 8, 9, 16, 17, 40};
 static const size_t widths[] = {1, 0, 3, 8, 9, 17};
 
-#define FOR_SIZES(n)                                                           \
-    for (size_t at_ = 0, n;                                                    \
-         at_ < sizeof(sizes) / sizeof(sizes[0]) && ((n = sizes[at_]), 1);      \
-         at_++)
+#define FOR_SIZES(n)                                                                               \
+    for (size_t at_ = 0, n; at_ < sizeof(sizes) / sizeof(sizes[0]) && ((n = sizes[at_]), 1); at_++)
 #define FOR_TYPES(t) for (enum heddle_la_type t = LA_S; t <= LA_Z; t++)
 
 /* |B - A X| <= 60 |A| |X| n eps. */
-static void check_solution(enum heddle_la_type t, struct ref a, struct ref x,
-                           struct ref b)
+static void check_solution(enum heddle_la_type t, struct ref a, struct ref x, struct ref b)
 {
     const double n = (double)la_max(a.n, b.n);
 
@@ -22,8 +19,7 @@ static void check_solution(enum heddle_la_type t, struct ref a, struct ref x,
           60 * (ref_norm1(a) * ref_norm1(x) + DBL_MIN) * n * test_eps(t));
 }
 
-static struct ref positive(enum heddle_la_type t, size_t n,
-                           struct heddle_rng *rng)
+static struct ref positive(enum heddle_la_type t, size_t n, struct heddle_rng *rng)
 {
     struct ref a = ref_mirror(ref_random(t, n, n, rng), 'L', true);
 
@@ -34,14 +30,12 @@ static struct ref positive(enum heddle_la_type t, size_t n,
 
 /* --- Cholesky ------------------------------------------------------------------ */
 
-static void cholesky_one(struct rig *r, enum heddle_la_type t, char uplo,
-                         size_t n, size_t nrhs, unsigned how,
-                         struct heddle_rng *rng)
+static void cholesky_one(struct rig *r, enum heddle_la_type t, char uplo, size_t n, size_t nrhs,
+                         unsigned how, struct heddle_rng *rng)
 {
     const struct ref a = positive(t, n, rng), b = ref_random(t, n, nrhs, rng);
     void *pb = ref_store(t, b, n + 1);
-    heddle_matrix *ma =
-        rig_matrix(r, t, n, n, ref_store(t, a, n + 1), n + 1, NB);
+    heddle_matrix *ma = rig_matrix(r, t, n, n, ref_store(t, a, n + 1), n + 1, NB);
     heddle_matrix *mb = rig_matrix(r, t, n, nrhs, pb, n + 1, how % 2 ? 5 : NB);
 
     if (how < 2) {
@@ -106,9 +100,8 @@ TEST(not_positive)
 
 /* --- LU -------------------------------------------------------------------------- */
 
-static void lu_one(struct rig *r, enum heddle_la_type t, char trans,
-                   bool has_pivots, size_t n, size_t nrhs, bool is_own,
-                   struct heddle_rng *rng)
+static void lu_one(struct rig *r, enum heddle_la_type t, char trans, bool has_pivots, size_t n,
+                   size_t nrhs, bool is_own, struct heddle_rng *rng)
 {
     struct ref a = ref_random(t, n, n, rng);
     const struct ref b = ref_random(t, n, nrhs, rng);
@@ -129,18 +122,15 @@ static void lu_one(struct rig *r, enum heddle_la_type t, char trans,
     if (trans == 'S') { /* gesv */
         CHECK_OK(heddle_la_gesv(r->la, ma, ipiv, mb));
     } else {
-        CHECK_OK(has_pivots ? heddle_la_getrf(r->la, ma, ipiv)
-                            : heddle_la_getrf_nopiv(r->la, ma));
-        CHECK_OK(
-            heddle_la_getrs(r->la, trans, ma, has_pivots ? ipiv : NULL, mb));
+        CHECK_OK(has_pivots ? heddle_la_getrf(r->la, ma, ipiv) : heddle_la_getrf_nopiv(r->la, ma));
+        CHECK_OK(heddle_la_getrs(r->la, trans, ma, has_pivots ? ipiv : NULL, mb));
     }
     rig_wait(r, 0);
     if (is_own)
         CHECK_OK(heddle_matrix_get(r->la, mb, pb, ld));
     heddle_matrix_destroy(ma);
     heddle_matrix_destroy(mb);
-    check_solution(t, ref_op(a, trans == 'S' ? 'N' : trans),
-                   ref_load(t, pb, n, nrhs, ld), b);
+    check_solution(t, ref_op(a, trans == 'S' ? 'N' : trans), ref_load(t, pb, n, nrhs, ld), b);
 }
 
 TEST(lu)
@@ -154,8 +144,7 @@ TEST(lu)
     FOR_TYPES(t)
     FOR_SIZES(n)
     for (unsigned i = 0; i < 7; i++) {
-        lu_one(&r, t, letters[i % 4], i < 4, n, widths[count % 6],
-               count % 5 == 0, &rng);
+        lu_one(&r, t, letters[i % 4], i < 4, n, widths[count % 6], count % 5 == 0, &rng);
         count++;
         test_forget();
     }
@@ -191,8 +180,7 @@ TEST(singular)
         mc = rig_matrix(&r, t, N, N, pc, N, NB);
         CHECK_OK(heddle_la_gesv(r.la, ma, ipiv[0], mb));
         CHECK_OK(heddle_la_getrf(r.la, mc, ipiv[1]));
-        CHECK_OK(heddle_la_trmm(r.la, 'L', 'U', 'N', 'N', test_scalar(t, 0), mc,
-                                md));
+        CHECK_OK(heddle_la_trmm(r.la, 'L', 'U', 'N', 'N', test_scalar(t, 0), mc, md));
         rig_wait(&r, (int)bad + 1);
         CHECK(memcmp(pb, was, N * 9 * la_bytes(t)) == 0);
         CHECK(memcmp(pa, pc, N * N * la_bytes(t)) == 0);
@@ -239,8 +227,7 @@ TEST(narrow_columns)
         if (i == 3)
             CHECK(memcmp(pb, was, N * 2 * sizeof(double)) == 0);
         else
-            check_solution(LA_D, ref_op(a, trans), ref_load(LA_D, pb, N, 2, N),
-                           b);
+            check_solution(LA_D, ref_op(a, trans), ref_load(LA_D, pb, N, 2, N), b);
         test_forget();
     }
     rig_close(&r);
@@ -327,5 +314,4 @@ TEST(illegal_arguments)
     rig_close(&r);
 }
 
-TEST_MAIN(cholesky, not_positive, lu, singular, narrow_columns, rows,
-          illegal_arguments)
+TEST_MAIN(cholesky, not_positive, lu, singular, narrow_columns, rows, illegal_arguments)

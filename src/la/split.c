@@ -3,7 +3,8 @@
  * split: a wide task on cores as several narrow ones.
  *
  * Purpose    block columns as wide as a GPU likes them are long tasks for one core.
- *            A kernel with `expand` is asked when a core begins its task; it gives parts of the operands to children, which do
+ *            A kernel with `expand` is asked when a core begins its task; it gives parts of the
+ *            operands to children, which do
  *            the same on narrower blocks, and the task has ended when they have.
  * Width      two parts for each core, and none so narrow that BLAS is slow.
  */
@@ -30,10 +31,9 @@ int heddle_la_wants_split(const struct la_head *h, size_t n)
     return heddle_la_split(h, n) < n ? HEDDLE_EXPAND_KNOWN : 0;
 }
 
-heddle_status heddle_la_child(struct heddle_exec *x,
-                              const heddle_kernel *kernel,
-                              const struct la_cut *cut, unsigned n,
-                              const void *arg, size_t arg_bytes)
+heddle_status heddle_la_child(struct heddle_exec *x, const heddle_kernel *kernel,
+                              const struct la_cut *cut, unsigned n, const void *arg,
+                              size_t arg_bytes)
 {
     heddle_handle *op[LA_CUTS];
     enum heddle_mode mode[LA_CUTS];
@@ -65,9 +65,8 @@ heddle_status heddle_la_child(struct heddle_exec *x,
     return st;
 }
 
-heddle_status heddle_la_child_columns(struct heddle_exec *x,
-                                      const heddle_kernel *kernel, unsigned op,
-                                      unsigned nops, size_t col, size_t width,
+heddle_status heddle_la_child_columns(struct heddle_exec *x, const heddle_kernel *kernel,
+                                      unsigned op, unsigned nops, size_t col, size_t width,
                                       const void *arg, size_t arg_bytes)
 {
     const struct heddle_layout *l = heddle_exec_layout(x, op);

@@ -17,8 +17,7 @@ static bool open_on(struct rig *r, const char *devices)
 {
     const struct heddle_ctx_opts o = {
         .size = sizeof(o), .nworkers = 3, .devices = devices, .model_dir = ""};
-    const struct heddle_la_opts cores = {.size = sizeof(cores),
-                                         .devices = 1u << HEDDLE_DEV_CPU};
+    const struct heddle_la_opts cores = {.size = sizeof(cores), .devices = 1u << HEDDLE_DEV_CPU};
 
     if (heddle_ctx_create(&o, &r->ctx) != HEDDLE_OK)
         return false;
@@ -43,18 +42,17 @@ static void fill(enum heddle_la_type t, void *p, size_t m, size_t n, int bad)
         for (size_t i = 0; i < m; i++) {
             const size_t lo = i < j ? i : j, hi = i < j ? j : i;
             const double re = sin((double)(lo * 31 + hi * 17 + lo * hi % 7));
-            double v[2] = {i == j ? (bad == (int)i ? -1.0 : (double)n) : re,
-                           i == j  ? 0
-                           : i < j ? 0.25 * re
-                                   : -0.25 * re};
+            double v[2] = {i == j ? (bad == (int)i ? -1.0 : (double)n) : re, i == j  ? 0
+                                                                             : i < j ? 0.25 * re
+                                                                                     : -0.25 * re};
 
             memcpy((char *)p + (i + j * m) * la_bytes(t), v, la_bytes(t));
         }
 }
 
 /* Factors a in place; the number of tasks. */
-static uint64_t factor(struct rig *r, enum what w, enum heddle_la_type t,
-                       void *a, size_t m, size_t nb, int *ipiv, int info)
+static uint64_t factor(struct rig *r, enum what w, enum heddle_la_type t, void *a, size_t m,
+                       size_t nb, int *ipiv, int info)
 {
     const uint64_t before = ntasks(r);
     heddle_matrix *am = rig_matrix(r, t, m, N, a, m, nb), *tm = NULL;
@@ -73,8 +71,7 @@ static uint64_t factor(struct rig *r, enum what w, enum heddle_la_type t,
     return ntasks(r) - before;
 }
 
-static void compare(enum heddle_la_type t, const double *a, const double *b,
-                    size_t count)
+static void compare(enum heddle_la_type t, const double *a, const double *b, size_t count)
 {
     const size_t n = count * la_bytes(t) / sizeof(double);
     double most = 0, top = 0;
@@ -138,10 +135,9 @@ TEST(not_positive)
         double *a = test_keep(N * N * sizeof(double));
 
         fill(LA_D, a, N, N, bad[i]);
-        factor(&r, i % 2 == 0 ? POTRF_L : POTRF_U, LA_D, a, N, WIDE, NULL,
-               bad[i] + 1);
-        factor(&r, i % 2 == 0 ? POTRF_U : POTRF_L, LA_D,
-               (fill(LA_D, a, N, N, bad[i]), a), N, WIDE, NULL, bad[i] + 1);
+        factor(&r, i % 2 == 0 ? POTRF_L : POTRF_U, LA_D, a, N, WIDE, NULL, bad[i] + 1);
+        factor(&r, i % 2 == 0 ? POTRF_U : POTRF_L, LA_D, (fill(LA_D, a, N, N, bad[i]), a), N, WIDE,
+               NULL, bad[i] + 1);
         test_forget();
     }
     rig_close(&r);

@@ -32,9 +32,8 @@ static char transposed(const struct symm_arg *g)
 /* --- left ------------------------------------------------------------------------ */
 
 /* What piece p of A, columns s, adds to columns of C. */
-static heddle_status left_piece(const struct symm_arg *g, struct la_gpu *gpu,
-                                struct la_block a, struct la_range s,
-                                struct la_block b, const void *beta,
+static heddle_status left_piece(const struct symm_arg *g, struct la_gpu *gpu, struct la_block a,
+                                struct la_range s, struct la_block b, const void *beta,
                                 struct la_block c)
 {
     const enum heddle_la_type t = g->h.t;
@@ -57,8 +56,7 @@ static heddle_status left_piece(const struct symm_arg *g, struct la_gpu *gpu,
 }
 
 static heddle_status run_left(const struct symm_arg *g, struct la_gpu *gpu,
-                              const struct la_pieces *a,
-                              const struct la_pieces *b,
+                              const struct la_pieces *a, const struct la_pieces *b,
                               const struct la_pieces *c)
 {
     const enum heddle_la_type t = g->h.t;
@@ -71,20 +69,17 @@ static heddle_status run_left(const struct symm_arg *g, struct la_gpu *gpu,
                                   (struct la_ranges){all, g->j, {0, 0}}));
     for (unsigned p = 0; p < c->n; p++)
         for (unsigned q = 0; q < b->n; q++) {
-            const struct la_range cc = la_piece_columns(c, p),
-                                  bc = la_piece_columns(b, q);
+            const struct la_range cc = la_piece_columns(c, p), bc = la_piece_columns(b, q);
             const struct la_range j = la_cut(g->j, la_cut(cc, bc));
             const size_t n = j.end - j.first;
 
             if (n == 0)
                 continue;
             for (unsigned r = 0; r < a->n; r++)
-                LA_TRY(left_piece(
-                    g, gpu, a->block[r], la_piece_columns(a, r),
-                    la_part(t, b->block[q], 0, j.first - bc.first, all.end, n),
-                    g->is_first && is_one ? &g->beta : one,
-                    la_part(t, c->block[p], 0, j.first - cc.first, all.end,
-                            n)));
+                LA_TRY(left_piece(g, gpu, a->block[r], la_piece_columns(a, r),
+                                  la_part(t, b->block[q], 0, j.first - bc.first, all.end, n),
+                                  g->is_first && is_one ? &g->beta : one,
+                                  la_part(t, c->block[p], 0, j.first - cc.first, all.end, n)));
         }
     return HEDDLE_OK;
 }
@@ -93,45 +88,39 @@ static heddle_status run_left(const struct symm_arg *g, struct la_gpu *gpu,
 
 /* Columns s of C, where A and B are one piece; then the rest of the square. */
 static heddle_status right_piece(const struct symm_arg *g, struct la_gpu *gpu,
-                                 const struct la_pieces *a,
-                                 const struct la_pieces *b, unsigned p,
-                                 unsigned q, struct la_range s,
-                                 const struct la_pieces *c)
+                                 const struct la_pieces *a, const struct la_pieces *b, unsigned p,
+                                 unsigned q, struct la_range s, const struct la_pieces *c)
 {
     const enum heddle_la_type t = g->h.t;
     const bool is_lower = g->uplo == 'L';
     const struct la_range rows = {0, c->block[0].m};
-    const struct la_range before = {g->j.first, s.first},
-                          behind = {s.end, g->j.end};
+    const struct la_range before = {g->j.first, s.first}, behind = {s.end, g->j.end};
     const struct la_range stored = is_lower ? behind : before,
                           mirrored = is_lower ? before : behind;
     const size_t n = s.end - s.first;
     const void *one = heddle_la_one(t);
 
-    LA_TRY(heddle_gpu_symm(
-        gpu, g->is_hermitian, 'R', g->uplo, &g->alpha,
-        la_part(t, a->block[p], s.first, s.first - a->first[p], n, n),
-        la_part(t, b->block[q], 0, s.first - b->first[q], rows.end, n),
-        &g->beta, la_part(t, c->block[0], 0, s.first - g->c0, rows.end, n)));
+    LA_TRY(heddle_gpu_symm(gpu, g->is_hermitian, 'R', g->uplo, &g->alpha,
+                           la_part(t, a->block[p], s.first, s.first - a->first[p], n, n),
+                           la_part(t, b->block[q], 0, s.first - b->first[q], rows.end, n), &g->beta,
+                           la_part(t, c->block[0], 0, s.first - g->c0, rows.end, n)));
     if (stored.first < stored.end)
         LA_TRY(heddle_la_multiply(gpu, 'N', 'N', &g->alpha, b, a, one, c, 0,
                                   (struct la_ranges){rows, s, stored}));
     return mirrored.first < mirrored.end
-               ? heddle_la_multiply(gpu, 'N', transposed(g), &g->alpha, b, a,
-                                    one, c, 0,
+               ? heddle_la_multiply(gpu, 'N', transposed(g), &g->alpha, b, a, one, c, 0,
                                     (struct la_ranges){rows, s, mirrored})
                : HEDDLE_OK;
 }
 
 static heddle_status run_right(const struct symm_arg *g, struct la_gpu *gpu,
-                               const struct la_pieces *a,
-                               const struct la_pieces *b,
+                               const struct la_pieces *a, const struct la_pieces *b,
                                const struct la_pieces *c)
 {
     for (unsigned p = 0; p < a->n; p++)
         for (unsigned q = 0; q < b->n; q++) {
-            const struct la_range s = la_cut(
-                g->j, la_cut(la_piece_columns(a, p), la_piece_columns(b, q)));
+            const struct la_range s =
+                la_cut(g->j, la_cut(la_piece_columns(a, p), la_piece_columns(b, q)));
 
             if (s.first < s.end)
                 LA_TRY(right_piece(g, gpu, a, b, p, q, s, c));
@@ -153,13 +142,10 @@ static heddle_status run_on(struct heddle_exec *x, struct la_gpu *gpu)
     heddle_la_pieces(x, t, g->nc, g->na, g->a0, &a);
     heddle_la_pieces(x, t, g->nc + g->na, g->nb, g->b0, &b);
     if (la_is_zero(t, &g->alpha)) /* nothing of A and B is looked at */
-        return g->is_first
-                   ? heddle_la_multiply(
-                         gpu, 'N', 'N', &g->alpha, &a, &b, &g->beta, &c, 0,
-                         (struct la_ranges){{0, c.block[0].m}, g->j, {0, 0}})
-                   : HEDDLE_OK;
-    return g->side == 'L' ? run_left(g, gpu, &a, &b, &c)
-                          : run_right(g, gpu, &a, &b, &c);
+        return g->is_first ? heddle_la_multiply(gpu, 'N', 'N', &g->alpha, &a, &b, &g->beta, &c, 0,
+                                                (struct la_ranges){{0, c.block[0].m}, g->j, {0, 0}})
+                           : HEDDLE_OK;
+    return g->side == 'L' ? run_left(g, gpu, &a, &b, &c) : run_right(g, gpu, &a, &b, &c);
 }
 
 static heddle_status run_symm(struct heddle_exec *x)
@@ -183,12 +169,12 @@ static heddle_status cuda_symm(struct heddle_exec *x)
 static struct heddle_cost cost_symm(struct heddle_exec *x)
 {
     const struct symm_arg *g = heddle_exec_arg(x);
-    const size_t m = heddle_exec_layout(x, 0)->extent[0],
-                 n = g->j.end - g->j.first, k = g->k.end - g->k.first;
+    const size_t m = heddle_exec_layout(x, 0)->extent[0], n = g->j.end - g->j.first,
+                 k = g->k.end - g->k.first;
 
     return (struct heddle_cost){.flops = la_flops(g->h.t, m, n, k),
-                                .bytes = (double)(m * n * 3 + k * k / 2) *
-                                         (double)la_bytes(g->h.t)};
+                                .bytes =
+                                    (double)(m * n * 3 + k * k / 2) * (double)la_bytes(g->h.t)};
 }
 
 static const heddle_kernel kernel_symm = {
@@ -200,21 +186,19 @@ static const heddle_kernel kernel_symm = {
 
 /* --- submitting ------------------------------------------------------------------ */
 
-static heddle_status submit_one(struct symm_arg g, heddle_matrix *a,
-                                heddle_matrix *b, heddle_matrix *c,
-                                int priority)
+static heddle_status submit_one(struct symm_arg g, heddle_matrix *a, heddle_matrix *b,
+                                heddle_matrix *c, int priority)
 {
     struct la_list l = {.n = 0};
 
     g.nc = la_list_columns(&l, c, g.j, HEDDLE_RW, &g.c0);
     g.na = la_list_columns(&l, a, g.k, HEDDLE_R, &g.a0);
     g.nb = la_list_columns(&l, b, g.j, HEDDLE_R, &g.b0);
-    return heddle_la_submit(g.h.la, &kernel_symm, l.op, l.mode, l.n, &g,
-                            sizeof(g), priority);
+    return heddle_la_submit(g.h.la, &kernel_symm, l.op, l.mode, l.n, &g, sizeof(g), priority);
 }
 
-static heddle_status submit_left(struct symm_arg g, heddle_matrix *a,
-                                 heddle_matrix *b, heddle_matrix *c)
+static heddle_status submit_left(struct symm_arg g, heddle_matrix *a, heddle_matrix *b,
+                                 heddle_matrix *c)
 {
     const size_t step = heddle_la_group(g.h.la, c) * c->nb;
 
@@ -233,9 +217,8 @@ static heddle_status submit_left(struct symm_arg g, heddle_matrix *a,
 }
 
 /* The products beside the square g.j of A. */
-static heddle_status submit_beside(const struct symm_arg *g, heddle_matrix *a,
-                                   heddle_matrix *b, heddle_matrix *c,
-                                   int priority)
+static heddle_status submit_beside(const struct symm_arg *g, heddle_matrix *a, heddle_matrix *b,
+                                   heddle_matrix *c, int priority)
 {
     const bool is_lower = g->uplo == 'L';
     const struct la_range before = {0, g->j.first}, behind = {g->j.end, a->n};
@@ -257,8 +240,8 @@ static heddle_status submit_beside(const struct symm_arg *g, heddle_matrix *a,
     return heddle_la_submit_product(&g->h, &p, priority);
 }
 
-static heddle_status submit_right(struct symm_arg g, heddle_matrix *a,
-                                  heddle_matrix *b, heddle_matrix *c)
+static heddle_status submit_right(struct symm_arg g, heddle_matrix *a, heddle_matrix *b,
+                                  heddle_matrix *c)
 {
     g.is_first = true;
     for (size_t j = 0; j < c->nt; j++) {
@@ -276,10 +259,9 @@ static heddle_status submit_right(struct symm_arg g, heddle_matrix *a,
     return HEDDLE_OK;
 }
 
-static heddle_status multiply(heddle_la *la, bool is_hermitian, char side,
-                              char uplo, const void *alpha, heddle_matrix *a,
-                              heddle_matrix *b, const void *beta,
-                              heddle_matrix *c)
+static heddle_status multiply(heddle_la *la, bool is_hermitian, char side, char uplo,
+                              const void *alpha, heddle_matrix *a, heddle_matrix *b,
+                              const void *beta, heddle_matrix *c)
 {
     struct symm_arg g = {.is_hermitian = is_hermitian,
                          .side = heddle_la_letter(side, "LR"),
@@ -289,13 +271,9 @@ static heddle_status multiply(heddle_la *la, bool is_hermitian, char side,
     LA_CHECK(la, 2, g.uplo != '\0');
     LA_CHECK(la, 3, alpha != NULL);
     LA_CHECK(la, 4, a != NULL && a->m == a->n);
-    LA_CHECK(la, 5,
-             b != NULL && b->t == a->t &&
-                 a->n == (g.side == 'L' ? b->m : b->n));
+    LA_CHECK(la, 5, b != NULL && b->t == a->t && a->n == (g.side == 'L' ? b->m : b->n));
     LA_CHECK(la, 6, beta != NULL);
-    LA_CHECK(la, 7,
-             c != NULL && c != a && c != b && c->t == a->t && c->m == b->m &&
-                 c->n == b->n);
+    LA_CHECK(la, 7, c != NULL && c != a && c != b && c->t == a->t && c->m == b->m && c->n == b->n);
     g.h = heddle_la_begin(la, c);
     g.alpha = la_scalar_of(a->t, alpha);
     g.beta = la_scalar_of(a->t, beta);
@@ -304,18 +282,14 @@ static heddle_status multiply(heddle_la *la, bool is_hermitian, char side,
     return g.side == 'L' ? submit_left(g, a, b, c) : submit_right(g, a, b, c);
 }
 
-heddle_status heddle_la_symm(heddle_la *la, char side, char uplo,
-                             const void *alpha, heddle_matrix *a,
-                             heddle_matrix *b, const void *beta,
-                             heddle_matrix *c)
+heddle_status heddle_la_symm(heddle_la *la, char side, char uplo, const void *alpha,
+                             heddle_matrix *a, heddle_matrix *b, const void *beta, heddle_matrix *c)
 {
     return multiply(la, false, side, uplo, alpha, a, b, beta, c);
 }
 
-heddle_status heddle_la_hemm(heddle_la *la, char side, char uplo,
-                             const void *alpha, heddle_matrix *a,
-                             heddle_matrix *b, const void *beta,
-                             heddle_matrix *c)
+heddle_status heddle_la_hemm(heddle_la *la, char side, char uplo, const void *alpha,
+                             heddle_matrix *a, heddle_matrix *b, const void *beta, heddle_matrix *c)
 {
     return multiply(la, true, side, uplo, alpha, a, b, beta, c);
 }

@@ -26,70 +26,59 @@ struct syrk_arg {
 };
 
 /* Rows and columns s of piece p of C, with operands that are one piece there. */
-static heddle_status square(const struct syrk_arg *g, struct la_gpu *gpu,
-                            struct la_block a, struct la_block b,
-                            struct la_range s, const void *beta,
+static heddle_status square(const struct syrk_arg *g, struct la_gpu *gpu, struct la_block a,
+                            struct la_block b, struct la_range s, const void *beta,
                             const struct la_pieces *c, unsigned p)
 {
     const size_t n = s.end - s.first;
-    const struct la_block to =
-        la_part(g->h.t, c->block[p], s.first, s.first - c->first[p], n, n);
+    const struct la_block to = la_part(g->h.t, c->block[p], s.first, s.first - c->first[p], n, n);
 
-    return g->is_two ? heddle_gpu_syr2k(gpu, g->is_hermitian, g->uplo, g->trans,
-                                        &g->alpha, a, b, beta, to)
-                     : heddle_gpu_syrk(gpu, g->is_hermitian, g->uplo, g->trans,
-                                       &g->alpha, a, beta, to);
+    return g->is_two
+               ? heddle_gpu_syr2k(gpu, g->is_hermitian, g->uplo, g->trans, &g->alpha, a, b, beta,
+                                  to)
+               : heddle_gpu_syrk(gpu, g->is_hermitian, g->uplo, g->trans, &g->alpha, a, beta, to);
 }
 
 /* Elements s, k of op(A), which are in one piece. */
-static struct la_block part_of(const struct syrk_arg *g,
-                               const struct la_pieces *a, unsigned p,
+static struct la_block part_of(const struct syrk_arg *g, const struct la_pieces *a, unsigned p,
                                struct la_range s, struct la_range k)
 {
-    const struct la_range rows = g->trans == 'N' ? s : k,
-                          cols = g->trans == 'N' ? k : s;
+    const struct la_range rows = g->trans == 'N' ? s : k, cols = g->trans == 'N' ? k : s;
 
-    return la_part(g->h.t, a->block[p], rows.first, cols.first - a->first[p],
-                   rows.end - rows.first, cols.end - cols.first);
+    return la_part(g->h.t, a->block[p], rows.first, cols.first - a->first[p], rows.end - rows.first,
+                   cols.end - cols.first);
 }
 
 /* Products between the squares, where there are several: columns s of C. */
 static heddle_status between(const struct syrk_arg *g, struct la_gpu *gpu,
-                             const struct la_pieces *a,
-                             const struct la_pieces *b, struct la_range s,
-                             const void *beta, const struct la_pieces *c)
+                             const struct la_pieces *a, const struct la_pieces *b,
+                             struct la_range s, const void *beta, const struct la_pieces *c)
 {
     const enum heddle_la_type t = g->h.t;
     const char tb = g->trans != 'N' ? 'N' : g->is_hermitian ? 'C' : 'T';
-    const struct la_ranges r = {
-        .i = g->uplo == 'L' ? (struct la_range){s.end, g->j.end}
-                            : (struct la_range){g->j.first, s.first},
-        .j = s,
-        .k = g->k};
+    const struct la_ranges r = {.i = g->uplo == 'L' ? (struct la_range){s.end, g->j.end}
+                                                    : (struct la_range){g->j.first, s.first},
+                                .j = s,
+                                .k = g->k};
 
     if (r.i.first >= r.i.end)
         return HEDDLE_OK;
-    LA_TRY(
-        heddle_la_multiply(gpu, g->trans, tb, &g->alpha, a, b, beta, c, 0, r));
+    LA_TRY(heddle_la_multiply(gpu, g->trans, tb, &g->alpha, a, b, beta, c, 0, r));
     if (g->is_two) {
-        const struct la_scalar alpha =
-            g->is_hermitian ? la_scalar_conj(t, g->alpha) : g->alpha;
+        const struct la_scalar alpha = g->is_hermitian ? la_scalar_conj(t, g->alpha) : g->alpha;
 
-        return heddle_la_multiply(gpu, g->trans, tb, &alpha, b, a,
-                                  heddle_la_one(t), c, 0, r);
+        return heddle_la_multiply(gpu, g->trans, tb, &alpha, b, a, heddle_la_one(t), c, 0, r);
     }
     return HEDDLE_OK;
 }
 
 /* C = beta C: BLAS makes the diagonal of a hermitian one real. */
-static heddle_status scale(const struct syrk_arg *g, struct la_gpu *gpu,
-                           const struct la_pieces *c, unsigned p,
-                           struct la_range s)
+static heddle_status scale(const struct syrk_arg *g, struct la_gpu *gpu, const struct la_pieces *c,
+                           unsigned p, struct la_range s)
 {
     const size_t n = s.end - s.first;
-    const struct la_block none =
-        g->trans == 'N' ? (struct la_block){c->block[p].a, n, 0, n}
-                        : (struct la_block){c->block[p].a, 0, n, 1};
+    const struct la_block none = g->trans == 'N' ? (struct la_block){c->block[p].a, n, 0, n}
+                                                 : (struct la_block){c->block[p].a, 0, n, 1};
 
     LA_TRY(square(g, gpu, none, none, s, &g->beta, c, p));
     return between(g, gpu, NULL, NULL, s, &g->beta, c);
@@ -97,8 +86,7 @@ static heddle_status scale(const struct syrk_arg *g, struct la_gpu *gpu,
 
 /* Columns of piece p of C. */
 static heddle_status run_piece(const struct syrk_arg *g, struct la_gpu *gpu,
-                               const struct la_pieces *a,
-                               const struct la_pieces *b,
+                               const struct la_pieces *a, const struct la_pieces *b,
                                const struct la_pieces *c, unsigned p)
 {
     const bool no = g->trans == 'N';
@@ -110,15 +98,13 @@ static heddle_status run_piece(const struct syrk_arg *g, struct la_gpu *gpu,
         return scale(g, gpu, c, p, own);
     for (unsigned q = 0; q < a->n; q++)
         for (unsigned r = 0; r < b->n; r++) {
-            const struct la_range both =
-                la_cut(la_piece_columns(a, q), la_piece_columns(b, r));
+            const struct la_range both = la_cut(la_piece_columns(a, q), la_piece_columns(b, r));
             const struct la_range s = no ? own : la_cut(own, both),
                                   k = no ? la_cut(g->k, both) : g->k;
 
             if (s.first >= s.end || k.first >= k.end)
                 continue;
-            LA_TRY(square(g, gpu, part_of(g, a, q, s, k),
-                          part_of(g, b, r, s, k), s,
+            LA_TRY(square(g, gpu, part_of(g, a, q, s, k), part_of(g, b, r, s, k), s,
                           k.first == g->k.first ? beta : one, c, p));
             if (!no)
                 LA_TRY(between(g, gpu, a, b, s, beta, c));
@@ -166,9 +152,8 @@ static struct heddle_cost cost_syrk(struct heddle_exec *x)
     const struct syrk_arg *g = heddle_exec_arg(x);
     const size_t n = g->j.end - g->j.first, k = g->k.end - g->k.first;
 
-    return (struct heddle_cost){
-        .flops = la_flops(g->h.t, n, n, k) / (g->is_two ? 1 : 2),
-        .bytes = (double)(n * (n + k)) * (double)la_bytes(g->h.t)};
+    return (struct heddle_cost){.flops = la_flops(g->h.t, n, n, k) / (g->is_two ? 1 : 2),
+                                .bytes = (double)(n * (n + k)) * (double)la_bytes(g->h.t)};
 }
 
 static const heddle_kernel kernel_syrk = {
@@ -181,14 +166,11 @@ static const heddle_kernel kernel_syrk = {
 /* --- submitting ------------------------------------------------------------------ */
 
 /* One task: j and k are small enough. */
-static heddle_status submit_square(struct syrk_arg g, heddle_matrix *a,
-                                   heddle_matrix *b, heddle_matrix *c,
-                                   int priority)
+static heddle_status submit_square(struct syrk_arg g, heddle_matrix *a, heddle_matrix *b,
+                                   heddle_matrix *c, int priority)
 {
     const struct la_range none = {0, 0};
-    const struct la_range cols = g.k.first >= g.k.end ? none
-                                 : g.trans == 'N'     ? g.k
-                                                      : g.j;
+    const struct la_range cols = g.k.first >= g.k.end ? none : g.trans == 'N' ? g.k : g.j;
     struct la_list l = {.n = 0};
 
     g.b_is_a = a == b;
@@ -196,14 +178,12 @@ static heddle_status submit_square(struct syrk_arg g, heddle_matrix *a,
     g.na = la_list_columns(&l, a, cols, HEDDLE_R, &g.a0);
     if (!g.b_is_a)
         g.nb = la_list_columns(&l, b, cols, HEDDLE_R, &g.b0);
-    return heddle_la_submit(g.h.la, &kernel_syrk, l.op, l.mode, l.n, &g,
-                            sizeof(g), priority);
+    return heddle_la_submit(g.h.la, &kernel_syrk, l.op, l.mode, l.n, &g, sizeof(g), priority);
 }
 
 /* The square g.j, one part of k after the other. */
-static heddle_status submit_squares(struct syrk_arg g, heddle_matrix *a,
-                                    heddle_matrix *b, heddle_matrix *c,
-                                    int priority)
+static heddle_status submit_squares(struct syrk_arg g, heddle_matrix *a, heddle_matrix *b,
+                                    heddle_matrix *c, int priority)
 {
     const size_t end = g.k.end;
 
@@ -220,9 +200,8 @@ static heddle_status submit_squares(struct syrk_arg g, heddle_matrix *a,
 }
 
 /* Rows below the square (or above): one product, or two. */
-static heddle_status submit_rest(const struct syrk_arg *g, heddle_matrix *a,
-                                 heddle_matrix *b, heddle_matrix *c,
-                                 int priority)
+static heddle_status submit_rest(const struct syrk_arg *g, heddle_matrix *a, heddle_matrix *b,
+                                 heddle_matrix *c, int priority)
 {
     const enum heddle_la_type t = g->h.t;
     const struct la_scalar conj = la_scalar_conj(t, g->alpha);
@@ -238,8 +217,7 @@ static heddle_status submit_rest(const struct syrk_arg *g, heddle_matrix *a,
 
     p.r.j = g->j;
     p.r.k = g->k;
-    p.r.i = g->uplo == 'L' ? (struct la_range){g->j.end, c->m}
-                           : (struct la_range){0, g->j.first};
+    p.r.i = g->uplo == 'L' ? (struct la_range){g->j.end, c->m} : (struct la_range){0, g->j.first};
     LA_TRY(heddle_la_submit_product(&g->h, &p, priority));
     if (!g->is_two)
         return HEDDLE_OK;
@@ -250,11 +228,10 @@ static heddle_status submit_rest(const struct syrk_arg *g, heddle_matrix *a,
     return heddle_la_submit_product(&g->h, &p, priority);
 }
 
-static heddle_status submit_all(struct syrk_arg g, heddle_matrix *a,
-                                heddle_matrix *b, heddle_matrix *c)
+static heddle_status submit_all(struct syrk_arg g, heddle_matrix *a, heddle_matrix *b,
+                                heddle_matrix *c)
 {
-    const size_t group =
-        la_max(1, la_min(heddle_la_group(g.h.la, c), SYRK_WIDTH / c->nb));
+    const size_t group = la_max(1, la_min(heddle_la_group(g.h.la, c), SYRK_WIDTH / c->nb));
     const size_t step = group * c->nb;
 
     g.k = (struct la_range){0, g.trans == 'N' ? a->n : a->m};
@@ -275,25 +252,22 @@ static heddle_status submit_all(struct syrk_arg g, heddle_matrix *a,
 /* 'N', or the one other letter that the routine has; 0: none of them. */
 static char trans_of(char trans, bool is_hermitian, const heddle_matrix *a)
 {
-    const char c =
-        heddle_la_letter(trans, a == NULL || !la_is_complex(a->t) ? "NTC"
-                                : is_hermitian                    ? "NC"
-                                                                  : "NT");
+    const char c = heddle_la_letter(trans, a == NULL || !la_is_complex(a->t) ? "NTC"
+                                           : is_hermitian                    ? "NC"
+                                                                             : "NT");
 
     return c == '\0' || c == 'N' ? c : is_hermitian ? 'C' : 'T';
 }
 
 /* C fits op(A) and A is there. */
-static bool fits(const struct syrk_arg *g, const heddle_matrix *a,
-                 const heddle_matrix *c)
+static bool fits(const struct syrk_arg *g, const heddle_matrix *a, const heddle_matrix *c)
 {
     return c != NULL && c != a && c->t == a->t && c->m == c->n &&
            c->n == (g->trans == 'N' ? a->m : a->n);
 }
 
-static heddle_status rank_k(heddle_la *la, bool is_hermitian, char uplo,
-                            char trans, const void *alpha, heddle_matrix *a,
-                            const void *beta, heddle_matrix *c)
+static heddle_status rank_k(heddle_la *la, bool is_hermitian, char uplo, char trans,
+                            const void *alpha, heddle_matrix *a, const void *beta, heddle_matrix *c)
 {
     struct syrk_arg g = {.is_hermitian = is_hermitian,
                          .uplo = heddle_la_letter(uplo, "UL"),
@@ -306,17 +280,14 @@ static heddle_status rank_k(heddle_la *la, bool is_hermitian, char uplo,
     LA_CHECK(la, 5, beta != NULL);
     LA_CHECK(la, 6, fits(&g, a, c));
     g.h = heddle_la_begin(la, c);
-    g.alpha =
-        is_hermitian ? la_scalar_real(a->t, alpha) : la_scalar_of(a->t, alpha);
-    g.beta =
-        is_hermitian ? la_scalar_real(a->t, beta) : la_scalar_of(a->t, beta);
+    g.alpha = is_hermitian ? la_scalar_real(a->t, alpha) : la_scalar_of(a->t, alpha);
+    g.beta = is_hermitian ? la_scalar_real(a->t, beta) : la_scalar_of(a->t, beta);
     return submit_all(g, a, a, c);
 }
 
-static heddle_status rank_2k(heddle_la *la, bool is_hermitian, char uplo,
-                             char trans, const void *alpha, heddle_matrix *a,
-                             heddle_matrix *b, const void *beta,
-                             heddle_matrix *c)
+static heddle_status rank_2k(heddle_la *la, bool is_hermitian, char uplo, char trans,
+                             const void *alpha, heddle_matrix *a, heddle_matrix *b,
+                             const void *beta, heddle_matrix *c)
 {
     struct syrk_arg g = {.is_hermitian = is_hermitian,
                          .is_two = true,
@@ -332,36 +303,31 @@ static heddle_status rank_2k(heddle_la *la, bool is_hermitian, char uplo,
     LA_CHECK(la, 7, c != b && fits(&g, a, c));
     g.h = heddle_la_begin(la, c);
     g.alpha = la_scalar_of(a->t, alpha);
-    g.beta =
-        is_hermitian ? la_scalar_real(a->t, beta) : la_scalar_of(a->t, beta);
+    g.beta = is_hermitian ? la_scalar_real(a->t, beta) : la_scalar_of(a->t, beta);
     return submit_all(g, a, b, c);
 }
 
-heddle_status heddle_la_syrk(heddle_la *la, char uplo, char trans,
-                             const void *alpha, heddle_matrix *a,
-                             const void *beta, heddle_matrix *c)
+heddle_status heddle_la_syrk(heddle_la *la, char uplo, char trans, const void *alpha,
+                             heddle_matrix *a, const void *beta, heddle_matrix *c)
 {
     return rank_k(la, false, uplo, trans, alpha, a, beta, c);
 }
 
-heddle_status heddle_la_herk(heddle_la *la, char uplo, char trans,
-                             const void *alpha, heddle_matrix *a,
-                             const void *beta, heddle_matrix *c)
+heddle_status heddle_la_herk(heddle_la *la, char uplo, char trans, const void *alpha,
+                             heddle_matrix *a, const void *beta, heddle_matrix *c)
 {
     return rank_k(la, true, uplo, trans, alpha, a, beta, c);
 }
 
-heddle_status heddle_la_syr2k(heddle_la *la, char uplo, char trans,
-                              const void *alpha, heddle_matrix *a,
-                              heddle_matrix *b, const void *beta,
+heddle_status heddle_la_syr2k(heddle_la *la, char uplo, char trans, const void *alpha,
+                              heddle_matrix *a, heddle_matrix *b, const void *beta,
                               heddle_matrix *c)
 {
     return rank_2k(la, false, uplo, trans, alpha, a, b, beta, c);
 }
 
-heddle_status heddle_la_her2k(heddle_la *la, char uplo, char trans,
-                              const void *alpha, heddle_matrix *a,
-                              heddle_matrix *b, const void *beta,
+heddle_status heddle_la_her2k(heddle_la *la, char uplo, char trans, const void *alpha,
+                              heddle_matrix *a, heddle_matrix *b, const void *beta,
                               heddle_matrix *c)
 {
     return rank_2k(la, true, uplo, trans, alpha, a, b, beta, c);

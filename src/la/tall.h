@@ -27,43 +27,37 @@ static inline size_t tall_first(const struct tall *s, size_t g)
 }
 
 /* Groups of `rows` rows or some more, and room for nown handles. */
-heddle_status heddle_tall_open(struct tall *s, heddle_la *la, heddle_matrix *a,
-                               heddle_matrix *r, size_t rows, size_t nown);
+heddle_status heddle_tall_open(struct tall *s, heddle_la *la, heddle_matrix *a, heddle_matrix *r,
+                               size_t rows, size_t nown);
 void heddle_tall_close(struct tall *s);
 
 /* Can the columns of a be operands of one task? */
 bool heddle_tall_fits(const heddle_matrix *a);
 
 /* The views of group g with that mode, and n others, to one task. */
-heddle_status heddle_tall_submit(struct tall *s, const heddle_kernel *kernel,
-                                 size_t g, enum heddle_mode mode,
-                                 heddle_handle *const *others,
-                                 const enum heddle_mode *modes, unsigned n,
-                                 const void *arg, size_t arg_bytes,
-                                 int priority);
+heddle_status heddle_tall_submit(struct tall *s, const heddle_kernel *kernel, size_t g,
+                                 enum heddle_mode mode, heddle_handle *const *others,
+                                 const enum heddle_mode *modes, unsigned n, const void *arg,
+                                 size_t arg_bytes, int priority);
 
 /* R from the triangle at h (n x n) to the block columns of s->r. */
-heddle_status heddle_tall_finish(struct tall *s, struct la_head h,
-                                 heddle_handle *from);
+heddle_status heddle_tall_finish(struct tall *s, struct la_head h, heddle_handle *from);
 
 /* --- inside of tasks ------------------------------------------------------------ */
 
 /* Rows of the group's views from and to dense memory with all columns. */
-void heddle_tall_gather(struct heddle_exec *x, enum heddle_la_type t,
-                        unsigned nviews, size_t row, struct la_block to);
-void heddle_tall_scatter(struct heddle_exec *x, enum heddle_la_type t,
-                         unsigned nviews, size_t row, struct la_block from);
-void heddle_tall_copy(enum heddle_la_type t, struct la_block from,
-                      struct la_block to);
+void heddle_tall_gather(struct heddle_exec *x, enum heddle_la_type t, unsigned nviews, size_t row,
+                        struct la_block to);
+void heddle_tall_scatter(struct heddle_exec *x, enum heddle_la_type t, unsigned nviews, size_t row,
+                         struct la_block from);
+void heddle_tall_copy(enum heddle_la_type t, struct la_block from, struct la_block to);
 /* The upper triangle of from, with zeros below. */
-void heddle_tall_upper(enum heddle_la_type t, struct la_block from,
-                       struct la_block to);
+void heddle_tall_upper(enum heddle_la_type t, struct la_block from, struct la_block to);
 
 /* The two algorithms: s is open, h is the head of the call. */
 heddle_status heddle_tall_tree(struct tall *s, struct la_head h);
 /* is_lu: LU first; else a sketch, and LU only when that is of no use. */
-heddle_status heddle_tall_cholesky(struct tall *s, struct la_head h,
-                                   bool is_lu);
+heddle_status heddle_tall_cholesky(struct tall *s, struct la_head h, bool is_lu);
 enum {
     TALL_TREE_OWN = 4,      /* handles a tree needs, for each group */
     TALL_CHOLESKY_OWN = 4,  /* handles the other needs, for each group, ... */

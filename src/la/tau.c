@@ -43,8 +43,7 @@ static struct heddle_cost cost_in(struct heddle_exec *x)
     const size_t m = heddle_exec_layout(x, 0)->extent[0] - g->k0;
 
     return (struct heddle_cost){.flops = la_flops(g->h.t, m, g->nk, g->nk) / 2,
-                                .bytes =
-                                    (double)(m * g->nk * la_bytes(g->h.t))};
+                                .bytes = (double)(m * g->nk * la_bytes(g->h.t))};
 }
 
 static struct heddle_cost cost_out(struct heddle_exec *x)
@@ -52,29 +51,26 @@ static struct heddle_cost cost_out(struct heddle_exec *x)
     const struct tau_arg *g = heddle_exec_arg(x);
 
     (void)x;
-    return (struct heddle_cost){.bytes =
-                                    (double)(2 * g->nk * la_bytes(g->h.t))};
+    return (struct heddle_cost){.bytes = (double)(2 * g->nk * la_bytes(g->h.t))};
 }
 
-static const heddle_kernel kernel_in = {
-    .size = sizeof(heddle_kernel),
-    .name = "tau_in",
-    .noperands = 3,
-    .mode = {HEDDLE_R, HEDDLE_R, HEDDLE_W},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_in}},
-    .cost = cost_in};
+static const heddle_kernel kernel_in = {.size = sizeof(heddle_kernel),
+                                        .name = "tau_in",
+                                        .noperands = 3,
+                                        .mode = {HEDDLE_R, HEDDLE_R, HEDDLE_W},
+                                        .variants = {{.device = HEDDLE_DEV_CPU, .run = run_in}},
+                                        .cost = cost_in};
 
-static const heddle_kernel kernel_out = {
-    .size = sizeof(heddle_kernel),
-    .name = "tau_out",
-    .noperands = 2,
-    .mode = {HEDDLE_R, HEDDLE_W},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_out}},
-    .cost = cost_out};
+static const heddle_kernel kernel_out = {.size = sizeof(heddle_kernel),
+                                         .name = "tau_out",
+                                         .noperands = 2,
+                                         .mode = {HEDDLE_R, HEDDLE_W},
+                                         .variants = {{.device = HEDDLE_DEV_CPU, .run = run_out}},
+                                         .cost = cost_out};
 
 /* a NULL: out of t. */
-static heddle_status all_blocks(heddle_la *la, heddle_matrix *a,
-                                heddle_matrix *t, size_t n, void *tau)
+static heddle_status all_blocks(heddle_la *la, heddle_matrix *a, heddle_matrix *t, size_t n,
+                                void *tau)
 {
     struct tau_arg g = {.h = heddle_la_begin(la, t)};
 
@@ -84,9 +80,8 @@ static heddle_status all_blocks(heddle_la *la, heddle_matrix *a,
 
         g.k0 = la_first(t, k);
         g.nk = la_min(t->nb, n - g.k0);
-        LA_TRY(heddle_handle_vector(la->ctx,
-                                    (char *)tau + g.k0 * la_bytes(t->t), g.nk,
-                                    t->dtype, &part));
+        LA_TRY(heddle_handle_vector(la->ctx, (char *)tau + g.k0 * la_bytes(t->t), g.nk, t->dtype,
+                                    &part));
         if (a != NULL) {
             heddle_handle *const op[3] = {a->col[k], part, t->col[k]};
 
@@ -95,8 +90,7 @@ static heddle_status all_blocks(heddle_la *la, heddle_matrix *a,
         } else {
             heddle_handle *const op[2] = {t->col[k], part};
 
-            st = heddle_la_submit(la, &kernel_out, op, NULL, 2, &g, sizeof(g),
-                                  0);
+            st = heddle_la_submit(la, &kernel_out, op, NULL, 2, &g, sizeof(g), 0);
         }
         heddle_handle_unref(part);
         LA_TRY(st);
@@ -104,8 +98,7 @@ static heddle_status all_blocks(heddle_la *la, heddle_matrix *a,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_la_taus(heddle_la *la, heddle_matrix *a, const void *tau,
-                             heddle_matrix *t)
+heddle_status heddle_la_taus(heddle_la *la, heddle_matrix *a, const void *tau, heddle_matrix *t)
 {
     const size_t n = la_min(la_min(a->m, a->n), t->n);
 
@@ -114,8 +107,8 @@ heddle_status heddle_la_taus(heddle_la *la, heddle_matrix *a, const void *tau,
     return all_blocks(la, a, t, n, (void *)(uintptr_t)tau);
 }
 
-heddle_status heddle_la_taus_rows(heddle_la *la, heddle_matrix *a,
-                                  const void *tau, heddle_matrix *t)
+heddle_status heddle_la_taus_rows(heddle_la *la, heddle_matrix *a, const void *tau,
+                                  heddle_matrix *t)
 {
     heddle_matrix *v = NULL;
     heddle_status st;
@@ -128,8 +121,7 @@ heddle_status heddle_la_taus_rows(heddle_la *la, heddle_matrix *a,
     return st;
 }
 
-heddle_status heddle_la_tau_out(heddle_la *la, heddle_matrix *t, size_t k,
-                                void *tau)
+heddle_status heddle_la_tau_out(heddle_la *la, heddle_matrix *t, size_t k, void *tau)
 {
     return all_blocks(la, NULL, t, la_min(k, t->n), tau);
 }

@@ -21,16 +21,16 @@ struct transpose_arg {
     struct la_range cols; /* of A */
 };
 
-#define COPY(name, type, conjugate)                                            \
-    static void name(const type *a, size_t lda, type *b, size_t ldb,           \
-                     size_t rows, size_t cols, bool is_conj)                   \
-    {                                                                          \
-        for (size_t i = 0; i < rows; i++)                                      \
-            for (size_t j = 0; j < cols; j++) {                                \
-                const type v = a[i + j * lda];                                 \
-                                                                               \
-                b[j + i * ldb] = is_conj ? conjugate(v) : v;                   \
-            }                                                                  \
+#define COPY(name, type, conjugate)                                                                \
+    static void name(const type *a, size_t lda, type *b, size_t ldb, size_t rows, size_t cols,     \
+                     bool is_conj)                                                                 \
+    {                                                                                              \
+        for (size_t i = 0; i < rows; i++)                                                          \
+            for (size_t j = 0; j < cols; j++) {                                                    \
+                const type v = a[i + j * lda];                                                     \
+                                                                                                   \
+                b[j + i * ldb] = is_conj ? conjugate(v) : v;                                       \
+            }                                                                                      \
     }
 #define SAME(v) (v)
 
@@ -40,22 +40,14 @@ COPY(copy_c, float complex, conjf)
 COPY(copy_z, double complex, conj)
 
 /* to(j, i) = from(i, j) for a small part. */
-static void copy_square(enum heddle_la_type t, bool is_conj,
-                        struct la_block from, struct la_block to)
+static void copy_square(enum heddle_la_type t, bool is_conj, struct la_block from,
+                        struct la_block to)
 {
     switch (t) {
-    case LA_S:
-        copy_s(from.a, from.ld, to.a, to.ld, from.m, from.n, false);
-        break;
-    case LA_D:
-        copy_d(from.a, from.ld, to.a, to.ld, from.m, from.n, false);
-        break;
-    case LA_C:
-        copy_c(from.a, from.ld, to.a, to.ld, from.m, from.n, is_conj);
-        break;
-    default:
-        copy_z(from.a, from.ld, to.a, to.ld, from.m, from.n, is_conj);
-        break;
+    case LA_S: copy_s(from.a, from.ld, to.a, to.ld, from.m, from.n, false); break;
+    case LA_D: copy_d(from.a, from.ld, to.a, to.ld, from.m, from.n, false); break;
+    case LA_C: copy_c(from.a, from.ld, to.a, to.ld, from.m, from.n, is_conj); break;
+    default: copy_z(from.a, from.ld, to.a, to.ld, from.m, from.n, is_conj); break;
     }
 }
 
@@ -74,11 +66,9 @@ static heddle_status run_transpose(struct heddle_exec *x)
 
         for (size_t j = c.first; j < c.end; j += SQUARE)
             for (size_t i = g->rows.first; i < g->rows.end; i += SQUARE) {
-                const size_t m = la_min(SQUARE, g->rows.end - i),
-                             n = la_min(SQUARE, c.end - j);
+                const size_t m = la_min(SQUARE, g->rows.end - i), n = la_min(SQUARE, c.end - j);
 
-                copy_square(t, g->is_conj,
-                            la_part(t, a.block[p], i, j - a.first[p], m, n),
+                copy_square(t, g->is_conj, la_part(t, a.block[p], i, j - a.first[p], m, n),
                             la_part(t, b, j, i - g->rows.first, n, m));
             }
     }
@@ -103,8 +93,7 @@ static heddle_status cuda_transpose(struct heddle_exec *x)
         const size_t n = c.end - c.first;
 
         LA_TRY(heddle_gpu_transpose(
-            x, g->is_conj, t,
-            la_part(t, a.block[p], g->rows.first, c.first - a.first[p], m, n),
+            x, g->is_conj, t, la_part(t, a.block[p], g->rows.first, c.first - a.first[p], m, n),
             la_part(t, b, c.first, 0, n, m)));
     }
     return HEDDLE_OK;
@@ -126,22 +115,18 @@ static const heddle_kernel kernel_transpose = {
                  {.device = HEDDLE_DEV_CUDA, .run = cuda_transpose}},
     .cost = cost_transpose};
 
-heddle_status heddle_la_transpose(heddle_la *la, char trans, heddle_matrix *a,
-                                  heddle_matrix *b)
+heddle_status heddle_la_transpose(heddle_la *la, char trans, heddle_matrix *a, heddle_matrix *b)
 {
     struct transpose_arg g = {0};
 
     trans = heddle_la_letter(trans, "TC");
     LA_CHECK(la, 1, la != NULL && trans != '\0');
     LA_CHECK(la, 2, a != NULL);
-    LA_CHECK(la, 3,
-             b != NULL && b != a && b->t == a->t && b->m == a->n &&
-                 b->n == a->m);
+    LA_CHECK(la, 3, b != NULL && b != a && b->t == a->t && b->m == a->n && b->n == a->m);
     g.h = heddle_la_begin(la, b);
     g.is_conj = trans == 'C';
     for (size_t j = 0; j < b->nt; j++) {
-        g.rows =
-            (struct la_range){la_first(b, j), la_first(b, j) + la_width(b, j)};
+        g.rows = (struct la_range){la_first(b, j), la_first(b, j) + la_width(b, j)};
         for (g.cols.first = 0; g.cols.first < a->n; g.cols.first = g.cols.end) {
             struct la_list l = {.op = {b->col[j]}, .mode = {HEDDLE_RW}, .n = 1};
 
@@ -150,8 +135,8 @@ heddle_status heddle_la_transpose(heddle_la *la, char trans, heddle_matrix *a,
             if (g.cols.first == 0 && g.cols.end == a->n)
                 l.mode[0] = HEDDLE_W;
             g.na = la_list_columns(&l, a, g.cols, HEDDLE_R, &g.a0);
-            LA_TRY(heddle_la_submit(la, &kernel_transpose, l.op, l.mode, l.n,
-                                    &g, sizeof(g), (int)(b->nt - j)));
+            LA_TRY(heddle_la_submit(la, &kernel_transpose, l.op, l.mode, l.n, &g, sizeof(g),
+                                    (int)(b->nt - j)));
         }
     }
     return HEDDLE_OK;

@@ -5,10 +5,8 @@
 enum { NB = 8 };
 static const size_t sizes[] = {0, 1, 2, 7, 8, 9, 16, 17, 40};
 
-#define FOR_SIZES(n)                                                           \
-    for (size_t at_ = 0, n;                                                    \
-         at_ < sizeof(sizes) / sizeof(sizes[0]) && ((n = sizes[at_]), 1);      \
-         at_++)
+#define FOR_SIZES(n)                                                                               \
+    for (size_t at_ = 0, n; at_ < sizeof(sizes) / sizeof(sizes[0]) && ((n = sizes[at_]), 1); at_++)
 #define FOR_TYPES(t) for (enum heddle_la_type t = LA_S; t <= LA_Z; t++)
 
 /* All of side, uplo, trans and diag: 24. */
@@ -18,14 +16,12 @@ struct how {
 
 static struct how how_at(unsigned i)
 {
-    return (struct how){"LR"[i % 2], "UL"[i / 2 % 2], "NTC"[i / 4 % 3],
-                        "NU"[i / 12]};
+    return (struct how){"LR"[i % 2], "UL"[i / 2 % 2], "NTC"[i / 4 % 3], "NU"[i / 12]};
 }
 
-#define FOR_HOW(h)                                                             \
-    for (unsigned how_ = 0; how_ < 24; how_++)                                 \
-        for (struct how h = how_at(how_), *once_ = &h; once_ != NULL;          \
-             once_ = NULL)
+#define FOR_HOW(h)                                                                                 \
+    for (unsigned how_ = 0; how_ < 24; how_++)                                                     \
+        for (struct how h = how_at(how_), *once_ = &h; once_ != NULL; once_ = NULL)
 
 /* What is not looked at is NaN. */
 static struct ref hidden(struct ref a, char uplo, bool is_unit)
@@ -40,8 +36,7 @@ static struct ref hidden(struct ref a, char uplo, bool is_unit)
 }
 
 /* Of moderate condition, so that what is computed stays finite. */
-static struct ref triangle(enum heddle_la_type t, size_t n,
-                           struct heddle_rng *rng)
+static struct ref triangle(enum heddle_la_type t, size_t n, struct heddle_rng *rng)
 {
     struct ref a = ref_random(t, n, n, rng);
 
@@ -58,8 +53,8 @@ static struct ref times(struct how h, struct ref op, struct ref b)
 }
 
 /* A matrix of the program, or of the runtime with the same values. */
-static heddle_matrix *place(struct rig *r, enum heddle_la_type t, struct ref v,
-                            void *p, size_t ld, size_t nb, bool is_own)
+static heddle_matrix *place(struct rig *r, enum heddle_la_type t, struct ref v, void *p, size_t ld,
+                            size_t nb, bool is_own)
 {
     heddle_matrix *a = rig_matrix(r, t, v.m, v.n, is_own ? NULL : p, ld, nb);
 
@@ -75,14 +70,12 @@ struct shape {
 };
 
 /* trsm and trmm on the same input. */
-static void one_case(struct rig *r, enum heddle_la_type t, struct how h,
-                     struct shape s, double complex alpha,
-                     struct heddle_rng *rng)
+static void one_case(struct rig *r, enum heddle_la_type t, struct how h, struct shape s,
+                     double complex alpha, struct heddle_rng *rng)
 {
     const bool is_left = h.side == 'L', is_unit = h.diag == 'U';
     const struct ref a = triangle(t, s.n, rng);
-    const struct ref b =
-        ref_random(t, is_left ? s.n : s.other, is_left ? s.other : s.n, rng);
+    const struct ref b = ref_random(t, is_left ? s.n : s.other, is_left ? s.other : s.n, rng);
     const struct ref op = ref_op(ref_triangle(a, h.uplo, is_unit), h.trans);
     const size_t lda = s.n + 1, ldb = b.m + 2;
     void *pa = ref_store(t, hidden(a, h.uplo, is_unit), lda);
@@ -95,8 +88,7 @@ static void one_case(struct rig *r, enum heddle_la_type t, struct how h,
         double scale;
 
         CHECK_OK((is_solve ? heddle_la_trsm : heddle_la_trmm)(
-            r->la, h.side, h.uplo, h.trans, h.diag, test_scalar(t, alpha), ma,
-            mb));
+            r->la, h.side, h.uplo, h.trans, h.diag, test_scalar(t, alpha), ma, mb));
         rig_wait(r, 0);
         if (s.is_own)
             CHECK_OK(heddle_matrix_get(r->la, mb, pb, ldb));
@@ -111,9 +103,8 @@ static void one_case(struct rig *r, enum heddle_la_type t, struct how h,
             wrong = ref_add(x, -alpha, times(h, op, b));
             scale = cabs(alpha) * ref_norm1(op) * ref_norm1(b);
         }
-        CHECK(ref_norm1(wrong) <= 10 * (scale + DBL_MIN) *
-                                      (double)la_max(s.n, s.other) *
-                                      test_eps(t));
+        CHECK(ref_norm1(wrong) <=
+              10 * (scale + DBL_MIN) * (double)la_max(s.n, s.other) * test_eps(t));
     }
 }
 
@@ -203,8 +194,7 @@ TEST(narrow_columns)
     heddle_rng_seed(&rng, test_seed());
     FOR_HOW(h)
     {
-        const struct shape s = {
-            .n = 300, .other = 3, .a_nb = 1, .b_nb = 290, .is_own = how_ == 5};
+        const struct shape s = {.n = 300, .other = 3, .a_nb = 1, .b_nb = 290, .is_own = how_ == 5};
 
         if (test_is_slow() && how_ % 12 >= 4)
             continue;
@@ -224,8 +214,7 @@ TEST(chains)
     heddle_rng_seed(&rng, test_seed());
     FOR_TYPES(t)
     {
-        const struct ref a = triangle(t, N, &rng),
-                         b = ref_random(t, M, N, &rng);
+        const struct ref a = triangle(t, N, &rng), b = ref_random(t, M, N, &rng);
         const void *one = heddle_la_one(t);
         void *p[2];
 
@@ -263,8 +252,7 @@ static void check_hidden(struct ref out, char uplo, bool is_unit)
 
 enum inverse { TRTRI, TRTRI_UNIT, LAUUM, POTRI, FACTOR_AND_POTRI };
 
-static heddle_status call_inverse(struct rig *r, enum inverse what, char uplo,
-                                  heddle_matrix *m)
+static heddle_status call_inverse(struct rig *r, enum inverse what, char uplo, heddle_matrix *m)
 {
     switch (what) {
     case TRTRI: return heddle_la_trtri(r->la, uplo, 'N', m);
@@ -285,9 +273,8 @@ static struct ref positive(struct ref a)
     return p;
 }
 
-static void inverse_one(struct rig *r, enum heddle_la_type t, enum inverse what,
-                        char uplo, size_t n, bool is_own,
-                        struct heddle_rng *rng)
+static void inverse_one(struct rig *r, enum heddle_la_type t, enum inverse what, char uplo,
+                        size_t n, bool is_own, struct heddle_rng *rng)
 {
     const bool is_unit = what == TRTRI_UNIT;
     const size_t ld = n + 1;
@@ -313,8 +300,7 @@ static void inverse_one(struct rig *r, enum heddle_la_type t, enum inverse what,
     check_hidden(out, uplo, is_unit);
     tri = ref_triangle(a, uplo, is_unit);
     if (what == LAUUM) {
-        whole = uplo == 'U' ? ref_mul(tri, ref_op(tri, 'C'))
-                            : ref_mul(ref_op(tri, 'C'), tri);
+        whole = uplo == 'U' ? ref_mul(tri, ref_op(tri, 'C')) : ref_mul(ref_op(tri, 'C'), tri);
         wrong = ref_add(ref_mirror(out, uplo, true), -1, whole);
         scale = ref_norm1(tri) * ref_norm1(ref_op(tri, 'C'));
     } else {
@@ -373,8 +359,7 @@ TEST(singular_triangles)
         next = rig_matrix(&r, t, 20, 20, q, 20, NB);
         CHECK_OK(bad % 4 < 2 ? heddle_la_trtri(r.la, uplo, 'N', m)
                              : heddle_la_potri(r.la, uplo, m));
-        CHECK_OK(heddle_la_trmm(r.la, 'L', 'U', 'N', 'N', heddle_la_zero(t), m,
-                                next));
+        CHECK_OK(heddle_la_trmm(r.la, 'L', 'U', 'N', 'N', heddle_la_zero(t), m, next));
         rig_wait(&r, (int)bad + 1);
         CHECK(memcmp(p, was, 400 * la_bytes(t)) == 0);
         CHECK(ref_norm1(ref_load(t, q, 20, 20, 20)) == 0);
@@ -449,26 +434,20 @@ TEST(illegal_arguments)
     mb = rig_matrix(&r, LA_D, 3, 2, b, 3, NB);
     mf = rig_matrix(&r, LA_S, 3, 3, f, 3, NB);
     for (int i = 0; i < 4; i++) {
-        CHECK_STATUS(heddle_la_trsm(r.la, bad[i][0], bad[i][1], bad[i][2],
-                                    bad[i][3], &one, ma, mb),
+        CHECK_STATUS(heddle_la_trsm(r.la, bad[i][0], bad[i][1], bad[i][2], bad[i][3], &one, ma, mb),
                      HEDDLE_EINVAL);
         CHECK_OK(heddle_la_wait(r.la, &info));
         CHECK_EQ(info, -1 - i);
     }
-    CHECK_STATUS(heddle_la_trmm(r.la, 'L', 'L', 'N', 'N', NULL, ma, mb),
-                 HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_la_trmm(r.la, 'L', 'L', 'N', 'N', NULL, ma, mb), HEDDLE_EINVAL);
     CHECK_OK(heddle_la_wait(r.la, &info));
     CHECK_EQ(info, -5);
-    CHECK_STATUS(heddle_la_trmm(r.la, 'L', 'L', 'N', 'N', &one, mb, ma),
-                 HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_la_trmm(r.la, 'L', 'L', 'N', 'N', &one, mb, ma), HEDDLE_EINVAL);
     CHECK_OK(heddle_la_wait(r.la, &info));
     CHECK_EQ(info, -6);
-    CHECK_STATUS(heddle_la_trmm(r.la, 'R', 'L', 'N', 'N', &one, ma, mb),
-                 HEDDLE_EINVAL);
-    CHECK_STATUS(heddle_la_trmm(r.la, 'R', 'L', 'N', 'N', &one, ma, mf),
-                 HEDDLE_EINVAL);
-    CHECK_STATUS(heddle_la_trmm(r.la, 'R', 'L', 'N', 'N', &one, ma, ma),
-                 HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_la_trmm(r.la, 'R', 'L', 'N', 'N', &one, ma, mb), HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_la_trmm(r.la, 'R', 'L', 'N', 'N', &one, ma, mf), HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_la_trmm(r.la, 'R', 'L', 'N', 'N', &one, ma, ma), HEDDLE_EINVAL);
     CHECK_OK(heddle_la_wait(r.la, &info));
     CHECK_EQ(info, -7);
     CHECK_STATUS(heddle_la_trtri(r.la, 'L', 'X', ma), HEDDLE_EINVAL);
@@ -489,6 +468,5 @@ TEST(illegal_arguments)
     rig_close(&r);
 }
 
-TEST_MAIN(products_and_solves, cut_for_cores, together, narrow_columns, chains,
-          inverses, singular_triangles, broken_inverse, not_a_number,
-          illegal_arguments)
+TEST_MAIN(products_and_solves, cut_for_cores, together, narrow_columns, chains, inverses,
+          singular_triangles, broken_inverse, not_a_number, illegal_arguments)

@@ -36,8 +36,7 @@ static heddle_status run_panel(struct heddle_exec *x)
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    heddle_blas_trsm(t, 'R', g->uplo, 'N', g->diag, heddle_la_minus_one(t), d,
-                     beyond(g, a));
+    heddle_blas_trsm(t, 'R', g->uplo, 'N', g->diag, heddle_la_minus_one(t), d, beyond(g, a));
     (void)heddle_blas_trtri(t, g->uplo, g->diag, d);
     return HEDDLE_OK;
 }
@@ -54,8 +53,8 @@ static heddle_status cuda_panel(struct heddle_exec *x)
         return HEDDLE_OK;
     LA_TRY(heddle_gpu_open(&gpu, x, t));
     LA_TRY(heddle_gpu_has_squares(&gpu, g->nk, 1));
-    LA_TRY(heddle_gpu_trsm(&gpu, 'R', g->uplo, 'N', g->diag,
-                           heddle_la_minus_one(t), d, beyond(g, a)));
+    LA_TRY(
+        heddle_gpu_trsm(&gpu, 'R', g->uplo, 'N', g->diag, heddle_la_minus_one(t), d, beyond(g, a)));
     return heddle_gpu_trtri(&gpu, g->uplo, g->diag, d);
 }
 
@@ -69,8 +68,7 @@ static heddle_status update_on(struct heddle_exec *x, struct la_gpu *gpu)
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    LA_TRY(heddle_gpu_gemm(gpu, 'N', 'N', one, beyond(g, ak), row, one,
-                           beyond(g, an)));
+    LA_TRY(heddle_gpu_gemm(gpu, 'N', 'N', one, beyond(g, ak), row, one, beyond(g, an)));
     return heddle_gpu_trmm(gpu, 'L', g->uplo, 'N', g->diag, one,
                            la_part(t, ak, g->k0, 0, g->nk, g->nk), row);
 }
@@ -94,14 +92,12 @@ static heddle_status cuda_update(struct heddle_exec *x)
 static struct heddle_cost cost(struct heddle_exec *x)
 {
     const struct trtri_arg *g = heddle_exec_arg(x);
-    const struct heddle_layout *l =
-        heddle_exec_layout(x, heddle_exec_noperands(x) - 1);
+    const struct heddle_layout *l = heddle_exec_layout(x, heddle_exec_noperands(x) - 1);
     const size_t m = l->extent[0], n = l->extent[1];
     const size_t rows = g->uplo == 'L' ? m - g->k0 : g->k0 + g->nk;
 
-    return (struct heddle_cost){
-        .flops = la_flops(g->h.t, rows, n, g->nk),
-        .bytes = (double)(rows * (g->nk + 2 * n) * la_bytes(g->h.t))};
+    return (struct heddle_cost){.flops = la_flops(g->h.t, rows, n, g->nk),
+                                .bytes = (double)(rows * (g->nk + 2 * n) * la_bytes(g->h.t))};
 }
 
 static const heddle_kernel kernel_panel = {
@@ -110,9 +106,7 @@ static const heddle_kernel kernel_panel = {
     .noperands = 1,
     .mode = {HEDDLE_RW},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_panel},
-                 {.device = HEDDLE_DEV_CUDA,
-                  .run = cuda_panel,
-                  .scratch_bytes = LA_GPU_SCRATCH}},
+                 {.device = HEDDLE_DEV_CUDA, .run = cuda_panel, .scratch_bytes = LA_GPU_SCRATCH}},
     .cost = cost};
 
 static const heddle_kernel kernel_update = {
@@ -131,21 +125,20 @@ static heddle_status submit_all(struct trtri_arg *g, heddle_matrix *a)
 
         g->k0 = la_first(a, k);
         g->nk = la_width(a, k);
-        LA_TRY(heddle_la_submit(g->h.la, &kernel_panel, &a->col[k], NULL, 1, g,
-                                sizeof(*g), (int)(2 * (a->nt - s) + 1)));
+        LA_TRY(heddle_la_submit(g->h.la, &kernel_panel, &a->col[k], NULL, 1, g, sizeof(*g),
+                                (int)(2 * (a->nt - s) + 1)));
         for (size_t i = 0; i < s; i++) {
             const size_t n = g->uplo == 'L' ? i : a->nt - 1 - i;
             heddle_handle *const op[2] = {a->col[k], a->col[n]};
 
-            LA_TRY(heddle_la_submit(g->h.la, &kernel_update, op, NULL, 2, g,
-                                    sizeof(*g), (int)(2 * (a->nt - s))));
+            LA_TRY(heddle_la_submit(g->h.la, &kernel_update, op, NULL, 2, g, sizeof(*g),
+                                    (int)(2 * (a->nt - s))));
         }
     }
     return HEDDLE_OK;
 }
 
-heddle_status heddle_la_trtri(heddle_la *la, char uplo, char diag,
-                              heddle_matrix *a)
+heddle_status heddle_la_trtri(heddle_la *la, char uplo, char diag, heddle_matrix *a)
 {
     struct trtri_arg g = {.uplo = heddle_la_letter(uplo, "UL"),
                           .diag = heddle_la_letter(diag, "NU")};

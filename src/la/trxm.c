@@ -51,36 +51,32 @@ static void set_alpha(struct trxm_arg *g, const void *alpha)
 /* --- inside of tasks ----------------------------------------------------------- */
 
 /* Rows (left) or columns first .. end - 1 of a part of B that begins at b0. */
-static struct la_block cut(const struct trxm_arg *g, struct la_block b,
-                           size_t b0, size_t first, size_t end)
+static struct la_block cut(const struct trxm_arg *g, struct la_block b, size_t b0, size_t first,
+                           size_t end)
 {
     return g->side == 'L' ? la_part(g->h.t, b, first - b0, 0, end - first, b.n)
                           : la_part(g->h.t, b, 0, first - b0, b.m, end - first);
 }
 
 /* to = beta to + alpha op(A) from, or with A on the right. */
-static heddle_status product(const struct trxm_arg *g, struct la_gpu *gpu,
-                             const void *alpha, struct la_block a,
-                             struct la_block from, const void *beta,
+static heddle_status product(const struct trxm_arg *g, struct la_gpu *gpu, const void *alpha,
+                             struct la_block a, struct la_block from, const void *beta,
                              struct la_block to)
 {
-    return g->side == 'L'
-               ? heddle_gpu_gemm(gpu, g->trans, 'N', alpha, a, from, beta, to)
-               : heddle_gpu_gemm(gpu, 'N', g->trans, alpha, from, a, beta, to);
+    return g->side == 'L' ? heddle_gpu_gemm(gpu, g->trans, 'N', alpha, a, from, beta, to)
+                          : heddle_gpu_gemm(gpu, 'N', g->trans, alpha, from, a, beta, to);
 }
 
-static heddle_status diagonal(const struct trxm_arg *g, struct la_gpu *gpu,
-                              const void *alpha, struct la_block a,
-                              struct la_block b)
+static heddle_status diagonal(const struct trxm_arg *g, struct la_gpu *gpu, const void *alpha,
+                              struct la_block a, struct la_block b)
 {
-    return (g->is_solve ? heddle_gpu_trsm : heddle_gpu_trmm)(
-        gpu, g->side, g->uplo, g->trans, g->diag, alpha, a, b);
+    return (g->is_solve ? heddle_gpu_trsm : heddle_gpu_trmm)(gpu, g->side, g->uplo, g->trans,
+                                                             g->diag, alpha, a, b);
 }
 
 /* A step with the columns c0 .. c1 - 1 of A, which are all of a. */
-static heddle_status step(const struct trxm_arg *g, struct la_gpu *gpu,
-                          struct la_block a, size_t c0, struct la_block b,
-                          const void *alpha)
+static heddle_status step(const struct trxm_arg *g, struct la_gpu *gpu, struct la_block a,
+                          size_t c0, struct la_block b, const void *alpha)
 {
     const enum heddle_la_type t = g->h.t;
     const size_t c1 = c0 + a.n;
@@ -88,13 +84,10 @@ static heddle_status step(const struct trxm_arg *g, struct la_gpu *gpu,
     const size_t o0 = is_behind ? c1 : g->i0, o1 = is_behind ? g->i1 : c0;
     const struct la_block tri = la_part(t, a, c0, 0, a.n, a.n);
     const struct la_block rest = la_part(t, a, o0, 0, o1 - o0, a.n);
-    const struct la_block bp = cut(g, b, g->i0, c0, c1),
-                          bo = cut(g, b, g->i0, o0, o1);
-    const struct la_block from = g->is_push ? bp : bo,
-                          to = g->is_push ? bo : bp;
+    const struct la_block bp = cut(g, b, g->i0, c0, c1), bo = cut(g, b, g->i0, o0, o1);
+    const struct la_block from = g->is_push ? bp : bo, to = g->is_push ? bo : bp;
     const void *one = heddle_la_one(t);
-    const void *f = g->is_solve ? heddle_la_minus_one(t) : alpha,
-               *beta = g->is_solve ? alpha : one;
+    const void *f = g->is_solve ? heddle_la_minus_one(t) : alpha, *beta = g->is_solve ? alpha : one;
     const bool is_last = g->is_solve != g->is_push; /* the diagonal */
 
     if (o0 == o1)
@@ -106,11 +99,11 @@ static heddle_status step(const struct trxm_arg *g, struct la_gpu *gpu,
 }
 
 /* The columns p0 .. p1 - 1 of A as blocks, and the first column of each. */
-static unsigned pieces(struct heddle_exec *x, const struct trxm_arg *g,
-                       struct la_block *out, size_t *first)
+static unsigned pieces(struct heddle_exec *x, const struct trxm_arg *g, struct la_block *out,
+                       size_t *first)
 {
-    const unsigned n = heddle_la_merge(
-        x, g->h.t, g->nfirst, heddle_exec_noperands(x) - g->nfirst, out);
+    const unsigned n =
+        heddle_la_merge(x, g->h.t, g->nfirst, heddle_exec_noperands(x) - g->nfirst, out);
     size_t c = g->a0;
 
     for (unsigned i = 0; i < n; i++) {
@@ -141,8 +134,7 @@ static heddle_status step_on(struct heddle_exec *x, struct la_gpu *gpu)
         /* Later steps find what they read scaled. */
         const bool is_scaled = g->is_solve && g->is_push && i > 0;
 
-        LA_TRY(step(g, gpu, a[at], first[at], b,
-                    is_scaled ? heddle_la_one(g->h.t) : g->alpha));
+        LA_TRY(step(g, gpu, a[at], first[at], b, is_scaled ? heddle_la_one(g->h.t) : g->alpha));
     }
     return HEDDLE_OK;
 }
@@ -168,13 +160,11 @@ static heddle_status update_on(struct heddle_exec *x, struct la_gpu *gpu)
         const void *beta = g->is_solve && !is_scaled ? g->alpha : one;
 
         if (g->is_push)
-            LA_TRY(product(g, gpu, f,
-                           la_part(t, a[i], g->i0, 0, g->i1 - g->i0, a[i].n),
+            LA_TRY(product(g, gpu, f, la_part(t, a[i], g->i0, 0, g->i1 - g->i0, a[i].n),
                            cut(g, from, g->k0, c0, c1), beta, to));
         else
             LA_TRY(product(g, gpu, f,
-                           la_part(t, a[i], g->k0, 0,
-                                   g->side == 'L' ? from.m : from.n, a[i].n),
+                           la_part(t, a[i], g->k0, 0, g->side == 'L' ? from.m : from.n, a[i].n),
                            from, beta, cut(g, to, g->i0, c0, c1)));
     }
     return HEDDLE_OK;
@@ -190,8 +180,7 @@ static heddle_status zero_on(struct heddle_exec *x, struct la_gpu *gpu)
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    return heddle_gpu_gemm(gpu, 'N', 'N', heddle_la_one(t), left, right,
-                           heddle_la_zero(t), b);
+    return heddle_gpu_gemm(gpu, 'N', 'N', heddle_la_one(t), left, right, heddle_la_zero(t), b);
 }
 
 typedef heddle_status (*task_fn)(struct heddle_exec *, struct la_gpu *);
@@ -246,21 +235,19 @@ static heddle_status cuda_zero(struct heddle_exec *x)
 
 /* --- costs --------------------------------------------------------------------- */
 
-static struct heddle_cost cost_of(const struct trxm_arg *g, size_t rows,
-                                  size_t columns, size_t others)
+static struct heddle_cost cost_of(const struct trxm_arg *g, size_t rows, size_t columns,
+                                  size_t others)
 {
     return (struct heddle_cost){
         .flops = la_flops(g->h.t, rows, columns, others),
-        .bytes = (double)((rows * columns + (rows + columns) * others) *
-                          la_bytes(g->h.t))};
+        .bytes = (double)((rows * columns + (rows + columns) * others) * la_bytes(g->h.t))};
 }
 
 static struct heddle_cost cost_step(struct heddle_exec *x)
 {
     const struct trxm_arg *g = heddle_exec_arg(x);
     const struct heddle_layout *l = heddle_exec_layout(x, 0);
-    const size_t rows =
-        g->is_push == g->is_forward ? g->i1 - g->p0 : g->p1 - g->i0;
+    const size_t rows = g->is_push == g->is_forward ? g->i1 - g->p0 : g->p1 - g->i0;
 
     return cost_of(g, rows, g->p1 - g->p0, l->extent[g->side == 'L']);
 }
@@ -268,12 +255,11 @@ static struct heddle_cost cost_step(struct heddle_exec *x)
 static struct heddle_cost cost_update(struct heddle_exec *x)
 {
     const struct trxm_arg *g = heddle_exec_arg(x);
-    const struct heddle_layout *l = heddle_exec_layout(x, 0),
-                               *from = heddle_exec_layout(x, 1);
+    const struct heddle_layout *l = heddle_exec_layout(x, 0), *from = heddle_exec_layout(x, 1);
     const unsigned along = g->side == 'L' ? 0 : 1;
 
-    return cost_of(g, g->is_push ? g->i1 - g->i0 : from->extent[along],
-                   g->p1 - g->p0, l->extent[1 - along]);
+    return cost_of(g, g->is_push ? g->i1 - g->i0 : from->extent[along], g->p1 - g->p0,
+                   l->extent[1 - along]);
 }
 
 static const heddle_kernel kernel_step = {
@@ -306,9 +292,8 @@ static const heddle_kernel kernel_zero = {
 
 /* A task that writes `to`, reads `from` (NULL: nothing else of B) and the columns
  * p0 .. p1 - 1 of A; several if these are too many block columns. */
-static heddle_status submit(const struct trxm_arg *g, heddle_matrix *a,
-                            heddle_handle *to, heddle_handle *from,
-                            int priority)
+static heddle_status submit(const struct trxm_arg *g, heddle_matrix *a, heddle_handle *to,
+                            heddle_handle *from, int priority)
 {
     const size_t first = g->p0 / a->nb, end = (g->p1 - 1) / a->nb + 1;
     const size_t most = la_min(MOST_OPERANDS - 2, a->list);
@@ -328,9 +313,8 @@ static heddle_status submit(const struct trxm_arg *g, heddle_matrix *a,
         one.a0 = c * a->nb;
         one.p0 = la_max(g->p0, one.a0);
         one.p1 = la_min(g->p1, (c + n) * a->nb);
-        LA_TRY(heddle_la_submit(
-            g->h.la, from != NULL ? &kernel_update : &kernel_step, op, modes,
-            one.nfirst + (unsigned)n, &one, sizeof(one), priority));
+        LA_TRY(heddle_la_submit(g->h.la, from != NULL ? &kernel_update : &kernel_step, op, modes,
+                                one.nfirst + (unsigned)n, &one, sizeof(one), priority));
         if (g->is_solve && g->is_push)
             set_alpha(&one, heddle_la_one(g->h.t)); /* it is scaled now */
         done += n;
@@ -360,23 +344,20 @@ static heddle_status alloc(struct parts *r, size_t extent, size_t width)
 {
     r->n = (extent + width - 1) / width;
     r->width = width;
-    r->part =
-        heddle_zalloc(&heddle_allocator_default, r->n, sizeof(r->part[0]));
+    r->part = heddle_zalloc(&heddle_allocator_default, r->n, sizeof(r->part[0]));
     r->is_own = true;
     return r->part != NULL ? HEDDLE_OK : HEDDLE_ENOMEM;
 }
 
 /* Views of block column j: groups of rows. */
-static heddle_status cut_column(heddle_matrix *b, size_t j, size_t height,
-                                struct parts *r)
+static heddle_status cut_column(heddle_matrix *b, size_t j, size_t height, struct parts *r)
 {
     heddle_status st = alloc(r, b->m, height);
 
     if (st != HEDDLE_OK)
         return st;
     for (size_t i = 0; i < r->n && st == HEDDLE_OK; i++)
-        st = heddle_view_tile(b->col[j], i, 0, height, la_width(b, j),
-                              &r->part[i]);
+        st = heddle_view_tile(b->col[j], i, 0, height, la_width(b, j), &r->part[i]);
     if (st != HEDDLE_OK)
         drop(r);
     return st;
@@ -384,8 +365,8 @@ static heddle_status cut_column(heddle_matrix *b, size_t j, size_t height,
 
 /* Rows i of B, height of them, in groups of columns. The width is that of the block
  * columns, or, in memory of the program, a multiple of it. */
-static heddle_status cut_rows(heddle_matrix *b, size_t i, size_t height,
-                              size_t width, struct parts *r)
+static heddle_status cut_rows(heddle_matrix *b, size_t i, size_t height, size_t width,
+                              struct parts *r)
 {
     heddle_status st;
 
@@ -399,8 +380,7 @@ static heddle_status cut_rows(heddle_matrix *b, size_t i, size_t height,
     for (size_t j = 0; j < r->n && st == HEDDLE_OK; j++)
         st = b->root != NULL
                  ? heddle_view_tile(b->root, i, j, height, width, &r->part[j])
-                 : heddle_view_tile(b->col[j], i, 0, height, la_width(b, j),
-                                    &r->part[j]);
+                 : heddle_view_tile(b->col[j], i, 0, height, la_width(b, j), &r->part[j]);
     if (st != HEDDLE_OK)
         drop(r);
     return st;
@@ -408,19 +388,17 @@ static heddle_status cut_rows(heddle_matrix *b, size_t i, size_t height,
 
 /* Narrow block columns together, as long as there are parts for all cores. Views of
  * what lies on a device would go through the host. */
-static size_t pick_width(const heddle_la *la, const heddle_matrix *b,
-                         size_t parts)
+static size_t pick_width(const heddle_la *la, const heddle_matrix *b, size_t parts)
 {
     if (la->has_cuda || b->root == NULL)
         return b->nb;
-    return b->nb *
-           la_max(1, la_min(GOOD_WIDTH / b->nb, b->nt / la_max(1, parts)));
+    return b->nb * la_max(1, la_min(GOOD_WIDTH / b->nb, b->nt / la_max(1, parts)));
 }
 
 /* --- parts that are independent ----------------------------------------------------- */
 
-static heddle_status left_steps(struct trxm_arg *g, const void *alpha,
-                                heddle_matrix *a, const struct parts *r)
+static heddle_status left_steps(struct trxm_arg *g, const void *alpha, heddle_matrix *a,
+                                const struct parts *r)
 {
     const bool is_upward = g->is_forward == g->is_solve;
     const size_t width = a->nb * la_max(1, la_min(GOOD_WIDTH / a->nb, a->list));
@@ -433,8 +411,7 @@ static heddle_status left_steps(struct trxm_arg *g, const void *alpha,
 
         g->p0 = k * width;
         g->p1 = la_min(a->n, g->p0 + width);
-        set_alpha(g, g->is_solve && g->is_push && s > 0 ? heddle_la_one(g->h.t)
-                                                        : alpha);
+        set_alpha(g, g->is_solve && g->is_push && s > 0 ? heddle_la_one(g->h.t) : alpha);
         for (size_t j = 0; j < r->n; j++)
             LA_TRY(submit(g, a, r->part[j], NULL, (int)(2 * (n - s))));
     }
@@ -443,17 +420,16 @@ static heddle_status left_steps(struct trxm_arg *g, const void *alpha,
 
 /* --- parts that change one another -------------------------------------------------- */
 
-static heddle_status submit_group(struct trxm_arg *g, heddle_matrix *a,
-                                  const struct parts *r, size_t k)
+static heddle_status submit_group(struct trxm_arg *g, heddle_matrix *a, const struct parts *r,
+                                  size_t k)
 {
     g->i0 = g->p0 = k * r->width;
     g->i1 = g->p1 = la_min(a->n, g->p0 + r->width);
     return submit(g, a, r->part[k], NULL, (int)(2 * r->n + 1));
 }
 
-static heddle_status submit_update(struct trxm_arg *g, heddle_matrix *a,
-                                   const struct parts *r, size_t i, size_t k,
-                                   int priority)
+static heddle_status submit_update(struct trxm_arg *g, heddle_matrix *a, const struct parts *r,
+                                   size_t i, size_t k, int priority)
 {
     const size_t i1 = la_min(a->n, (i + 1) * r->width);
     const size_t k1 = la_min(a->n, (k + 1) * r->width);
@@ -466,22 +442,21 @@ static heddle_status submit_update(struct trxm_arg *g, heddle_matrix *a,
     return submit(g, a, r->part[i], r->part[k], priority);
 }
 
-static heddle_status group_steps(struct trxm_arg *g, const void *alpha,
-                                 heddle_matrix *a, const struct parts *r)
+static heddle_status group_steps(struct trxm_arg *g, const void *alpha, heddle_matrix *a,
+                                 const struct parts *r)
 {
     const bool is_upward = g->is_forward == g->is_solve;
 
     set_alpha(g, alpha);
     for (size_t s = 0; s < r->n; s++) {
         const size_t k = is_upward ? s : r->n - 1 - s;
-        const size_t begin = g->is_solve ? s + 1 : 0,
-                     end = g->is_solve ? r->n : s;
+        const size_t begin = g->is_solve ? s + 1 : 0, end = g->is_solve ? r->n : s;
 
         if (g->is_solve)
             LA_TRY(submit_group(g, a, r, k));
         for (size_t at = begin; at < end; at++)
-            LA_TRY(submit_update(g, a, r, is_upward ? at : r->n - 1 - at, k,
-                                 (int)(2 * (r->n - at))));
+            LA_TRY(
+                submit_update(g, a, r, is_upward ? at : r->n - 1 - at, k, (int)(2 * (r->n - at))));
         if (!g->is_solve)
             LA_TRY(submit_group(g, a, r, k));
         else
@@ -492,8 +467,7 @@ static heddle_status group_steps(struct trxm_arg *g, const void *alpha,
 
 /* --- the loops ------------------------------------------------------------------------ */
 
-static heddle_status left(struct trxm_arg *g, const void *alpha,
-                          heddle_matrix *a, heddle_matrix *b)
+static heddle_status left(struct trxm_arg *g, const void *alpha, heddle_matrix *a, heddle_matrix *b)
 {
     const heddle_la *la = g->h.la;
     const size_t cores = la_max(1, la->ncores);
@@ -516,14 +490,13 @@ static heddle_status left(struct trxm_arg *g, const void *alpha,
     return st;
 }
 
-static heddle_status right(struct trxm_arg *g, const void *alpha,
-                           heddle_matrix *a, heddle_matrix *b)
+static heddle_status right(struct trxm_arg *g, const void *alpha, heddle_matrix *a,
+                           heddle_matrix *b)
 {
     const heddle_la *la = g->h.la;
     const size_t cores = la_max(1, la->ncores);
     const size_t most = la_max(1, b->m / GOOD_WIDTH); /* chunks of rows */
-    const bool is_whole =
-        la->has_cuda || cores == 1 || b->nt >= 4 * cores || most == 1;
+    const bool is_whole = la->has_cuda || cores == 1 || b->nt >= 4 * cores || most == 1;
     const size_t chunks = is_whole ? 1 : la_min(2 * cores, most);
     const size_t height = (b->m + chunks - 1) / chunks;
     const size_t width = pick_width(la, b, is_whole ? 4 * cores : 1);
@@ -539,8 +512,8 @@ static heddle_status right(struct trxm_arg *g, const void *alpha,
     return st;
 }
 
-static heddle_status trxm(heddle_la *la, bool is_solve, const char *how,
-                          const void *alpha, heddle_matrix *a, heddle_matrix *b)
+static heddle_status trxm(heddle_la *la, bool is_solve, const char *how, const void *alpha,
+                          heddle_matrix *a, heddle_matrix *b)
 {
     struct trxm_arg g = {.is_solve = is_solve,
                          .side = heddle_la_letter(how[0], "LR"),
@@ -554,16 +527,13 @@ static heddle_status trxm(heddle_la *la, bool is_solve, const char *how,
     LA_CHECK(la, 4, g.diag != '\0');
     LA_CHECK(la, 5, alpha != NULL);
     LA_CHECK(la, 6, a != NULL && a->m == a->n);
-    LA_CHECK(la, 7,
-             b != NULL && b != a && b->t == a->t &&
-                 (g.side == 'L' ? b->m : b->n) == a->n);
+    LA_CHECK(la, 7, b != NULL && b != a && b->t == a->t && (g.side == 'L' ? b->m : b->n) == a->n);
     g.h = heddle_la_begin(la, a);
     g.is_push = (g.side == 'L') == (g.trans == 'N');
     g.is_forward = (g.side == 'L') == ((g.uplo == 'L') == (g.trans == 'N'));
     if (heddle_la_is_zero(a->t, alpha)) { /* nothing of A is looked at */
         for (size_t j = 0; j < b->nt; j++)
-            LA_TRY(heddle_la_submit(la, &kernel_zero, &b->col[j], NULL, 1, &g,
-                                    sizeof(g), 0));
+            LA_TRY(heddle_la_submit(la, &kernel_zero, &b->col[j], NULL, 1, &g, sizeof(g), 0));
         return HEDDLE_OK;
     }
     if (b->nt == 0)
@@ -571,18 +541,16 @@ static heddle_status trxm(heddle_la *la, bool is_solve, const char *how,
     return g.side == 'L' ? left(&g, alpha, a, b) : right(&g, alpha, a, b);
 }
 
-heddle_status heddle_la_trsm(heddle_la *la, char side, char uplo, char trans,
-                             char diag, const void *alpha, heddle_matrix *a,
-                             heddle_matrix *b)
+heddle_status heddle_la_trsm(heddle_la *la, char side, char uplo, char trans, char diag,
+                             const void *alpha, heddle_matrix *a, heddle_matrix *b)
 {
     const char how[4] = {side, uplo, trans, diag};
 
     return trxm(la, true, how, alpha, a, b);
 }
 
-heddle_status heddle_la_trmm(heddle_la *la, char side, char uplo, char trans,
-                             char diag, const void *alpha, heddle_matrix *a,
-                             heddle_matrix *b)
+heddle_status heddle_la_trmm(heddle_la *la, char side, char uplo, char trans, char diag,
+                             const void *alpha, heddle_matrix *a, heddle_matrix *b)
 {
     const char how[4] = {side, uplo, trans, diag};
 

@@ -29,18 +29,16 @@ static heddle_status make_views(struct tall *s, size_t g)
 
     for (size_t j = 0; j < s->nviews; j++) {
         heddle_handle *const of = a->root != NULL ? a->root : a->col[j];
-        const size_t at[2] = {first, 0},
-                     extent[2] = {tall_first(s, g + 1) - first,
-                                  a->root != NULL ? a->n : la_width(a, j)};
+        const size_t at[2] = {first, 0}, extent[2] = {tall_first(s, g + 1) - first,
+                                                      a->root != NULL ? a->n : la_width(a, j)};
 
-        LA_TRY(
-            heddle_view_box(of, at, extent, NULL, &s->view[g * s->nviews + j]));
+        LA_TRY(heddle_view_box(of, at, extent, NULL, &s->view[g * s->nviews + j]));
     }
     return HEDDLE_OK;
 }
 
-heddle_status heddle_tall_open(struct tall *s, heddle_la *la, heddle_matrix *a,
-                               heddle_matrix *r, size_t rows, size_t nown)
+heddle_status heddle_tall_open(struct tall *s, heddle_la *la, heddle_matrix *a, heddle_matrix *r,
+                               size_t rows, size_t nown)
 {
     heddle_status st = HEDDLE_OK;
     size_t n;
@@ -50,8 +48,7 @@ heddle_status heddle_tall_open(struct tall *s, heddle_la *la, heddle_matrix *a,
     s->nviews = a->root != NULL ? 1 : a->nt;
     s->nown = nown * s->ngroups + TALL_CHOLESKY_MORE;
     n = s->ngroups * s->nviews;
-    s->view = heddle_zalloc(&heddle_allocator_default, n + s->nown,
-                            sizeof(s->view[0]));
+    s->view = heddle_zalloc(&heddle_allocator_default, n + s->nown, sizeof(s->view[0]));
     if (s->view == NULL)
         return HEDDLE_ENOMEM;
     s->own = s->view + n;
@@ -71,12 +68,10 @@ void heddle_tall_close(struct tall *s)
     heddle_free(&heddle_allocator_default, s->view, n * sizeof(s->view[0]));
 }
 
-heddle_status heddle_tall_submit(struct tall *s, const heddle_kernel *kernel,
-                                 size_t g, enum heddle_mode mode,
-                                 heddle_handle *const *others,
-                                 const enum heddle_mode *modes, unsigned n,
-                                 const void *arg, size_t arg_bytes,
-                                 int priority)
+heddle_status heddle_tall_submit(struct tall *s, const heddle_kernel *kernel, size_t g,
+                                 enum heddle_mode mode, heddle_handle *const *others,
+                                 const enum heddle_mode *modes, unsigned n, const void *arg,
+                                 size_t arg_bytes, int priority)
 {
     heddle_handle *op[255];
     enum heddle_mode m[255];
@@ -90,21 +85,18 @@ heddle_status heddle_tall_submit(struct tall *s, const heddle_kernel *kernel,
         op[nviews + i] = others[i];
         m[nviews + i] = modes[i];
     }
-    return heddle_la_submit(s->la, kernel, op, m, nviews + n, arg, arg_bytes,
-                            priority);
+    return heddle_la_submit(s->la, kernel, op, m, nviews + n, arg, arg_bytes, priority);
 }
 
 /* --- inside of tasks ------------------------------------------------------------- */
 
-void heddle_tall_copy(enum heddle_la_type t, struct la_block from,
-                      struct la_block to)
+void heddle_tall_copy(enum heddle_la_type t, struct la_block from, struct la_block to)
 {
     for (size_t j = 0; j < to.n; j++)
         memcpy(la_at(t, to, 0, j), la_at(t, from, 0, j), to.m * la_bytes(t));
 }
 
-void heddle_tall_upper(enum heddle_la_type t, struct la_block from,
-                       struct la_block to)
+void heddle_tall_upper(enum heddle_la_type t, struct la_block from, struct la_block to)
 {
     for (size_t j = 0; j < to.n; j++) {
         const size_t n = la_min(j + 1, to.m);
@@ -114,22 +106,21 @@ void heddle_tall_upper(enum heddle_la_type t, struct la_block from,
     }
 }
 
-void heddle_tall_gather(struct heddle_exec *x, enum heddle_la_type t,
-                        unsigned nviews, size_t row, struct la_block to)
+void heddle_tall_gather(struct heddle_exec *x, enum heddle_la_type t, unsigned nviews, size_t row,
+                        struct la_block to)
 {
     size_t at = 0;
 
     for (unsigned i = 0; i < nviews; i++) {
         const struct la_block v = la_operand(x, i);
 
-        heddle_tall_copy(t, la_part(t, v, row, 0, to.m, v.n),
-                         la_part(t, to, 0, at, to.m, v.n));
+        heddle_tall_copy(t, la_part(t, v, row, 0, to.m, v.n), la_part(t, to, 0, at, to.m, v.n));
         at += v.n;
     }
 }
 
-void heddle_tall_scatter(struct heddle_exec *x, enum heddle_la_type t,
-                         unsigned nviews, size_t row, struct la_block from)
+void heddle_tall_scatter(struct heddle_exec *x, enum heddle_la_type t, unsigned nviews, size_t row,
+                         struct la_block from)
 {
     size_t at = 0;
 
@@ -181,8 +172,7 @@ static struct heddle_cost cost_triangle(struct heddle_exec *x)
 {
     const struct triangle_arg *g = heddle_exec_arg(x);
 
-    return (struct heddle_cost){
-        .bytes = (double)(2 * heddle_exec_count(x, 0) * la_bytes(g->h.t))};
+    return (struct heddle_cost){.bytes = (double)(2 * heddle_exec_count(x, 0) * la_bytes(g->h.t))};
 }
 
 static const heddle_kernel kernel_triangle = {
@@ -204,23 +194,22 @@ static heddle_status triangle(heddle_la *la, struct la_head h, heddle_matrix *r,
         for (size_t k = first; k <= last; k += TRIANGLE_MANY) {
             const size_t n = la_min(TRIANGLE_MANY, last + 1 - k);
             heddle_handle *op[1 + TRIANGLE_MANY] = {r->col[j]};
-            enum heddle_mode mode[1 + TRIANGLE_MANY] = {
-                last - first < TRIANGLE_MANY ? HEDDLE_W : HEDDLE_RW};
+            enum heddle_mode mode[1 + TRIANGLE_MANY] = {last - first < TRIANGLE_MANY ? HEDDLE_W
+                                                                                     : HEDDLE_RW};
 
             for (size_t i = 0; i < n; i++) {
                 op[1 + i] = from[k + i];
                 mode[1 + i] = HEDDLE_R;
             }
             g.from = k * nb;
-            LA_TRY(heddle_la_submit(la, &kernel_triangle, op, mode,
-                                    (unsigned)(1 + n), &g, sizeof(g), 1));
+            LA_TRY(heddle_la_submit(la, &kernel_triangle, op, mode, (unsigned)(1 + n), &g,
+                                    sizeof(g), 1));
         }
     }
     return HEDDLE_OK;
 }
 
-heddle_status heddle_tall_finish(struct tall *s, struct la_head h,
-                                 heddle_handle *from)
+heddle_status heddle_tall_finish(struct tall *s, struct la_head h, heddle_handle *from)
 {
     return triangle(s->la, h, s->r, &from, s->a->n);
 }
@@ -230,8 +219,7 @@ heddle_status heddle_tall_finish(struct tall *s, struct la_head h,
 static heddle_status flat(heddle_la *la, heddle_matrix *a, heddle_matrix *r)
 {
     heddle_matrix *t = NULL;
-    heddle_status st =
-        heddle_la_temporary(la, a->dtype, la_min(a->nb, a->n), a->n, a->nb, &t);
+    heddle_status st = heddle_la_temporary(la, a->dtype, la_min(a->nb, a->n), a->n, a->nb, &t);
 
     if (st == HEDDLE_OK)
         st = heddle_la_geqrf(la, a, t);
@@ -249,23 +237,20 @@ static size_t rows_of_group(const heddle_la *la, const heddle_matrix *a)
 {
     const size_t share = a->m / (4 * (size_t)la_max(la->ncores, 1));
 
-    return la_max(la_min(share, la_max(16 * a->n, 4096)),
-                  la_max(2 * a->n, 256));
+    return la_max(la_min(share, la_max(16 * a->n, 4096)), la_max(2 * a->n, 256));
 }
 
-static heddle_status by_groups(heddle_la *la, enum heddle_la_tall how,
-                               heddle_matrix *a, heddle_matrix *r)
+static heddle_status by_groups(heddle_la *la, enum heddle_la_tall how, heddle_matrix *a,
+                               heddle_matrix *r)
 {
     const struct la_head h = heddle_la_begin(la, a);
     struct tall s;
     heddle_status st;
 
     LA_TRY(heddle_tall_open(&s, la, a, r, rows_of_group(la, a),
-                            how == HEDDLE_LA_TALL_TREE ? TALL_TREE_OWN
-                                                       : TALL_CHOLESKY_OWN));
-    st = how == HEDDLE_LA_TALL_TREE
-             ? heddle_tall_tree(&s, h)
-             : heddle_tall_cholesky(&s, h, how == HEDDLE_LA_TALL_CHOLESKY);
+                            how == HEDDLE_LA_TALL_TREE ? TALL_TREE_OWN : TALL_CHOLESKY_OWN));
+    st = how == HEDDLE_LA_TALL_TREE ? heddle_tall_tree(&s, h)
+                                    : heddle_tall_cholesky(&s, h, how == HEDDLE_LA_TALL_CHOLESKY);
     heddle_tall_close(&s);
     return st;
 }
@@ -279,15 +264,12 @@ static enum heddle_la_tall choose(const heddle_matrix *a)
     return a->n <= TALL_NARROW ? HEDDLE_LA_TALL_TREE : HEDDLE_LA_TALL_SKETCH;
 }
 
-heddle_status heddle_la_tsqr(heddle_la *la, enum heddle_la_tall how,
-                             heddle_matrix *a, heddle_matrix *r)
+heddle_status heddle_la_tsqr(heddle_la *la, enum heddle_la_tall how, heddle_matrix *a,
+                             heddle_matrix *r)
 {
-    LA_CHECK(la, 1,
-             la != NULL && (unsigned)how <= (unsigned)HEDDLE_LA_TALL_SKETCH);
+    LA_CHECK(la, 1, la != NULL && (unsigned)how <= (unsigned)HEDDLE_LA_TALL_SKETCH);
     LA_CHECK(la, 2, a != NULL && a->m >= a->n);
-    LA_CHECK(la, 3,
-             r != NULL && r != a && r->t == a->t && r->m == a->n &&
-                 r->n == a->n);
+    LA_CHECK(la, 3, r != NULL && r != a && r->t == a->t && r->m == a->n && r->n == a->n);
     if (a->nt == 0)
         return HEDDLE_OK;
     if (how == HEDDLE_LA_TALL_AUTO)

@@ -51,8 +51,7 @@ static const double good_condition = 100; /* of B, in the last pass */
 /* Rows of the group: where they are, or a dense copy at `copy`. Copies are made of
  * several views, and of columns that are a power of two apart, which caches
  * dislike. */
-static struct la_block rows_begin(struct heddle_exec *x,
-                                  const struct chol_arg *g, size_t row,
+static struct la_block rows_begin(struct heddle_exec *x, const struct chol_arg *g, size_t row,
                                   struct la_block copy)
 {
     const struct la_block a = la_operand(x, 0);
@@ -63,8 +62,8 @@ static struct la_block rows_begin(struct heddle_exec *x,
     return copy;
 }
 
-static void rows_end(struct heddle_exec *x, const struct chol_arg *g,
-                     size_t row, struct la_block copy, struct la_block rows)
+static void rows_end(struct heddle_exec *x, const struct chol_arg *g, size_t row,
+                     struct la_block copy, struct la_block rows)
 {
     if (rows.a == copy.a)
         heddle_tall_scatter(x, g->h.t, g->nviews, row, copy);
@@ -84,8 +83,7 @@ static heddle_status run_sketch(struct heddle_exec *x)
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    d.a = heddle_la_work(d.ld * n * la_bytes(t) +
-                         heddle_sketch_bytes(t, ROWS_AT_ONCE));
+    d.a = heddle_la_work(d.ld * n * la_bytes(t) + heddle_sketch_bytes(t, ROWS_AT_ONCE));
     if (d.a == NULL)
         return HEDDLE_ENOMEM;
     signs = la_at(t, d, 0, n);
@@ -93,15 +91,13 @@ static heddle_status run_sketch(struct heddle_exec *x)
         memset(la_at(t, y, 0, j), 0, y.m * la_bytes(t));
     for (size_t row = 0; row < m; row += ROWS_AT_ONCE) {
         d.m = la_min(ROWS_AT_ONCE, m - row);
-        heddle_sketch_add(t, rows_begin(x, g, row, d), g->first + row, signs,
-                          y);
+        heddle_sketch_add(t, rows_begin(x, g, row, d), g->first + row, signs, y);
     }
     return HEDDLE_OK;
 }
 
 /* to = to + from; lengths in real numbers. */
-static void add_all(enum heddle_la_type t, struct la_block from,
-                    struct la_block to)
+static void add_all(enum heddle_la_type t, struct la_block from, struct la_block to)
 {
     const size_t n = to.m * (la_is_complex(t) ? 2 : 1);
 
@@ -146,9 +142,8 @@ static heddle_status run_choose(struct heddle_exec *x)
     heddle_tall_copy(t, la_operand(x, 2), y);
     for (unsigned i = 3; i < heddle_exec_noperands(x); i++)
         add_all(t, la_operand(x, i), y);
-    condition = heddle_sketch_factor(
-        t, y, la_part(t, u, 0, 0, n, n), la_part(t, u, n, 0, n, n),
-        (struct la_block){la_at(t, y, 0, n), n, n, n});
+    condition = heddle_sketch_factor(t, y, la_part(t, u, 0, 0, n, n), la_part(t, u, n, 0, n, n),
+                                     (struct la_block){la_at(t, y, 0, n), n, n, n});
     now->is_lu = !(condition <= 0.01 / epsilon(t));
     now->is_easy = condition <= 16 * (double)n;
     return HEDDLE_OK;
@@ -178,8 +173,8 @@ static void pick(enum heddle_la_type t, struct la_block d, int *ipiv, int *out)
     }
 }
 
-static void copy_row(enum heddle_la_type t, struct la_block from, size_t i,
-                     struct la_block to, size_t k)
+static void copy_row(enum heddle_la_type t, struct la_block from, size_t i, struct la_block to,
+                     size_t k)
 {
     const size_t bytes = la_bytes(t);
 
@@ -188,8 +183,7 @@ static void copy_row(enum heddle_la_type t, struct la_block from, size_t i,
 }
 
 /* Scratch: a dense matrix, then two lists of rows. */
-static bool scratch(enum heddle_la_type t, struct la_block *d, int **ipiv,
-                    int **rows)
+static bool scratch(enum heddle_la_type t, struct la_block *d, int **ipiv, int **rows)
 {
     const size_t bytes = d->ld * d->n * la_bytes(t);
     char *p = heddle_la_work(bytes + 2 * d->m * sizeof(int));
@@ -276,8 +270,7 @@ static heddle_status run_play(struct heddle_exec *x)
 
 /* U for the solve: a zero on the diagonal is so large that what is divided by it
  * becomes nothing. */
-static void solvable(enum heddle_la_type t, struct la_block lu,
-                     struct la_block u)
+static void solvable(enum heddle_la_type t, struct la_block lu, struct la_block u)
 {
     heddle_tall_upper(t, lu, u);
     for (size_t j = 0; j < u.n; j++) {
@@ -293,8 +286,8 @@ static void solvable(enum heddle_la_type t, struct la_block lu,
 }
 
 /* Rows of d that are pivots, exactly as LU has left them. */
-static void set_pivots(const struct chol_arg *g, struct la_block lu,
-                       const int32_t *number, size_t first, struct la_block d)
+static void set_pivots(const struct chol_arg *g, struct la_block lu, const int32_t *number,
+                       size_t first, struct la_block d)
 {
     const enum heddle_la_type t = g->h.t;
 
@@ -311,8 +304,7 @@ static void set_pivots(const struct chol_arg *g, struct la_block lu,
 }
 
 /* d^H d is added to b (upper triangle), or is b. */
-static void add_gram(enum heddle_la_type t, struct la_block d, bool is_first,
-                     struct la_block b)
+static void add_gram(enum heddle_la_type t, struct la_block d, bool is_first, struct la_block b)
 {
     heddle_blas_syrk(t, true, 'U', 'C', heddle_la_one(t), d,
                      is_first ? heddle_la_zero(t) : heddle_la_one(t), b);
@@ -324,11 +316,9 @@ static heddle_status run_solve(struct heddle_exec *x)
 {
     const struct chol_arg *g = heddle_exec_arg(x);
     const enum heddle_la_type t = g->h.t;
-    const size_t n = g->n, m = heddle_exec_layout(x, 0)->extent[0],
-                 ld = ROWS_AT_ONCE + 8;
+    const size_t n = g->n, m = heddle_exec_layout(x, 0)->extent[0], ld = ROWS_AT_ONCE + 8;
     const struct state *now = heddle_exec_ptr(x, g->nviews);
-    const struct la_block lu = la_operand(x, g->nviews + 1),
-                          sketch = la_operand(x, g->nviews + 3),
+    const struct la_block lu = la_operand(x, g->nviews + 1), sketch = la_operand(x, g->nviews + 3),
                           b = la_operand(x, g->nviews + 4);
     const int32_t *number = heddle_exec_ptr(x, g->nviews + 2);
     const bool is_lu = g->is_lu || now->is_lu != 0;
@@ -341,8 +331,7 @@ static heddle_status run_solve(struct heddle_exec *x)
         return HEDDLE_ENOMEM;
     solvable(t, is_lu ? lu : sketch, u);
     for (size_t row = 0; row < m; row += ROWS_AT_ONCE) {
-        const struct la_block copy = {la_at(t, u, 0, n),
-                                      la_min(ROWS_AT_ONCE, m - row), n, ld};
+        const struct la_block copy = {la_at(t, u, 0, n), la_min(ROWS_AT_ONCE, m - row), n, ld};
         const struct la_block d = rows_begin(x, g, row, copy);
 
         if (is_lu || now->is_easy == 0)
@@ -364,10 +353,8 @@ static heddle_status run_rows(struct heddle_exec *x)
 {
     const struct chol_arg *g = heddle_exec_arg(x);
     const enum heddle_la_type t = g->h.t;
-    const size_t n = g->n, m = heddle_exec_layout(x, 0)->extent[0],
-                 ld = ROWS_AT_ONCE + 8;
-    const struct la_block s = la_operand(x, g->nviews),
-                          b = la_operand(x, g->nviews + 2);
+    const size_t n = g->n, m = heddle_exec_layout(x, 0)->extent[0], ld = ROWS_AT_ONCE + 8;
+    const struct la_block s = la_operand(x, g->nviews), b = la_operand(x, g->nviews + 2);
     const struct state *now = heddle_exec_ptr(x, g->nviews + 1);
     struct la_block copy = {NULL, 0, n, ld}, d;
 
@@ -390,8 +377,7 @@ static heddle_status run_rows(struct heddle_exec *x)
 /* --- the triangle --------------------------------------------------------------------- */
 
 /* The upper triangle of `from` is added to `to`. */
-static void add_upper(enum heddle_la_type t, struct la_block from,
-                      struct la_block to)
+static void add_upper(enum heddle_la_type t, struct la_block from, struct la_block to)
 {
     const size_t each = la_is_complex(t) ? 2 : 1;
 
@@ -417,8 +403,7 @@ static void add_upper(enum heddle_la_type t, struct la_block from,
 /* Real part i of the column that begins at p. */
 static double real_at(enum heddle_la_type t, const void *p, size_t i)
 {
-    return la_real_bytes(t) == 4 ? ((const float *)p)[i]
-                                 : ((const double *)p)[i];
+    return la_real_bytes(t) == 4 ? ((const float *)p)[i] : ((const double *)p)[i];
 }
 
 static double trace_of(enum heddle_la_type t, struct la_block b)
@@ -455,8 +440,7 @@ static void divide(enum heddle_la_type t, struct la_block v, double norm)
 
 /* An estimate of the largest eigenvalue of S^H S by powers; the first vector is
  * the column of the largest norm, and is at v. */
-static double largest(enum heddle_la_type t, struct la_block s,
-                      struct la_block v)
+static double largest(enum heddle_la_type t, struct la_block s, struct la_block v)
 {
     double value = 0;
 
@@ -492,8 +476,8 @@ static void add_shift(enum heddle_la_type t, struct la_block b, double shift)
 
 /* The factor of b in s; with the smallest shift that it needs. False: none, b is
  * not made of numbers. *is_exact_out: without. */
-static bool factor(enum heddle_la_type t, struct la_block b, double trace,
-                   struct la_block s, bool *is_exact_out)
+static bool factor(enum heddle_la_type t, struct la_block b, double trace, struct la_block s,
+                   bool *is_exact_out)
 {
     double shift = (double)b.n * epsilon(t) * trace;
 
@@ -543,8 +527,7 @@ static heddle_status run_sum(struct heddle_exec *x)
     if (heddle_la_is_broken(&g->h) || now->last != 0)
         return HEDDLE_OK;
     if (g->pass == 1)
-        heddle_tall_upper(t, la_operand(x, g->is_lu || now->is_lu != 0 ? 3 : 4),
-                          r);
+        heddle_tall_upper(t, la_operand(x, g->is_lu || now->is_lu != 0 ? 3 : 4), r);
     b.a = heddle_la_work(2 * bytes + n * la_bytes(t));
     if (b.a == NULL)
         return HEDDLE_ENOMEM;
@@ -560,8 +543,7 @@ static heddle_status run_sum(struct heddle_exec *x)
     condition = largest(t, s, v);
     (void)heddle_blas_trtri(t, 'U', 'N', s);
     condition *= largest(t, s, v);
-    if (!is_there || g->pass == PASSES ||
-        (is_exact && condition <= good_condition))
+    if (!is_there || g->pass == PASSES || (is_exact && condition <= good_condition))
         now->last = g->pass;
     heddle_tall_copy(t, s, inverse);
     return HEDDLE_OK;
@@ -575,8 +557,7 @@ static struct heddle_cost cost_rows(struct heddle_exec *x)
     const size_t m = heddle_exec_layout(x, 0)->extent[0];
 
     return (struct heddle_cost){.flops = la_flops(g->h.t, m, g->n, g->n),
-                                .bytes =
-                                    (double)(2 * m * g->n * la_bytes(g->h.t))};
+                                .bytes = (double)(2 * m * g->n * la_bytes(g->h.t))};
 }
 
 static struct heddle_cost cost_sketch(struct heddle_exec *x)
@@ -592,44 +573,32 @@ static struct heddle_cost cost_small(struct heddle_exec *x)
 {
     const struct chol_arg *g = heddle_exec_arg(x);
 
-    return (struct heddle_cost){.flops = 2 * la_flops(g->h.t, g->n, g->n, g->n),
-                                .bytes =
-                                    (double)(heddle_exec_noperands(x) * g->n *
-                                             g->n * la_bytes(g->h.t))};
+    return (struct heddle_cost){
+        .flops = 2 * la_flops(g->h.t, g->n, g->n, g->n),
+        .bytes = (double)(heddle_exec_noperands(x) * g->n * g->n * la_bytes(g->h.t))};
 }
 
-#define KERNEL(run_fn, text, cost_fn)                                          \
-    {                                                                          \
-        .size = sizeof(heddle_kernel), .name = (text), .noperands = 1,         \
-        .mode = {HEDDLE_RW}, /* all calls bring their own */                   \
-            .variants = {{.device = HEDDLE_DEV_CPU, .run = (run_fn)}},         \
-        .cost = (cost_fn)                                                      \
+#define KERNEL(run_fn, text, cost_fn)                                                              \
+    {                                                                                              \
+        .size = sizeof(heddle_kernel), .name = (text), .noperands = 1,                             \
+        .mode = {HEDDLE_RW}, /* all calls bring their own */                                       \
+            .variants = {{.device = HEDDLE_DEV_CPU, .run = (run_fn)}}, .cost = (cost_fn)           \
     }
 
-static const heddle_kernel kernel_sketch =
-    KERNEL(run_sketch, "tsqr_sketch", cost_sketch);
-static const heddle_kernel kernel_choose =
-    KERNEL(run_choose, "tsqr_choose", cost_small);
-static const heddle_kernel kernel_pick =
-    KERNEL(run_pick, "tsqr_pick", cost_rows);
-static const heddle_kernel kernel_play =
-    KERNEL(run_play, "tsqr_play", cost_small);
-static const heddle_kernel kernel_solve =
-    KERNEL(run_solve, "tsqr_solve", cost_rows);
+static const heddle_kernel kernel_sketch = KERNEL(run_sketch, "tsqr_sketch", cost_sketch);
+static const heddle_kernel kernel_choose = KERNEL(run_choose, "tsqr_choose", cost_small);
+static const heddle_kernel kernel_pick = KERNEL(run_pick, "tsqr_pick", cost_rows);
+static const heddle_kernel kernel_play = KERNEL(run_play, "tsqr_play", cost_small);
+static const heddle_kernel kernel_solve = KERNEL(run_solve, "tsqr_solve", cost_rows);
 static const heddle_kernel kernel_sum = KERNEL(run_sum, "tsqr_sum", cost_small);
-static const heddle_kernel kernel_rows =
-    KERNEL(run_rows, "tsqr_pass", cost_rows);
+static const heddle_kernel kernel_rows = KERNEL(run_rows, "tsqr_pass", cost_rows);
 
 /* The same where most calls find that there is nothing to do: their times would
  * tell a model nothing. */
-static const heddle_kernel kernel_pick_maybe =
-    KERNEL(run_pick, "tsqr_pick_maybe", NULL);
-static const heddle_kernel kernel_play_maybe =
-    KERNEL(run_play, "tsqr_play_maybe", NULL);
-static const heddle_kernel kernel_sum_maybe =
-    KERNEL(run_sum, "tsqr_sum_maybe", NULL);
-static const heddle_kernel kernel_rows_maybe =
-    KERNEL(run_rows, "tsqr_pass_maybe", NULL);
+static const heddle_kernel kernel_pick_maybe = KERNEL(run_pick, "tsqr_pick_maybe", NULL);
+static const heddle_kernel kernel_play_maybe = KERNEL(run_play, "tsqr_play_maybe", NULL);
+static const heddle_kernel kernel_sum_maybe = KERNEL(run_sum, "tsqr_sum_maybe", NULL);
+static const heddle_kernel kernel_rows_maybe = KERNEL(run_rows, "tsqr_pass_maybe", NULL);
 
 /* --- tasks in order ------------------------------------------------------------------ */
 
@@ -671,8 +640,7 @@ static heddle_status make_handles(struct tall *s, bool is_lu)
     LA_TRY(heddle_handle_matrix(ctx, NULL, 2 * n, n, 0, d, &all->u));
     LA_TRY(heddle_handle_matrix(ctx, NULL, n, n, 0, d, &all->inverse));
     LA_TRY(heddle_handle_matrix(ctx, NULL, n, n, 0, d, &all->r));
-    return heddle_handle_vector(ctx, NULL, sizeof(struct state), HEDDLE_U8,
-                                &all->state);
+    return heddle_handle_vector(ctx, NULL, sizeof(struct state), HEDDLE_U8, &all->state);
 }
 
 static heddle_status submit_sketch(struct tall *s, struct chol_arg *g)
@@ -686,48 +654,40 @@ static heddle_status submit_sketch(struct tall *s, struct chol_arg *g)
         op[2 + i] = group_at(s, i)->sketch;
         mode[2 + i] = HEDDLE_R;
         g->first = tall_first(s, i);
-        LA_TRY(heddle_tall_submit(s, &kernel_sketch, i, HEDDLE_R, &op[2 + i],
-                                  first, 1, g, sizeof(*g), 1));
+        LA_TRY(heddle_tall_submit(s, &kernel_sketch, i, HEDDLE_R, &op[2 + i], first, 1, g,
+                                  sizeof(*g), 1));
     }
-    return heddle_la_submit(s->la, &kernel_choose, op, mode,
-                            (unsigned)(2 + s->ngroups), g, sizeof(*g), 2);
+    return heddle_la_submit(s->la, &kernel_choose, op, mode, (unsigned)(2 + s->ngroups), g,
+                            sizeof(*g), 2);
 }
 
 /* The pivots of all groups, then L and U of them in the first one's set. */
 static heddle_status submit_picks(struct tall *s, struct chol_arg *g)
 {
     static const enum heddle_mode first[3] = {HEDDLE_W, HEDDLE_W, HEDDLE_R},
-                                  play[5] = {HEDDLE_RW, HEDDLE_RW, HEDDLE_R,
-                                             HEDDLE_R, HEDDLE_R};
+                                  play[5] = {HEDDLE_RW, HEDDLE_RW, HEDDLE_R, HEDDLE_R, HEDDLE_R};
     heddle_handle *const state = whole_of(s)->state;
-    const heddle_kernel *pick_kernel =
-                            g->is_lu ? &kernel_pick : &kernel_pick_maybe,
-                        *play_kernel =
-                            g->is_lu ? &kernel_play : &kernel_play_maybe;
+    const heddle_kernel *pick_kernel = g->is_lu ? &kernel_pick : &kernel_pick_maybe,
+                        *play_kernel = g->is_lu ? &kernel_play : &kernel_play_maybe;
 
     for (size_t i = 0; i < s->ngroups; i++) {
         struct group *p = group_at(s, i);
         heddle_handle *const op[3] = {p->w, p->number, state};
 
         g->first = tall_first(s, i);
-        LA_TRY(heddle_tall_submit(s, pick_kernel, i, HEDDLE_R, op, first, 3, g,
-                                  sizeof(*g), 1));
+        LA_TRY(heddle_tall_submit(s, pick_kernel, i, HEDDLE_R, op, first, 3, g, sizeof(*g), 1));
     }
     for (size_t step = 1; step < s->ngroups; step *= 2)
         for (size_t i = 0; i + step < s->ngroups; i += 2 * step) {
             struct group *p = group_at(s, i), *q = group_at(s, i + step);
-            heddle_handle *const op[5] = {p->w, p->number, state, q->w,
-                                          q->number};
+            heddle_handle *const op[5] = {p->w, p->number, state, q->w, q->number};
 
-            LA_TRY(heddle_la_submit(s->la, play_kernel, op, play, 5, g,
-                                    sizeof(*g), 2));
+            LA_TRY(heddle_la_submit(s->la, play_kernel, op, play, 5, g, sizeof(*g), 2));
         }
     {
-        heddle_handle *const op[3] = {group_at(s, 0)->w, group_at(s, 0)->number,
-                                      state};
+        heddle_handle *const op[3] = {group_at(s, 0)->w, group_at(s, 0)->number, state};
 
-        return heddle_la_submit(s->la, play_kernel, op, play, 3, g, sizeof(*g),
-                                2);
+        return heddle_la_submit(s->la, play_kernel, op, play, 3, g, sizeof(*g), 2);
     }
 }
 
@@ -735,25 +695,21 @@ static heddle_status submit_picks(struct tall *s, struct chol_arg *g)
 static heddle_status submit_sum(struct tall *s, const struct chol_arg *g)
 {
     const struct whole *all = whole_of(s);
-    heddle_handle *op[255] = {all->inverse, all->r, all->state,
-                              group_at(s, 0)->w, all->u};
-    enum heddle_mode mode[255] = {HEDDLE_RW, HEDDLE_RW, HEDDLE_RW, HEDDLE_R,
-                                  HEDDLE_R};
+    heddle_handle *op[255] = {all->inverse, all->r, all->state, group_at(s, 0)->w, all->u};
+    enum heddle_mode mode[255] = {HEDDLE_RW, HEDDLE_RW, HEDDLE_RW, HEDDLE_R, HEDDLE_R};
 
     for (size_t i = 0; i < s->ngroups; i++) {
         op[5 + i] = group_at(s, i)->b;
         mode[5 + i] = HEDDLE_R;
     }
-    return heddle_la_submit(s->la,
-                            g->pass == 1 ? &kernel_sum : &kernel_sum_maybe, op,
-                            mode, (unsigned)(5 + s->ngroups), g, sizeof(*g), 2);
+    return heddle_la_submit(s->la, g->pass == 1 ? &kernel_sum : &kernel_sum_maybe, op, mode,
+                            (unsigned)(5 + s->ngroups), g, sizeof(*g), 2);
 }
 
 /* Pass 0: rows by U; others: rows by the inverse of S. */
 static heddle_status submit_rows(struct tall *s, struct chol_arg *g)
 {
-    static const enum heddle_mode solve[5] = {HEDDLE_R, HEDDLE_R, HEDDLE_R,
-                                              HEDDLE_R, HEDDLE_W},
+    static const enum heddle_mode solve[5] = {HEDDLE_R, HEDDLE_R, HEDDLE_R, HEDDLE_R, HEDDLE_W},
                                   rows[3] = {HEDDLE_R, HEDDLE_R, HEDDLE_RW};
     const struct whole *all = whole_of(s);
     const bool is_first = g->pass == 0;
@@ -761,8 +717,7 @@ static heddle_status submit_rows(struct tall *s, struct chol_arg *g)
     for (size_t i = 0; i < s->ngroups; i++) {
         heddle_handle *const b = group_at(s, i)->b,
                              *const by_u[5] = {all->state, group_at(s, 0)->w,
-                                               group_at(s, 0)->number, all->u,
-                                               b},
+                                               group_at(s, 0)->number, all->u, b},
                              *const by_s[3] = {all->inverse, all->state, b};
 
         g->first = tall_first(s, i);
@@ -770,17 +725,15 @@ static heddle_status submit_rows(struct tall *s, struct chol_arg *g)
                                   is_first       ? &kernel_solve
                                   : g->pass == 1 ? &kernel_rows
                                                  : &kernel_rows_maybe,
-                                  i, HEDDLE_RW, is_first ? by_u : by_s,
-                                  is_first ? solve : rows, is_first ? 5 : 3, g,
-                                  sizeof(*g), 1));
+                                  i, HEDDLE_RW, is_first ? by_u : by_s, is_first ? solve : rows,
+                                  is_first ? 5 : 3, g, sizeof(*g), 1));
     }
     return HEDDLE_OK;
 }
 
 heddle_status heddle_tall_cholesky(struct tall *s, struct la_head h, bool is_lu)
 {
-    struct chol_arg g = {
-        .h = h, .nviews = (unsigned)s->nviews, .n = s->a->n, .is_lu = is_lu};
+    struct chol_arg g = {.h = h, .nviews = (unsigned)s->nviews, .n = s->a->n, .is_lu = is_lu};
 
     LA_TRY(make_handles(s, is_lu));
     if (!is_lu)

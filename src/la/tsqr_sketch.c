@@ -35,20 +35,18 @@ size_t heddle_sketch_bytes(enum heddle_la_type t, size_t rows)
 /* --- adding -------------------------------------------------------------------------- */
 
 /* y = y + s a, each of the n numbers with its own factor. */
-#define ADD_RUN(name, type)                                                    \
-    static void name(type *restrict y, const type *restrict s,                 \
-                     const type *restrict a, size_t n)                         \
-    {                                                                          \
-        for (size_t i = 0; i < n; i++)                                         \
-            y[i] += s[i] * a[i];                                               \
+#define ADD_RUN(name, type)                                                                        \
+    static void name(type *restrict y, const type *restrict s, const type *restrict a, size_t n)   \
+    {                                                                                              \
+        for (size_t i = 0; i < n; i++)                                                             \
+            y[i] += s[i] * a[i];                                                                   \
     }
 ADD_RUN(add_run_s, float)
 ADD_RUN(add_run_d, double)
 #undef ADD_RUN
 
 /* Signs of n rows, once for the real and once for the imaginary part. */
-static void set_signs(enum heddle_la_type t, struct heddle_rng *rng, size_t n,
-                      void *signs)
+static void set_signs(enum heddle_la_type t, struct heddle_rng *rng, size_t n, void *signs)
 {
     const size_t each = la_is_complex(t) ? 2 : 1;
     uint64_t bits = 0;
@@ -65,8 +63,8 @@ static void set_signs(enum heddle_la_type t, struct heddle_rng *rng, size_t n,
     }
 }
 
-void heddle_sketch_add(enum heddle_la_type t, struct la_block d, size_t first,
-                       void *scratch, struct la_block y)
+void heddle_sketch_add(enum heddle_la_type t, struct la_block d, size_t first, void *scratch,
+                       struct la_block y)
 {
     const size_t each = la_is_complex(t) ? 2 : 1, rows = rows_of(d.n);
     struct heddle_rng rng;
@@ -74,17 +72,14 @@ void heddle_sketch_add(enum heddle_la_type t, struct la_block d, size_t first,
     heddle_rng_seed(&rng, first);
     for (unsigned time = 0; time < SKETCH_TIMES; time++)
         for (size_t i = 0; i < d.m; i += SKETCH_RUN) {
-            const size_t n = la_min(SKETCH_RUN, d.m - i),
-                         to = heddle_rng_next(&rng) % rows;
+            const size_t n = la_min(SKETCH_RUN, d.m - i), to = heddle_rng_next(&rng) % rows;
 
             set_signs(t, &rng, n, scratch);
             for (size_t j = 0; j < d.n; j++)
                 if (la_real_bytes(t) == 4)
-                    add_run_s(la_at(t, y, to, j), scratch, la_at(t, d, i, j),
-                              n * each);
+                    add_run_s(la_at(t, y, to, j), scratch, la_at(t, d, i, j), n * each);
                 else
-                    add_run_d(la_at(t, y, to, j), scratch, la_at(t, d, i, j),
-                              n * each);
+                    add_run_d(la_at(t, y, to, j), scratch, la_at(t, d, i, j), n * each);
         }
 }
 
@@ -100,8 +95,7 @@ static double norm_upper(enum heddle_la_type t, struct la_block a)
         const void *p = la_at(t, a, 0, j);
 
         for (size_t i = 0; i < each * (j + 1); i++) {
-            const double v = la_real_bytes(t) == 4 ? ((const float *)p)[i]
-                                                   : ((const double *)p)[i];
+            const double v = la_real_bytes(t) == 4 ? ((const float *)p)[i] : ((const double *)p)[i];
 
             sum += v * v;
         }
@@ -109,8 +103,7 @@ static double norm_upper(enum heddle_la_type t, struct la_block a)
     return sqrt(sum);
 }
 
-static void copy_upper(enum heddle_la_type t, struct la_block from,
-                       struct la_block to)
+static void copy_upper(enum heddle_la_type t, struct la_block from, struct la_block to)
 {
     for (size_t j = 0; j < to.n; j++) {
         memcpy(la_at(t, to, 0, j), la_at(t, from, 0, j), (j + 1) * la_bytes(t));
@@ -118,20 +111,17 @@ static void copy_upper(enum heddle_la_type t, struct la_block from,
     }
 }
 
-double heddle_sketch_factor(enum heddle_la_type t, struct la_block y,
-                            struct la_block r, struct la_block inverse,
-                            struct la_block tri)
+double heddle_sketch_factor(enum heddle_la_type t, struct la_block y, struct la_block r,
+                            struct la_block inverse, struct la_block tri)
 {
     const size_t each = la_is_complex(t) ? 2 : 1, rows = rows_of(y.n);
 
     for (size_t j = 0; j < y.n; j++)
         for (size_t i = 0; i < each * SKETCH_RUN; i++)
             if (la_real_bytes(t) == 4)
-                ((float *)la_at(t, y, 0, j))[i] +=
-                    ((float *)la_at(t, y, rows, j))[i];
+                ((float *)la_at(t, y, 0, j))[i] += ((float *)la_at(t, y, rows, j))[i];
             else
-                ((double *)la_at(t, y, 0, j))[i] +=
-                    ((double *)la_at(t, y, rows, j))[i];
+                ((double *)la_at(t, y, 0, j))[i] += ((double *)la_at(t, y, rows, j))[i];
     (void)heddle_blas_geqrt3(t, la_part(t, y, 0, 0, rows, y.n), tri);
     copy_upper(t, y, r);
     copy_upper(t, y, inverse);

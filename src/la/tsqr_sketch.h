@@ -17,13 +17,12 @@ size_t heddle_sketch_bytes(enum heddle_la_type t, size_t rows);
 
 /* Adds the rows of d to y; `first` is the number of the first one in the whole
  * matrix: rows get their signs and places by it. */
-void heddle_sketch_add(enum heddle_la_type t, struct la_block d, size_t first,
-                       void *scratch, struct la_block y);
+void heddle_sketch_add(enum heddle_la_type t, struct la_block d, size_t first, void *scratch,
+                       struct la_block y);
 
 /* R of the sketch y, which is overwritten, in r, and R^-1. Returns an upper bound
  * of its condition; infinite or no number when it has none. tri: n x n scratch. */
-double heddle_sketch_factor(enum heddle_la_type t, struct la_block y,
-                            struct la_block r, struct la_block inverse,
-                            struct la_block tri);
+double heddle_sketch_factor(enum heddle_la_type t, struct la_block y, struct la_block r,
+                            struct la_block inverse, struct la_block tri);
 
 #endif /* HEDDLE_LA_TSQR_SKETCH_H */

@@ -5,13 +5,11 @@
 enum { NB = 8 };
 
 /* Under a sanitizer the first and the last. */
-#define FOR_TYPES(t)                                                           \
-    for (enum heddle_la_type t = LA_S; t <= LA_Z;                              \
-         t += test_scale(10) < 10 ? 3 : 1)
+#define FOR_TYPES(t) for (enum heddle_la_type t = LA_S; t <= LA_Z; t += test_scale(10) < 10 ? 3 : 1)
 
-static const enum heddle_la_tall all[] = {
-    HEDDLE_LA_TALL_AUTO, HEDDLE_LA_TALL_FLAT, HEDDLE_LA_TALL_TREE,
-    HEDDLE_LA_TALL_CHOLESKY, HEDDLE_LA_TALL_SKETCH};
+static const enum heddle_la_tall all[] = {HEDDLE_LA_TALL_AUTO, HEDDLE_LA_TALL_FLAT,
+                                          HEDDLE_LA_TALL_TREE, HEDDLE_LA_TALL_CHOLESKY,
+                                          HEDDLE_LA_TALL_SKETCH};
 
 static struct ref random_orthogonal(enum heddle_la_type t, size_t m, size_t n,
                                     struct heddle_rng *rng)
@@ -39,8 +37,8 @@ static struct ref random_orthogonal(enum heddle_la_type t, size_t m, size_t n,
 }
 
 /* Singular values from 1 down to 1 / cond, in geometric steps. */
-static struct ref conditioned(enum heddle_la_type t, size_t m, size_t n,
-                              double cond, struct heddle_rng *rng)
+static struct ref conditioned(enum heddle_la_type t, size_t m, size_t n, double cond,
+                              struct heddle_rng *rng)
 {
     struct ref q = random_orthogonal(t, m, n, rng);
 
@@ -53,9 +51,8 @@ static struct ref conditioned(enum heddle_la_type t, size_t m, size_t n,
     return ref_mul(q, random_orthogonal(t, n, n, rng));
 }
 
-static void tsqr_one(struct rig *r, enum heddle_la_type t,
-                     enum heddle_la_tall how, struct ref a, size_t nb,
-                     bool is_owned)
+static void tsqr_one(struct rig *r, enum heddle_la_type t, enum heddle_la_tall how, struct ref a,
+                     size_t nb, bool is_owned)
 {
     const size_t m = a.m, n = a.n, ld = m + 1, ldr = n + 3;
     void *p = ref_store(t, a, ld), *rp = test_keep(ldr * (n + 1) * 16);
@@ -87,10 +84,9 @@ static void tsqr_one(struct rig *r, enum heddle_la_type t,
 
 TEST(shapes)
 {
-    static const size_t shape[][2] = {
-        {0, 0},    {1, 0},    {1, 1},    {9, 1},    {8, 8},
-        {17, 16},  {40, 9},   {600, 1},  {700, 17}, {1100, 31},
-        {2100, 8}, {513, 40}, {4100, 10}};
+    static const size_t shape[][2] = {{0, 0},    {1, 0},    {1, 1},    {9, 1},    {8, 8},
+                                      {17, 16},  {40, 9},   {600, 1},  {700, 17}, {1100, 31},
+                                      {2100, 8}, {513, 40}, {4100, 10}};
     struct heddle_rng rng;
     RIG(r);
 
@@ -98,8 +94,7 @@ TEST(shapes)
     FOR_TYPES(t)
     for (size_t i = 0; i < sizeof(shape) / sizeof(shape[0]); i++)
         for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++)
-            tsqr_one(&r, t, all[k],
-                     ref_random(t, shape[i][0], shape[i][1], &rng), NB,
+            tsqr_one(&r, t, all[k], ref_random(t, shape[i][0], shape[i][1], &rng), NB,
                      (i + k) % 2 == 0);
     rig_close(&r);
 }
@@ -114,8 +109,7 @@ TEST(conditions)
     FOR_TYPES(t)
     for (int e = 0; e <= 15; e += step)
         for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++)
-            tsqr_one(&r, t, all[k], conditioned(t, 800, 24, pow(10, e), &rng),
-                     NB, k == 2);
+            tsqr_one(&r, t, all[k], conditioned(t, 800, 24, pow(10, e), &rng), NB, k == 2);
     rig_close(&r);
 }
 
@@ -132,10 +126,8 @@ TEST(odd_ones)
         struct ref a;
 
         tsqr_one(&r, t, all[k], ref_new(900, 20), NB, false);
-        tsqr_one(
-            &r, t, all[k],
-            ref_mul(ref_random(t, 900, 5, &rng), ref_random(t, 5, 20, &rng)),
-            NB, false);
+        tsqr_one(&r, t, all[k], ref_mul(ref_random(t, 900, 5, &rng), ref_random(t, 5, 20, &rng)),
+                 NB, false);
         a = ref_random(t, 900, 20, &rng);
         for (size_t i = 0; i < 900; i++)
             REF(a, i, 7) = REF(a, i, 3);
@@ -193,16 +185,13 @@ TEST(illegal_arguments)
 
     a = rig_matrix(&r, LA_D, 6, 4, NULL, 6, NB);
     b = rig_matrix(&r, LA_D, 4, 4, NULL, 4, NB);
-    CHECK_STATUS(heddle_la_tsqr(r.la, (enum heddle_la_tall)9, a, b),
-                 HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_la_tsqr(r.la, (enum heddle_la_tall)9, a, b), HEDDLE_EINVAL);
     CHECK_OK(heddle_la_wait(r.la, &info));
     CHECK_EQ(info, -1);
-    CHECK_STATUS(heddle_la_tsqr(r.la, HEDDLE_LA_TALL_AUTO, NULL, b),
-                 HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_la_tsqr(r.la, HEDDLE_LA_TALL_AUTO, NULL, b), HEDDLE_EINVAL);
     CHECK_OK(heddle_la_wait(r.la, &info));
     CHECK_EQ(info, -2);
-    CHECK_STATUS(heddle_la_tsqr(r.la, HEDDLE_LA_TALL_AUTO, a, a),
-                 HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_la_tsqr(r.la, HEDDLE_LA_TALL_AUTO, a, a), HEDDLE_EINVAL);
     CHECK_OK(heddle_la_wait(r.la, &info));
     CHECK_EQ(info, -3);
     heddle_matrix_destroy(a);

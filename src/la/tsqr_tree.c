@@ -26,8 +26,8 @@ static size_t padded(size_t m)
 }
 
 /* to = a - b. */
-static void difference(enum heddle_la_type t, struct la_block a,
-                       struct la_block b, struct la_block to)
+static void difference(enum heddle_la_type t, struct la_block a, struct la_block b,
+                       struct la_block to)
 {
     const size_t n = to.m * (la_is_complex(t) ? 2 : 1);
 
@@ -91,8 +91,7 @@ static heddle_status run_split(struct heddle_exec *x)
     const enum heddle_la_type t = g->h.t;
     const size_t n = g->n;
     const void *one = heddle_la_one(t);
-    const struct la_block node = la_operand(x, 0), c = la_operand(x, 1),
-                          c2 = la_operand(x, 2);
+    const struct la_block node = la_operand(x, 0), c = la_operand(x, 1), c2 = la_operand(x, 2);
     const struct la_block v1 = la_part(t, node, 0, 0, n, n);
     struct la_block w = {NULL, n, n, n};
 
@@ -103,11 +102,10 @@ static heddle_status run_split(struct heddle_exec *x)
         return HEDDLE_ENOMEM;
     heddle_tall_copy(t, c, w);
     heddle_blas_trmm(t, 'L', 'L', 'C', 'U', one, v1, w);
-    heddle_blas_trmm(t, 'L', 'U', 'N', 'N', one,
-                     la_part(t, node, 2 * n, 0, n, n), w);
+    heddle_blas_trmm(t, 'L', 'U', 'N', 'N', one, la_part(t, node, 2 * n, 0, n, n), w);
     heddle_tall_copy(t, w, c2);
-    heddle_blas_trmm(t, 'L', 'U', 'N', 'N', heddle_la_minus_one(t),
-                     la_part(t, node, n, 0, n, n), c2);
+    heddle_blas_trmm(t, 'L', 'U', 'N', 'N', heddle_la_minus_one(t), la_part(t, node, n, 0, n, n),
+                     c2);
     heddle_blas_trmm(t, 'L', 'L', 'N', 'U', one, v1, w);
     difference(t, c, w, c);
     return HEDDLE_OK;
@@ -129,8 +127,8 @@ static heddle_status run_identity(struct heddle_exec *x)
 }
 
 /* Rows of A_g = - V X, all columns of each view at once. */
-static void rows_below(struct heddle_exec *x, const struct tree_arg *g,
-                       size_t row, struct la_block v, struct la_block w)
+static void rows_below(struct heddle_exec *x, const struct tree_arg *g, size_t row,
+                       struct la_block v, struct la_block w)
 {
     const enum heddle_la_type t = g->h.t;
     size_t at = 0;
@@ -138,9 +136,8 @@ static void rows_below(struct heddle_exec *x, const struct tree_arg *g,
     for (unsigned i = 0; i < g->nviews; i++) {
         const struct la_block a = la_operand(x, i);
 
-        heddle_blas_gemm(t, 'N', 'N', heddle_la_minus_one(t), v,
-                         la_part(t, w, 0, at, g->n, a.n), heddle_la_zero(t),
-                         la_part(t, a, row, 0, v.m, a.n));
+        heddle_blas_gemm(t, 'N', 'N', heddle_la_minus_one(t), v, la_part(t, w, 0, at, g->n, a.n),
+                         heddle_la_zero(t), la_part(t, a, row, 0, v.m, a.n));
         at += a.n;
     }
 }
@@ -166,8 +163,7 @@ static heddle_status run_rows(struct heddle_exec *x)
     heddle_blas_trmm(t, 'L', 'L', 'C', 'U', one, v, w);
     heddle_blas_trmm(t, 'L', 'U', 'N', 'N', one, la_operand(x, g->nviews), w);
     for (size_t row = n; row < m; row += ROWS_AT_ONCE) {
-        const struct la_block part = {v.a, la_min(ROWS_AT_ONCE, m - row), n,
-                                      ld};
+        const struct la_block part = {v.a, la_min(ROWS_AT_ONCE, m - row), n, ld};
 
         heddle_tall_gather(x, t, g->nviews, row, part);
         rows_below(x, g, row, part, w);
@@ -187,8 +183,7 @@ static struct heddle_cost cost_leaf(struct heddle_exec *x)
     const size_t m = heddle_exec_layout(x, 0)->extent[0];
 
     return (struct heddle_cost){.flops = 1.5 * la_flops(g->h.t, m, g->n, g->n),
-                                .bytes =
-                                    (double)(2 * m * g->n * la_bytes(g->h.t))};
+                                .bytes = (double)(2 * m * g->n * la_bytes(g->h.t))};
 }
 
 static struct heddle_cost cost_rows(struct heddle_exec *x)
@@ -197,34 +192,30 @@ static struct heddle_cost cost_rows(struct heddle_exec *x)
     const size_t m = heddle_exec_layout(x, 0)->extent[0];
 
     return (struct heddle_cost){.flops = la_flops(g->h.t, m, g->n, g->n),
-                                .bytes =
-                                    (double)(2 * m * g->n * la_bytes(g->h.t))};
+                                .bytes = (double)(2 * m * g->n * la_bytes(g->h.t))};
 }
 
 static struct heddle_cost cost_small(struct heddle_exec *x)
 {
     const struct tree_arg *g = heddle_exec_arg(x);
 
-    return (struct heddle_cost){
-        .flops = 2 * la_flops(g->h.t, g->n, g->n, g->n),
-        .bytes = (double)(6 * g->n * g->n * la_bytes(g->h.t))};
+    return (struct heddle_cost){.flops = 2 * la_flops(g->h.t, g->n, g->n, g->n),
+                                .bytes = (double)(6 * g->n * g->n * la_bytes(g->h.t))};
 }
 
-static const heddle_kernel kernel_leaf = {
-    .size = sizeof(heddle_kernel),
-    .name = "tsqr_leaf",
-    .noperands = 3,
-    .mode = {HEDDLE_RW, HEDDLE_W, HEDDLE_W},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_leaf}},
-    .cost = cost_leaf};
+static const heddle_kernel kernel_leaf = {.size = sizeof(heddle_kernel),
+                                          .name = "tsqr_leaf",
+                                          .noperands = 3,
+                                          .mode = {HEDDLE_RW, HEDDLE_W, HEDDLE_W},
+                                          .variants = {{.device = HEDDLE_DEV_CPU, .run = run_leaf}},
+                                          .cost = cost_leaf};
 
-static const heddle_kernel kernel_join = {
-    .size = sizeof(heddle_kernel),
-    .name = "tsqr_join",
-    .noperands = 3,
-    .mode = {HEDDLE_RW, HEDDLE_R, HEDDLE_W},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_join}},
-    .cost = cost_small};
+static const heddle_kernel kernel_join = {.size = sizeof(heddle_kernel),
+                                          .name = "tsqr_join",
+                                          .noperands = 3,
+                                          .mode = {HEDDLE_RW, HEDDLE_R, HEDDLE_W},
+                                          .variants = {{.device = HEDDLE_DEV_CPU, .run = run_join}},
+                                          .cost = cost_small};
 
 static const heddle_kernel kernel_split = {
     .size = sizeof(heddle_kernel),
@@ -241,13 +232,12 @@ static const heddle_kernel kernel_identity = {
     .mode = {HEDDLE_W},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_identity}}};
 
-static const heddle_kernel kernel_rows = {
-    .size = sizeof(heddle_kernel),
-    .name = "tsqr_rows",
-    .noperands = 3,
-    .mode = {HEDDLE_RW, HEDDLE_R, HEDDLE_R},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_rows}},
-    .cost = cost_rows};
+static const heddle_kernel kernel_rows = {.size = sizeof(heddle_kernel),
+                                          .name = "tsqr_rows",
+                                          .noperands = 3,
+                                          .mode = {HEDDLE_RW, HEDDLE_R, HEDDLE_R},
+                                          .variants = {{.device = HEDDLE_DEV_CPU, .run = run_rows}},
+                                          .cost = cost_rows};
 
 /* --- the tree ----------------------------------------------------------------------- */
 
@@ -280,48 +270,42 @@ static heddle_status make_leaves(struct tall *s)
 }
 
 /* The pairs of one level: s->ngroups leaves, distance `step`. */
-static heddle_status level(struct tall *s, const struct tree_arg *g,
-                           size_t step, bool is_down)
+static heddle_status level(struct tall *s, const struct tree_arg *g, size_t step, bool is_down)
 {
     for (size_t i = 0; i + step < s->ngroups; i += 2 * step) {
         struct leaf *l = leaf_at(s, i), *other = leaf_at(s, i + step);
-        heddle_handle *const up[3] = {l->r, other->r, other->node},
-                             *const down[3] = {other->node, l->c, other->c};
+        heddle_handle *const up[3] = {l->r, other->r, other->node}, *const down[3] = {other->node,
+                                                                                      l->c,
+                                                                                      other->c};
 
-        LA_TRY(heddle_la_submit(s->la, is_down ? &kernel_split : &kernel_join,
-                                is_down ? down : up, NULL, 3, g, sizeof(*g),
-                                2));
+        LA_TRY(heddle_la_submit(s->la, is_down ? &kernel_split : &kernel_join, is_down ? down : up,
+                                NULL, 3, g, sizeof(*g), 2));
     }
     return HEDDLE_OK;
 }
 
 heddle_status heddle_tall_tree(struct tall *s, struct la_head h)
 {
-    static const enum heddle_mode leaf[2] = {HEDDLE_W, HEDDLE_W},
-                                  rows[2] = {HEDDLE_R, HEDDLE_R};
-    const struct tree_arg g = {
-        .h = h, .nviews = (unsigned)s->nviews, .n = s->a->n};
+    static const enum heddle_mode leaf[2] = {HEDDLE_W, HEDDLE_W}, rows[2] = {HEDDLE_R, HEDDLE_R};
+    const struct tree_arg g = {.h = h, .nviews = (unsigned)s->nviews, .n = s->a->n};
     size_t step = 1;
 
     LA_TRY(make_leaves(s));
     for (size_t i = 0; i < s->ngroups; i++) {
         heddle_handle *const op[2] = {leaf_at(s, i)->r, leaf_at(s, i)->t};
 
-        LA_TRY(heddle_tall_submit(s, &kernel_leaf, i, HEDDLE_RW, op, leaf, 2,
-                                  &g, sizeof(g), 1));
+        LA_TRY(heddle_tall_submit(s, &kernel_leaf, i, HEDDLE_RW, op, leaf, 2, &g, sizeof(g), 1));
     }
     for (; step < s->ngroups; step *= 2)
         LA_TRY(level(s, &g, step, false));
     LA_TRY(heddle_tall_finish(s, h, leaf_at(s, 0)->r));
-    LA_TRY(heddle_la_submit(s->la, &kernel_identity, &leaf_at(s, 0)->c, NULL, 1,
-                            &g, sizeof(g), 2));
+    LA_TRY(heddle_la_submit(s->la, &kernel_identity, &leaf_at(s, 0)->c, NULL, 1, &g, sizeof(g), 2));
     for (step /= 2; step > 0; step /= 2)
         LA_TRY(level(s, &g, step, true));
     for (size_t i = 0; i < s->ngroups; i++) {
         heddle_handle *const op[2] = {leaf_at(s, i)->t, leaf_at(s, i)->c};
 
-        LA_TRY(heddle_tall_submit(s, &kernel_rows, i, HEDDLE_RW, op, rows, 2,
-                                  &g, sizeof(g), 0));
+        LA_TRY(heddle_tall_submit(s, &kernel_rows, i, HEDDLE_RW, op, rows, 2, &g, sizeof(g), 0));
     }
     return HEDDLE_OK;
 }

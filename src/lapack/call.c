@@ -10,8 +10,8 @@
 #include "base/assert.h"
 #include "lapack/lapack.h"
 
-bool heddle_lapack_begin(struct lapack_call *c, enum lapack_routine r,
-                         enum lapack_type t, long order)
+bool heddle_lapack_begin(struct lapack_call *c, enum lapack_routine r, enum lapack_type t,
+                         long order)
 {
     heddle_ctx *ctx;
 
@@ -28,8 +28,7 @@ bool heddle_lapack_begin(struct lapack_call *c, enum lapack_routine r,
     return true;
 }
 
-static heddle_matrix *keep(struct lapack_call *c, heddle_status st,
-                           heddle_matrix *m, bool is_out)
+static heddle_matrix *keep(struct lapack_call *c, heddle_status st, heddle_matrix *m, bool is_out)
 {
     if (st != HEDDLE_OK)
         return NULL;
@@ -41,35 +40,30 @@ static heddle_matrix *keep(struct lapack_call *c, heddle_status st,
 
 static enum heddle_dtype dtype_of(const struct lapack_call *c)
 {
-    static const enum heddle_dtype of[4] = {HEDDLE_F32, HEDDLE_F64, HEDDLE_C64,
-                                            HEDDLE_C128};
+    static const enum heddle_dtype of[4] = {HEDDLE_F32, HEDDLE_F64, HEDDLE_C64, HEDDLE_C128};
 
     return of[c->t];
 }
 
-heddle_matrix *heddle_lapack_out(struct lapack_call *c, int m, int n, void *a,
-                                 int ld)
+heddle_matrix *heddle_lapack_out(struct lapack_call *c, int m, int n, void *a, int ld)
 {
     heddle_matrix *x = NULL;
-    const heddle_status st = heddle_matrix_create(c->la, dtype_of(c), (size_t)m,
-                                                  (size_t)n, a, (size_t)ld, &x);
+    const heddle_status st =
+        heddle_matrix_create(c->la, dtype_of(c), (size_t)m, (size_t)n, a, (size_t)ld, &x);
 
     return keep(c, st, x, true);
 }
 
-heddle_matrix *heddle_lapack_in(struct lapack_call *c, int m, int n,
-                                const void *a, int ld)
+heddle_matrix *heddle_lapack_in(struct lapack_call *c, int m, int n, const void *a, int ld)
 {
-    heddle_matrix *x =
-        heddle_lapack_out(c, m, n, (void *)(uintptr_t)a, ld); /* only read */
+    heddle_matrix *x = heddle_lapack_out(c, m, n, (void *)(uintptr_t)a, ld); /* only read */
 
     if (x != NULL)
         c->matrix[c->n - 1].is_out = false;
     return x;
 }
 
-heddle_matrix *heddle_lapack_factors(struct lapack_call *c, heddle_matrix *a,
-                                     int k)
+heddle_matrix *heddle_lapack_factors(struct lapack_call *c, heddle_matrix *a, int k)
 {
     const size_t nb = heddle_matrix_nb(a);
     heddle_matrix *x = NULL;
@@ -77,8 +71,7 @@ heddle_matrix *heddle_lapack_factors(struct lapack_call *c, heddle_matrix *a,
 
     if (a == NULL)
         return NULL;
-    st = heddle_matrix_create_nb(c->la, dtype_of(c), nb, (size_t)k, NULL, nb,
-                                 nb, &x);
+    st = heddle_matrix_create_nb(c->la, dtype_of(c), nb, (size_t)k, NULL, nb, nb, &x);
     return keep(c, st, x, false);
 }
 
@@ -89,9 +82,7 @@ static heddle_status bring_home(struct lapack_call *c)
         heddle_handle *h;
 
         for (size_t j = 0;
-             c->matrix[i].is_out &&
-             (h = heddle_matrix_column(c->matrix[i].m, j)) != NULL;
-             j++) {
+             c->matrix[i].is_out && (h = heddle_matrix_column(c->matrix[i].m, j)) != NULL; j++) {
             HEDDLE_TRY(heddle_handle_acquire(h, HEDDLE_R, NULL));
             HEDDLE_TRY(heddle_handle_release(h));
         }
@@ -126,8 +117,7 @@ bool heddle_lapack_run(struct lapack_call *c, heddle_status st, int *info)
     if (st == HEDDLE_OK)
         st = bring_home(c);
     if (st != HEDDLE_OK)
-        heddle_panic(__FILE__, __LINE__,
-                     "libheddle_lapack: %s in the middle of a routine",
+        heddle_panic(__FILE__, __LINE__, "libheddle_lapack: %s in the middle of a routine",
                      heddle_status_name(st));
     if (info != NULL)
         *info = found;

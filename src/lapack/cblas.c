@@ -22,8 +22,7 @@ static char letter(int trans)
     }
 }
 
-static bool take_gemm(int order, int transa, int transb,
-                      struct lapack_product p)
+static bool take_gemm(int order, int transa, int transb, struct lapack_product p)
 {
     p.how[0] = letter(transa);
     p.how[1] = letter(transb);
@@ -48,8 +47,7 @@ static bool take_syrk(int order, int uplo, int trans, struct lapack_product p)
 {
     bool is_upper = uplo == UPPER;
 
-    if ((order != ROW_MAJOR && order != COL_MAJOR) ||
-        (uplo != UPPER && uplo != LOWER))
+    if ((order != ROW_MAJOR && order != COL_MAJOR) || (uplo != UPPER && uplo != LOWER))
         return false;
     p.how[1] = letter(trans);
     if (!lapack_is_complex(p.t) && p.how[1] == 'C')
@@ -67,60 +65,34 @@ static bool take_syrk(int order, int uplo, int trans, struct lapack_product p)
 
 /* Real scalars come by value, complex ones by address: `scalar` is the type of
  * the parameter, `at` makes its address. */
-#define CBLAS_GEMM(symbol, type, scalar, at)                                   \
-    typedef void (*symbol##_fn)(int, int, int, int, int, int, scalar,          \
-                                const void *, int, const void *, int, scalar,  \
-                                void *, int);                                  \
-    LAPACK_EXPORT void symbol(int order, int transa, int transb, int m, int n, \
-                              int k, scalar alpha, const void *a, int lda,     \
-                              const void *b, int ldb, scalar beta, void *c,    \
-                              int ldc);                                        \
-    void symbol(int order, int transa, int transb, int m, int n, int k,        \
-                scalar alpha, const void *a, int lda, const void *b, int ldb,  \
-                scalar beta, void *c, int ldc)                                 \
-    {                                                                          \
-        if (!take_gemm(order, transa, transb,                                  \
-                       (struct lapack_product){type,                           \
-                                               {0},                            \
-                                               m,                              \
-                                               n,                              \
-                                               k,                              \
-                                               at alpha,                       \
-                                               at beta,                        \
-                                               a,                              \
-                                               b,                              \
-                                               c,                              \
-                                               lda,                            \
-                                               ldb,                            \
-                                               ldc}))                          \
-            LAPACK_REAL(cblas_gemm, type, symbol##_fn)                         \
-        (order, transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc); \
+#define CBLAS_GEMM(symbol, type, scalar, at)                                                       \
+    typedef void (*symbol##_fn)(int, int, int, int, int, int, scalar, const void *, int,           \
+                                const void *, int, scalar, void *, int);                           \
+    LAPACK_EXPORT void symbol(int order, int transa, int transb, int m, int n, int k,              \
+                              scalar alpha, const void *a, int lda, const void *b, int ldb,        \
+                              scalar beta, void *c, int ldc);                                      \
+    void symbol(int order, int transa, int transb, int m, int n, int k, scalar alpha,              \
+                const void *a, int lda, const void *b, int ldb, scalar beta, void *c, int ldc)     \
+    {                                                                                              \
+        if (!take_gemm(order, transa, transb,                                                      \
+                       (struct lapack_product){                                                    \
+                           type, {0}, m, n, k, at alpha, at beta, a, b, c, lda, ldb, ldc}))        \
+            LAPACK_REAL(cblas_gemm, type, symbol##_fn)                                             \
+        (order, transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);                     \
     }
-#define CBLAS_SYRK(symbol, type, scalar, at)                                   \
-    typedef void (*symbol##_fn)(int, int, int, int, int, scalar, const void *, \
-                                int, scalar, void *, int);                     \
-    LAPACK_EXPORT void symbol(int order, int uplo, int trans, int n, int k,    \
-                              scalar alpha, const void *a, int lda,            \
-                              scalar beta, void *c, int ldc);                  \
-    void symbol(int order, int uplo, int trans, int n, int k, scalar alpha,    \
-                const void *a, int lda, scalar beta, void *c, int ldc)         \
-    {                                                                          \
-        if (!take_syrk(order, uplo, trans,                                     \
-                       (struct lapack_product){type,                           \
-                                               {0},                            \
-                                               n,                              \
-                                               n,                              \
-                                               k,                              \
-                                               at alpha,                       \
-                                               at beta,                        \
-                                               a,                              \
-                                               NULL,                           \
-                                               c,                              \
-                                               lda,                            \
-                                               0,                              \
-                                               ldc}))                          \
-            LAPACK_REAL(cblas_syrk, type, symbol##_fn)                         \
-        (order, uplo, trans, n, k, alpha, a, lda, beta, c, ldc);               \
+#define CBLAS_SYRK(symbol, type, scalar, at)                                                       \
+    typedef void (*symbol##_fn)(int, int, int, int, int, scalar, const void *, int, scalar,        \
+                                void *, int);                                                      \
+    LAPACK_EXPORT void symbol(int order, int uplo, int trans, int n, int k, scalar alpha,          \
+                              const void *a, int lda, scalar beta, void *c, int ldc);              \
+    void symbol(int order, int uplo, int trans, int n, int k, scalar alpha, const void *a,         \
+                int lda, scalar beta, void *c, int ldc)                                            \
+    {                                                                                              \
+        if (!take_syrk(order, uplo, trans,                                                         \
+                       (struct lapack_product){                                                    \
+                           type, {0}, n, n, k, at alpha, at beta, a, NULL, c, lda, 0, ldc}))       \
+            LAPACK_REAL(cblas_syrk, type, symbol##_fn)                                             \
+        (order, uplo, trans, n, k, alpha, a, lda, beta, c, ldc);                                   \
     }
 CBLAS_GEMM(cblas_sgemm, LAPACK_S, float, &)
 CBLAS_GEMM(cblas_dgemm, LAPACK_D, double, &)

@@ -53,8 +53,7 @@ typedef void (*lapack_fn)(void);
 
 /* Never NULL: without a BLAS there is no way on. */
 lapack_fn heddle_lapack_real(enum lapack_routine r, enum lapack_type t);
-#define LAPACK_REAL(name, t, type)                                             \
-    ((type)heddle_lapack_real(LAPACK_##name, (t)))
+#define LAPACK_REAL(name, t, type) ((type)heddle_lapack_real(LAPACK_##name, (t)))
 
 /* Threads of the BLAS behind us; 0: it does not say. */
 int heddle_lapack_threads(void);
@@ -90,17 +89,14 @@ struct lapack_call {
     } matrix[LAPACK_MATRICES];
 };
 
-bool heddle_lapack_begin(struct lapack_call *c, enum lapack_routine r,
-                         enum lapack_type t, long order);
+bool heddle_lapack_begin(struct lapack_call *c, enum lapack_routine r, enum lapack_type t,
+                         long order);
 /* m x n of the program's memory. NULL: none; the routine then refuses it, and
  * the call goes direct. */
-heddle_matrix *heddle_lapack_in(struct lapack_call *c, int m, int n,
-                                const void *a, int ld);
-heddle_matrix *heddle_lapack_out(struct lapack_call *c, int m, int n, void *a,
-                                 int ld);
+heddle_matrix *heddle_lapack_in(struct lapack_call *c, int m, int n, const void *a, int ld);
+heddle_matrix *heddle_lapack_out(struct lapack_call *c, int m, int n, void *a, int ld);
 /* The triangular factors for k reflectors of a, in memory of the runtime. */
-heddle_matrix *heddle_lapack_factors(struct lapack_call *c, heddle_matrix *a,
-                                     int k);
+heddle_matrix *heddle_lapack_factors(struct lapack_call *c, heddle_matrix *a, int k);
 /* Waits. False: the routine (st is what it returned) was refused, nothing has
  * changed and the call is closed. */
 bool heddle_lapack_run(struct lapack_call *c, heddle_status st, int *info);
@@ -152,13 +148,13 @@ static inline char lapack_trans_q(const char *p, enum lapack_type t)
 }
 
 /* For X(symbol, type): the four symbols of a routine; or two, complex only. */
-#define LAPACK_FOUR(X, real, complex)                                          \
-    X(s##real, LAPACK_S)                                                       \
-    X(d##real, LAPACK_D)                                                       \
-    X(c##complex, LAPACK_C)                                                    \
+#define LAPACK_FOUR(X, real, complex)                                                              \
+    X(s##real, LAPACK_S)                                                                           \
+    X(d##real, LAPACK_D)                                                                           \
+    X(c##complex, LAPACK_C)                                                                        \
     X(z##complex, LAPACK_Z)
-#define LAPACK_TWO(X, complex)                                                 \
-    X(c##complex, LAPACK_C)                                                    \
+#define LAPACK_TWO(X, complex)                                                                     \
+    X(c##complex, LAPACK_C)                                                                        \
     X(z##complex, LAPACK_Z)
 
 #endif /* HEDDLE_LAPACK_LAPACK_H */

@@ -24,9 +24,8 @@ static const char *const symbols[LAPACK_NROUTINES][4] = {
 #undef LAPACK_USED
 };
 
-static const char *const libraries[] = {"liblapack.so.3",    "libblas.so.3",
-                                        "libopenblas.so.0",  "libmkl_rt.so.2",
-                                        "libflexiblas.so.3", "libopenblas.so"};
+static const char *const libraries[] = {"liblapack.so.3", "libblas.so.3",      "libopenblas.so.0",
+                                        "libmkl_rt.so.2", "libflexiblas.so.3", "libopenblas.so"};
 
 static _Atomic(lapack_fn) known[LAPACK_NROUTINES][4];
 static _Atomic(void *) threads_of; /* asks how many */
@@ -43,8 +42,7 @@ static void *find_any(int flags, const char *symbol)
 {
     void *p = NULL;
 
-    for (size_t i = 0;
-         i < sizeof(libraries) / sizeof(libraries[0]) && p == NULL; i++)
+    for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]) && p == NULL; i++)
         p = find_in(libraries[i], flags, symbol);
     return p;
 }
@@ -70,8 +68,7 @@ lapack_fn heddle_lapack_real(enum lapack_routine r, enum lapack_type t)
         return fn;
     p = find(symbols[r][t]);
     if (p == NULL)
-        heddle_panic(__FILE__, __LINE__,
-                     "libheddle_lapack: no BLAS or LAPACK with %s",
+        heddle_panic(__FILE__, __LINE__, "libheddle_lapack: no BLAS or LAPACK with %s",
                      symbols[r][t]);
     memcpy(&fn, &p, sizeof(fn)); /* C has no cast from object to function */
     atomic_store_explicit(&known[r][t], fn, memory_order_relaxed);
@@ -80,8 +77,7 @@ lapack_fn heddle_lapack_real(enum lapack_routine r, enum lapack_type t)
 
 int heddle_lapack_threads(void)
 {
-    static const char *const names[] = {"openblas_get_num_threads",
-                                        "MKL_Get_Max_Threads",
+    static const char *const names[] = {"openblas_get_num_threads", "MKL_Get_Max_Threads",
                                         "flexiblas_get_num_threads"};
     void *p = atomic_load_explicit(&threads_of, memory_order_relaxed);
     int (*fn)(void);

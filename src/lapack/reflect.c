@@ -13,16 +13,14 @@
 #include "lapack/factor.h"
 #include "lapack/lapack.h"
 
-typedef void (*gram_fn)(const char *, const char *, const int *, const int *,
-                        const void *, const void *, const int *, const void *,
-                        void *, const int *, size_t, size_t);
-typedef void (*trmm_fn)(const char *, const char *, const char *, const char *,
-                        const int *, const int *, const void *, const void *,
-                        const int *, void *, const int *, size_t, size_t,
-                        size_t, size_t);
-typedef void (*trmv_fn)(const char *, const char *, const char *, const int *,
-                        const void *, const int *, void *, const int *, size_t,
-                        size_t, size_t);
+typedef void (*gram_fn)(const char *, const char *, const int *, const int *, const void *,
+                        const void *, const int *, const void *, void *, const int *, size_t,
+                        size_t);
+typedef void (*trmm_fn)(const char *, const char *, const char *, const char *, const int *,
+                        const int *, const void *, const void *, const int *, void *, const int *,
+                        size_t, size_t, size_t, size_t);
+typedef void (*trmv_fn)(const char *, const char *, const char *, const int *, const void *,
+                        const int *, void *, const int *, size_t, size_t, size_t);
 
 static const float one_s[2] = {1, 0};
 static const double one_d[2] = {1, 0};
@@ -40,8 +38,7 @@ struct factor_arg {
 
 static const void *one_of(enum lapack_type t)
 {
-    return t == LAPACK_S || t == LAPACK_C ? (const void *)one_s
-                                          : (const void *)one_d;
+    return t == LAPACK_S || t == LAPACK_C ? (const void *)one_s : (const void *)one_d;
 }
 
 /* The triangle of V, ones and zeros added, into f. */
@@ -72,12 +69,12 @@ static void gram(const struct factor_arg *g, char *f, int ldf)
 
     copy_triangle(g, f, (size_t)ldf);
     LAPACK_REAL(trmm, g->t, trmm_fn)
-    (g->is_row ? "R" : "L", g->is_row ? "U" : "L", conj, "U", &g->k, &g->k, one,
-     g->v, &g->ldv, f, &ldf, 1, 1, 1, 1);
+    (g->is_row ? "R" : "L", g->is_row ? "U" : "L", conj, "U", &g->k, &g->k, one, g->v, &g->ldv, f,
+     &ldf, 1, 1, 1, 1);
     if (rest > 0)
         LAPACK_REAL(gram, g->t, gram_fn)
-    ("U", g->is_row ? "N" : conj, &g->k, &rest, one,
-     g->v + skip * lapack_bytes(g->t), &g->ldv, one, f, &ldf, 1, 1);
+    ("U", g->is_row ? "N" : conj, &g->k, &rest, one, g->v + skip * lapack_bytes(g->t), &g->ldv, one,
+     f, &ldf, 1, 1);
 }
 
 /* x = -tau x for n elements. */
@@ -88,15 +85,13 @@ static void scale(enum lapack_type t, const void *tau, void *x, int n)
     double by[2] = {0, 0};
 
     for (size_t p = 0; p < parts; p++)
-        by[p] = is_single ? (double)((const float *)tau)[p]
-                          : ((const double *)tau)[p];
+        by[p] = is_single ? (double)((const float *)tau)[p] : ((const double *)tau)[p];
     for (size_t i = 0; i < (size_t)n * parts; i += parts) {
         float *s = (float *)x + i;
         double *d = (double *)x + i;
         const double re = is_single ? (double)s[0] : d[0];
         const double im = parts == 1 ? 0 : is_single ? (double)s[1] : d[1];
-        const double out[2] = {-(by[0] * re - by[1] * im),
-                               -(by[0] * im + by[1] * re)};
+        const double out[2] = {-(by[0] * re - by[1] * im), -(by[0] * im + by[1] * re)};
 
         for (size_t p = 0; p < parts; p++)
             if (is_single)
@@ -123,8 +118,7 @@ static heddle_status run_factor(struct heddle_exec *x)
         LAPACK_REAL(trmv, g->t, trmv_fn)
         ("U", "N", "N", &j, f, &ldf, column, &step, 1, 1, 1);
         memcpy(column + (size_t)j * bytes, tau, bytes);
-        memset(column + (size_t)(j + 1) * bytes, 0,
-               (size_t)(g->k - j - 1) * bytes);
+        memset(column + (size_t)(j + 1) * bytes, 0, (size_t)(g->k - j - 1) * bytes);
     }
     heddle_lapack_inside(false);
     return HEDDLE_OK;
@@ -138,15 +132,13 @@ static const heddle_kernel kernel_factor = {
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_factor}}};
 
 /* The factors of all k reflectors of a, m x n. NULL: not this time. */
-static heddle_matrix *make_factors(struct lapack_call *c, bool is_row,
-                                   heddle_matrix *a, int k, const char *v,
-                                   int ldv, const char *tau)
+static heddle_matrix *make_factors(struct lapack_call *c, bool is_row, heddle_matrix *a, int k,
+                                   const char *v, int ldv, const char *tau)
 {
     heddle_matrix *f = heddle_lapack_factors(c, a, k);
     const int nb = (int)heddle_matrix_nb(f);
     const size_t bytes = lapack_bytes(c->t);
-    const int length =
-        (int)(is_row ? heddle_matrix_cols(a) : heddle_matrix_rows(a));
+    const int length = (int)(is_row ? heddle_matrix_cols(a) : heddle_matrix_rows(a));
     heddle_group *group = NULL;
     heddle_status st, waited;
 
@@ -156,21 +148,18 @@ static heddle_matrix *make_factors(struct lapack_call *c, bool is_row,
     for (int j = 0; j < k && st == HEDDLE_OK; j += nb) {
         heddle_handle *h = heddle_matrix_column(f, (size_t)(j / nb));
         const struct heddle_task_opts o = {.size = sizeof(o), .group = group};
-        const struct factor_arg g = {
-            .t = c->t,
-            .is_row = is_row,
-            .n = length - j,
-            .k = lapack_min(nb, k - j),
-            .ldv = ldv,
-            .v = v + ((size_t)j + (size_t)j * (size_t)ldv) * bytes,
-            .tau = tau + (size_t)j * bytes};
+        const struct factor_arg g = {.t = c->t,
+                                     .is_row = is_row,
+                                     .n = length - j,
+                                     .k = lapack_min(nb, k - j),
+                                     .ldv = ldv,
+                                     .v = v + ((size_t)j + (size_t)j * (size_t)ldv) * bytes,
+                                     .tau = tau + (size_t)j * bytes};
 
-        st = heddle_submit(c->ctx, &kernel_factor,
-                           &(struct heddle_call){.arg = &g,
-                                                 .arg_bytes = sizeof(g),
-                                                 .noperands = 1,
-                                                 .operands = &h,
-                                                 .opts = &o});
+        st = heddle_submit(
+            c->ctx, &kernel_factor,
+            &(struct heddle_call){
+                .arg = &g, .arg_bytes = sizeof(g), .noperands = 1, .operands = &h, .opts = &o});
     }
     waited = heddle_group_wait(group, 0);
     heddle_group_unref(group);
@@ -179,15 +168,13 @@ static heddle_matrix *make_factors(struct lapack_call *c, bool is_row,
 
 /* --- products with Q -------------------------------------------------------------- */
 
-typedef void (*ormqr_fn)(const char *, const char *, const int *, const int *,
-                         const int *, const void *, const int *, const void *,
-                         void *, const int *, void *, const int *, int *,
-                         size_t, size_t);
+typedef void (*ormqr_fn)(const char *, const char *, const int *, const int *, const int *,
+                         const void *, const int *, const void *, void *, const int *, void *,
+                         const int *, int *, size_t, size_t);
 
-static void ormxx(enum lapack_routine r, enum lapack_type t, const char *side,
-                  const char *trans, const int *m, const int *n, const int *k,
-                  const void *a, const int *lda, const void *tau, void *c,
-                  const int *ldc, void *work, const int *lwork, int *info)
+static void ormxx(enum lapack_routine r, enum lapack_type t, const char *side, const char *trans,
+                  const int *m, const int *n, const int *k, const void *a, const int *lda,
+                  const void *tau, void *c, const int *ldc, void *work, const int *lwork, int *info)
 {
     const bool is_row = r == LAPACK_ormlq;
     const char s = lapack_letter(side, "LR"), op = lapack_trans_q(trans, t);
@@ -198,8 +185,7 @@ static void ormxx(enum lapack_routine r, enum lapack_type t, const char *side,
         lapack_is_ld(*lda, is_row ? *k : nq) && lapack_is_ld(*ldc, *m) &&
         *lwork >= lapack_max(1, nw) &&
         heddle_lapack_begin(&q, r, t, lapack_min(lapack_min(*m, *n), *k))) {
-        heddle_matrix *x =
-            heddle_lapack_in(&q, is_row ? *k : nq, is_row ? nq : *k, a, *lda);
+        heddle_matrix *x = heddle_lapack_in(&q, is_row ? *k : nq, is_row ? nq : *k, a, *lda);
         heddle_matrix *f = make_factors(&q, is_row, x, *k, a, *lda, tau);
         heddle_matrix *y = heddle_lapack_out(&q, *m, *n, c, *ldc);
 
@@ -211,22 +197,19 @@ static void ormxx(enum lapack_routine r, enum lapack_type t, const char *side,
             return;
         }
     }
-    ((ormqr_fn)heddle_lapack_real(r, t))(side, trans, m, n, k, a, lda, tau, c,
-                                         ldc, work, lwork, info, 1, 1);
+    ((ormqr_fn)heddle_lapack_real(r, t))(side, trans, m, n, k, a, lda, tau, c, ldc, work, lwork,
+                                         info, 1, 1);
 }
 
-#define ORMXX(symbol, t, r)                                                    \
-    LAPACK_EXPORT void symbol(                                                 \
-        const char *side, const char *trans, const int *m, const int *n,       \
-        const int *k, const void *a, const int *lda, const void *tau, void *c, \
-        const int *ldc, void *work, const int *lwork, int *info);              \
-    void symbol(const char *side, const char *trans, const int *m,             \
-                const int *n, const int *k, const void *a, const int *lda,     \
-                const void *tau, void *c, const int *ldc, void *work,          \
-                const int *lwork, int *info)                                   \
-    {                                                                          \
-        ormxx(r, t, side, trans, m, n, k, a, lda, tau, c, ldc, work, lwork,    \
-              info);                                                           \
+#define ORMXX(symbol, t, r)                                                                        \
+    LAPACK_EXPORT void symbol(const char *side, const char *trans, const int *m, const int *n,     \
+                              const int *k, const void *a, const int *lda, const void *tau,        \
+                              void *c, const int *ldc, void *work, const int *lwork, int *info);   \
+    void symbol(const char *side, const char *trans, const int *m, const int *n, const int *k,     \
+                const void *a, const int *lda, const void *tau, void *c, const int *ldc,           \
+                void *work, const int *lwork, int *info)                                           \
+    {                                                                                              \
+        ormxx(r, t, side, trans, m, n, k, a, lda, tau, c, ldc, work, lwork, info);                 \
     }
 #define ORMQR(symbol, t) ORMXX(symbol, t, LAPACK_ormqr)
 #define ORMLQ(symbol, t) ORMXX(symbol, t, LAPACK_ormlq)
@@ -235,46 +218,41 @@ LAPACK_FOUR(ORMLQ, ormlq_, unmlq_)
 
 /* --- Q itself ----------------------------------------------------------------------- */
 
-typedef void (*orgqr_fn)(const int *, const int *, const int *, void *,
-                         const int *, const void *, void *, const int *, int *);
+typedef void (*orgqr_fn)(const int *, const int *, const int *, void *, const int *, const void *,
+                         void *, const int *, int *);
 
 /* As many reflectors as columns (rows): Q takes the place of its reflectors. With
  * fewer, they would be one matrix and Q another one in the same memory. */
-static void orgxx(enum lapack_routine r, enum lapack_type t, const int *m,
-                  const int *n, const int *k, void *a, const int *lda,
-                  const void *tau, void *work, const int *lwork, int *info)
+static void orgxx(enum lapack_routine r, enum lapack_type t, const int *m, const int *n,
+                  const int *k, void *a, const int *lda, const void *tau, void *work,
+                  const int *lwork, int *info)
 {
     const bool is_row = r == LAPACK_orglq;
     const int count = is_row ? *m : *n, length = is_row ? *n : *m;
     struct lapack_call q;
 
-    if (count >= 0 && count <= length && *k == count &&
-        lapack_is_ld(*lda, *m) && *lwork >= lapack_max(1, count) &&
-        heddle_lapack_begin(&q, r, t, *k)) {
+    if (count >= 0 && count <= length && *k == count && lapack_is_ld(*lda, *m) &&
+        *lwork >= lapack_max(1, count) && heddle_lapack_begin(&q, r, t, *k)) {
         heddle_matrix *x = heddle_lapack_out(&q, *m, *n, a, *lda);
         heddle_matrix *f = make_factors(&q, is_row, x, *k, a, *lda, tau);
 
-        if (heddle_lapack_end(&q,
-                              is_row ? heddle_la_orglq(q.la, x, f, x)
-                                     : heddle_la_orgqr(q.la, x, f, x),
-                              info)) {
+        if (heddle_lapack_end(
+                &q, is_row ? heddle_la_orglq(q.la, x, f, x) : heddle_la_orgqr(q.la, x, f, x),
+                info)) {
             heddle_lapack_work(t, work, lapack_max(1, count));
             return;
         }
     }
-    ((orgqr_fn)heddle_lapack_real(r, t))(m, n, k, a, lda, tau, work, lwork,
-                                         info);
+    ((orgqr_fn)heddle_lapack_real(r, t))(m, n, k, a, lda, tau, work, lwork, info);
 }
 
-#define ORGXX(symbol, t, r)                                                    \
-    LAPACK_EXPORT void symbol(const int *m, const int *n, const int *k,        \
-                              void *a, const int *lda, const void *tau,        \
-                              void *work, const int *lwork, int *info);        \
-    void symbol(const int *m, const int *n, const int *k, void *a,             \
-                const int *lda, const void *tau, void *work, const int *lwork, \
-                int *info)                                                     \
-    {                                                                          \
-        orgxx(r, t, m, n, k, a, lda, tau, work, lwork, info);                  \
+#define ORGXX(symbol, t, r)                                                                        \
+    LAPACK_EXPORT void symbol(const int *m, const int *n, const int *k, void *a, const int *lda,   \
+                              const void *tau, void *work, const int *lwork, int *info);           \
+    void symbol(const int *m, const int *n, const int *k, void *a, const int *lda,                 \
+                const void *tau, void *work, const int *lwork, int *info)                          \
+    {                                                                                              \
+        orgxx(r, t, m, n, k, a, lda, tau, work, lwork, info);                                      \
     }
 #define ORGQR(symbol, t) ORGXX(symbol, t, LAPACK_orgqr)
 #define ORGLQ(symbol, t) ORGXX(symbol, t, LAPACK_orglq)

@@ -67,8 +67,7 @@ static void read_rules(void)
     if (order > UINT32_MAX)
         order = UINT32_MAX;
     for (unsigned i = 0; i < LAPACK_NROUTINES; i++)
-        rules.limit[i] =
-            order > 0 ? (unsigned)order : limits[i][rules.has_devices];
+        rules.limit[i] = order > 0 ? (unsigned)order : limits[i][rules.has_devices];
 }
 
 bool heddle_lapack_takes(enum lapack_routine r, long order)
@@ -140,8 +139,7 @@ static heddle_ctx *make_context(int threads)
 static void start(int threads)
 {
     if (!shared.has_handler) {
-        shared.has_handler =
-            pthread_atfork(before_fork, after_fork, in_child) == 0;
+        shared.has_handler = pthread_atfork(before_fork, after_fork, in_child) == 0;
         shared.is_closed = !shared.has_handler;
     }
     if (!shared.is_closed) {

@@ -15,18 +15,15 @@ uint64_t heddle_mem_copy_bytes(const heddle_handle *unit)
     return ((uint64_t)unit->bytes + MEM_ALIGN - 1) & ~(uint64_t)(MEM_ALIGN - 1);
 }
 
-uint64_t heddle_copy_size(const struct heddle_mem *m, const heddle_handle *unit,
-                          unsigned node)
+uint64_t heddle_copy_size(const struct heddle_mem *m, const heddle_handle *unit, unsigned node)
 {
     /* On the host with all its gaps, elsewhere without. */
     if (m->node[node].kind == HEDDLE_MEM_HOST)
-        return ((uint64_t)unit->span_bytes + MEM_ALIGN - 1) &
-               ~(uint64_t)(MEM_ALIGN - 1);
+        return ((uint64_t)unit->span_bytes + MEM_ALIGN - 1) & ~(uint64_t)(MEM_ALIGN - 1);
     return heddle_mem_copy_bytes(unit);
 }
 
-void heddle_mem_account(struct heddle_mem *m, unsigned node, int64_t delta,
-                        uint32_t unit)
+void heddle_mem_account(struct heddle_mem *m, unsigned node, int64_t delta, uint32_t unit)
 {
     struct mem_node *n = &m->node[node];
 
@@ -61,8 +58,8 @@ static void copy_unlink(struct mem_node *n, struct mem_copy *c)
 }
 
 /* Memory for a copy; an address that is not NULL also when nothing is real. */
-static heddle_status copy_memory(struct heddle_mem *m, struct heddle_where *w,
-                                 unsigned node, uint64_t bytes, void **ptr_out)
+static heddle_status copy_memory(struct heddle_mem *m, struct heddle_where *w, unsigned node,
+                                 uint64_t bytes, void **ptr_out)
 {
     struct mem_node *n = &m->node[node];
 
@@ -81,8 +78,8 @@ static heddle_status copy_memory(struct heddle_mem *m, struct heddle_where *w,
     return HEDDLE_OK;
 }
 
-struct mem_copy *heddle_copy_alloc(struct heddle_mem *m, struct heddle_where *w,
-                                   unsigned node, heddle_status *st)
+struct mem_copy *heddle_copy_alloc(struct heddle_mem *m, struct heddle_where *w, unsigned node,
+                                   heddle_status *st)
 {
     const uint64_t bytes = heddle_copy_size(m, w->unit, node);
     struct mem_copy *c = m->free_copies;
@@ -100,11 +97,7 @@ struct mem_copy *heddle_copy_alloc(struct heddle_mem *m, struct heddle_where *w,
         }
         return NULL;
     }
-    *c = (struct mem_copy){.where = w,
-                           .id = w->unit->id,
-                           .node = node,
-                           .ptr = ptr,
-                           .bytes = bytes};
+    *c = (struct mem_copy){.where = w, .id = w->unit->id, .node = node, .ptr = ptr, .bytes = bytes};
     w->at[node] = c;
     copy_link(&m->node[node], c);
     heddle_mem_account(m, node, (int64_t)bytes, w->unit->id);
@@ -142,8 +135,7 @@ void heddle_copy_drop(struct heddle_mem *m, struct mem_copy *c)
         return;
     }
     HEDDLE_ASSERT(c->arriving == NULL && c->leaving == NULL);
-    heddle_where_set(m, c->where,
-                     where_valid(c->where) & ~(UINT64_C(1) << c->node));
+    heddle_where_set(m, c->where, where_valid(c->where) & ~(UINT64_C(1) << c->node));
     copy_unlink(n, c);
     if (c->where->at[c->node] == c)
         c->where->at[c->node] = NULL;

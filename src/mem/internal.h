@@ -33,16 +33,16 @@ struct mem_copy {
     struct mem_xfer *arriving;
     struct mem_xfer *leaving;     /* transfers that read it, by next_out */
     struct mem_copy *prev, *next; /* of the node, least recently used first */
-    double next_order;   /* heddle_copy_next_use(), as of use_epoch == */
-    uint64_t next_epoch; /* this */
-    bool is_home;        /* the unit's memory on the host: never freed here */
-    bool is_doomed;      /* goes when the last pin does */
+    double next_order;            /* heddle_copy_next_use(), as of use_epoch == */
+    uint64_t next_epoch;          /* this */
+    bool is_home;                 /* the unit's memory on the host: never freed here */
+    bool is_doomed;               /* goes when the last pin does */
 };
 
 struct heddle_where {
     struct heddle_where_head head; /* first */
     heddle_handle *unit;
-    uint64_t version; /* of the data: a transfer of an old one is void */
+    uint64_t version;                           /* of the data: a transfer of an old one is void */
     struct heddle_where *prev, *next;           /* all of them */
     struct heddle_where *away_prev, *away_next; /* not valid on the host */
     bool is_listed_away;
@@ -104,16 +104,15 @@ struct mem_node {
     const struct heddle_driver *drv;
     unsigned copy_stream;
     uint64_t budget, used, peak;
-    uint64_t
-        promised;     /* the budget before the driver turned out to have less */
-    uint64_t leaving; /* bytes of copies that are being evicted */
+    uint64_t promised; /* the budget before the driver turned out to have less */
+    uint64_t leaving;  /* bytes of copies that are being evicted */
     unsigned admitted; /* requests that hold memory here */
     unsigned nevicting;
-    unsigned nforced; /* of the admitted: over the budget if need be */
-    unsigned nmoving; /* transfers from or to here: their copies are pinned */
-    struct mem_copy *first, *last;           /* those that count, LRU */
+    unsigned nforced;              /* of the admitted: over the budget if need be */
+    unsigned nmoving;              /* transfers from or to here: their copies are pinned */
+    struct mem_copy *first, *last; /* those that count, LRU */
     struct heddle_mem_req *q_first, *q_last; /* wait for room, oldest first */
-    bool is_dirty; /* something changed: look at the queue */
+    bool is_dirty;                           /* something changed: look at the queue */
     bool is_lost;
     bool is_desperate; /* the pins of the user count no more */
     struct heddle_mem_stats stats;
@@ -135,10 +134,10 @@ struct heddle_mem {
     bool is_staging;
     void *stage;
     size_t stage_bytes;
-    struct heddle_mem_req *wake; /* all transfers there: look again */
+    struct heddle_mem_req *wake;             /* all transfers there: look again */
     struct heddle_mem_req *done, *done_last; /* ready() is to be called */
     struct mem_copy *garbage;
-    uint64_t whom; /* the task for whose request things are done now; 0: none */
+    uint64_t whom;    /* the task for whose request things are done now; 0: none */
     unsigned nhoming; /* threads that wait for everything */
     size_t inflight;  /* transfers begun or to begin */
     size_t nwaiting;  /* requests queued or waiting for data */
@@ -174,11 +173,9 @@ static inline bool where_is_at(const struct heddle_where *w, unsigned node)
 }
 
 /* where.c. All with the lock held. */
-struct heddle_where *heddle_where_get(struct heddle_mem *m,
-                                      heddle_handle *unit);
+struct heddle_where *heddle_where_get(struct heddle_mem *m, heddle_handle *unit);
 void heddle_where_used(heddle_handle *unit, uint64_t task);
-void heddle_where_set(struct heddle_mem *m, struct heddle_where *w,
-                      uint64_t valid);
+void heddle_where_set(struct heddle_mem *m, struct heddle_where *w, uint64_t valid);
 void heddle_where_free(struct heddle_mem *m, struct heddle_where *w);
 /* When a copy is used next, in the order of host.order(); INFINITY: not again, or
  * not before a task elsewhere makes it void. */
@@ -192,11 +189,10 @@ bool heddle_where_is_written(const struct heddle_where *w);
 bool heddle_where_is_taken(const struct heddle_where *w);
 
 /* copy.c */
-uint64_t heddle_copy_size(const struct heddle_mem *m, const heddle_handle *unit,
-                          unsigned node);
+uint64_t heddle_copy_size(const struct heddle_mem *m, const heddle_handle *unit, unsigned node);
 /* A buffer with memory; NULL and *st: none. */
-struct mem_copy *heddle_copy_alloc(struct heddle_mem *m, struct heddle_where *w,
-                                   unsigned node, heddle_status *st);
+struct mem_copy *heddle_copy_alloc(struct heddle_mem *m, struct heddle_where *w, unsigned node,
+                                   heddle_status *st);
 void heddle_copy_pin(struct heddle_mem *m, struct mem_copy *c);
 void heddle_copy_unpin(struct heddle_mem *m, struct mem_copy *c);
 /* Frees it now or with its last pin. */
@@ -204,23 +200,20 @@ void heddle_copy_drop(struct heddle_mem *m, struct mem_copy *c);
 /* Gives memory of a node back, or of all (-1). Only the mover for a device. */
 bool heddle_mem_collect(struct heddle_mem *m, int node);
 /* `unit` is the number of the one whose copy it is; 0: a private buffer. */
-void heddle_mem_account(struct heddle_mem *m, unsigned node, int64_t delta,
-                        uint32_t unit);
+void heddle_mem_account(struct heddle_mem *m, unsigned node, int64_t delta, uint32_t unit);
 
 /* xfer.c */
 /* A transfer to node `to` that is under way or begins. NULL: *st is HEDDLE_OK when
  * none is needed, else there is no source or no memory. */
-struct mem_xfer *heddle_xfer_get(struct heddle_mem *m, struct heddle_where *w,
-                                 unsigned to, enum heddle_mem_reason why,
-                                 heddle_status *st);
+struct mem_xfer *heddle_xfer_get(struct heddle_mem *m, struct heddle_where *w, unsigned to,
+                                 enum heddle_mem_reason why, heddle_status *st);
 heddle_status heddle_xfer_wait(struct heddle_mem *m, struct mem_xfer *x,
                                struct heddle_mem_req *req);
 /* Mover, without the lock. */
 void heddle_xfer_start(struct mem_xfer *x);
 
 /* room.c */
-bool heddle_room_admit(struct heddle_mem *m, struct heddle_mem_req *req,
-                       heddle_status *st);
+bool heddle_room_admit(struct heddle_mem *m, struct heddle_mem_req *req, heddle_status *st);
 void heddle_room_queue(struct heddle_mem *m, struct heddle_mem_req *req);
 void heddle_room_serve(struct heddle_mem *m, unsigned node);
 void heddle_room_clean(struct heddle_mem *m, unsigned node);
@@ -253,7 +246,7 @@ static inline void req_resume(struct heddle_mem *m, struct heddle_mem_req *req)
     if (req->state == REQ_READY)
         mem_tell(m, req);
 }
-void heddle_req_fail(struct heddle_mem *m, struct heddle_mem_req *req,
-                     heddle_status st, heddle_handle *culprit);
+void heddle_req_fail(struct heddle_mem *m, struct heddle_mem_req *req, heddle_status st,
+                     heddle_handle *culprit);
 
 #endif /* HEDDLE_MEM_INTERNAL_H */

@@ -6,8 +6,7 @@
  */
 #include "mem/internal.h"
 
-heddle_status heddle_mem_create(const struct heddle_mem_opts *o,
-                                struct heddle_mem **mem_out)
+heddle_status heddle_mem_create(const struct heddle_mem_opts *o, struct heddle_mem **mem_out)
 {
     struct heddle_mem *m;
 
@@ -120,8 +119,7 @@ static void mem_wake(struct heddle_mem *m)
 static bool unit_is_torn(const heddle_handle *unit)
 {
     for (uint32_t i = 0; i < heddle_unit_noverlaps(unit); i++) {
-        const struct heddle_where *o =
-            heddle_load_rlx(&unit->overlap[i]->where);
+        const struct heddle_where *o = heddle_load_rlx(&unit->overlap[i]->where);
 
         if (o != NULL && o->is_listed_away)
             return true;
@@ -130,19 +128,16 @@ static bool unit_is_torn(const heddle_handle *unit)
 }
 
 /* Data that shall be somewhere early, if there is room and nobody writes them. */
-static void mem_wish(struct heddle_mem *m, struct heddle_where *w,
-                     unsigned node)
+static void mem_wish(struct heddle_mem *m, struct heddle_where *w, unsigned node)
 {
     struct mem_node *n = &m->node[node];
     const uint64_t bytes = heddle_copy_size(m, w->unit, node);
     heddle_status st;
 
-    if (n->is_lost || n->q_first != NULL || w->is_frozen ||
-        heddle_where_is_taken(w) || unit_is_torn(w->unit) ||
-        where_valid(w) == 0 || where_is_at(w, node))
+    if (n->is_lost || n->q_first != NULL || w->is_frozen || heddle_where_is_taken(w) ||
+        unit_is_torn(w->unit) || where_valid(w) == 0 || where_is_at(w, node))
         return;
-    if (w->at[node] == NULL && n->used <= n->budget &&
-        bytes <= n->budget - n->used)
+    if (w->at[node] == NULL && n->used <= n->budget && bytes <= n->budget - n->used)
         (void)heddle_copy_alloc(m, w, node, &st);
     if (w->at[node] != NULL)
         (void)heddle_xfer_get(m, w, node, HEDDLE_MEM_PREFETCH, &st);
@@ -210,8 +205,8 @@ bool heddle_mem_is_idle(struct heddle_mem *m)
     bool is_idle;
 
     heddle_mutex_lock(&m->lock);
-    is_idle = m->inflight == 0 && m->nwaiting == 0 && m->wake == NULL &&
-              m->done == NULL && m->todo == NULL && m->wishes == NULL;
+    is_idle = m->inflight == 0 && m->nwaiting == 0 && m->wake == NULL && m->done == NULL &&
+              m->todo == NULL && m->wishes == NULL;
     for (unsigned i = 0; i < m->nnodes && is_idle; i++)
         is_idle = !m->node[i].is_dirty; /* else it may begin to evict */
     heddle_mutex_unlock(&m->lock);
@@ -240,8 +235,8 @@ bool heddle_mem_home(struct heddle_mem *m, struct heddle_where *w)
 {
     heddle_status st;
 
-    if (w->unit->root->owns_memory || where_valid(w) == 0 || w->at[0] == NULL ||
-        w->is_frozen || heddle_where_is_written(w))
+    if (w->unit->root->owns_memory || where_valid(w) == 0 || w->at[0] == NULL || w->is_frozen ||
+        heddle_where_is_written(w))
         return false;
     return heddle_xfer_get(m, w, 0, HEDDLE_MEM_WRITEBACK, &st) != NULL;
 }
@@ -269,8 +264,7 @@ void heddle_mem_give_home(struct heddle_mem *m)
             heddle_where_is_written(w))
             continue;
         for (unsigned i = 1; i < m->nnodes; i++)
-            if ((w->pinned >> i & 1) == 0 &&
-                (w->at[i] == NULL || w->at[i]->pins == 0))
+            if ((w->pinned >> i & 1) == 0 && (w->at[i] == NULL || w->at[i]->pins == 0))
                 valid &= ~(UINT64_C(1) << i);
         heddle_where_set(m, w, valid);
     }
@@ -283,8 +277,7 @@ void heddle_mem_set_homing(struct heddle_mem *m, bool is_homing)
 
     mem_lock(m);
     m->nhoming += is_homing ? 1u : -1u;
-    for (struct heddle_where *w = m->away; w != NULL && is_homing;
-         w = w->away_next)
+    for (struct heddle_where *w = m->away; w != NULL && is_homing; w = w->away_next)
         n += w->use_n == 0 && heddle_mem_home(m, w);
     mem_unlock(m);
     if (n != 0)
@@ -292,8 +285,7 @@ void heddle_mem_set_homing(struct heddle_mem *m, bool is_homing)
 }
 
 /* Only into memory that is free, and only whole: a hint moves nobody else. */
-void heddle_mem_prefetch(struct heddle_mem *m, heddle_handle *unit,
-                         unsigned node)
+void heddle_mem_prefetch(struct heddle_mem *m, heddle_handle *unit, unsigned node)
 {
     struct heddle_where *w;
 
@@ -326,8 +318,7 @@ void heddle_mem_evict(struct heddle_mem *m, heddle_handle *unit)
     w = heddle_load_rlx(&unit->where);
     if (w != NULL && (w->is_frozen || heddle_where_is_written(w)))
         w = NULL;
-    if (w != NULL && w->is_listed_away && where_valid(w) != 0 &&
-        w->at[0] != NULL)
+    if (w != NULL && w->is_listed_away && where_valid(w) != 0 && w->at[0] != NULL)
         (void)heddle_xfer_get(m, w, 0, HEDDLE_MEM_WRITEBACK, &st);
     for (unsigned i = 1; w != NULL && i < m->nnodes; i++) {
         struct mem_copy *c = w->at[i];
@@ -346,8 +337,7 @@ void heddle_mem_evict(struct heddle_mem *m, heddle_handle *unit)
     m->host.kick(m->host.user);
 }
 
-void heddle_mem_pin(struct heddle_mem *m, heddle_handle *unit, unsigned node,
-                    bool is_pinned)
+void heddle_mem_pin(struct heddle_mem *m, heddle_handle *unit, unsigned node, bool is_pinned)
 {
     struct heddle_where *w;
 
@@ -364,8 +354,7 @@ void heddle_mem_pin(struct heddle_mem *m, heddle_handle *unit, unsigned node,
 
 /* --- a device is gone ------------------------------------------------------------ */
 
-static void lose_unit(struct heddle_mem *m, struct heddle_where *w,
-                      unsigned node)
+static void lose_unit(struct heddle_mem *m, struct heddle_where *w, unsigned node)
 {
     struct mem_copy *c = w->at[node];
 
@@ -399,8 +388,7 @@ void heddle_mem_lose(struct heddle_mem *m, unsigned node)
 
 /* --- facts ------------------------------------------------------------------------ */
 
-void heddle_mem_get_stats(struct heddle_mem *m, unsigned node,
-                          struct heddle_mem_stats *out)
+void heddle_mem_get_stats(struct heddle_mem *m, unsigned node, struct heddle_mem_stats *out)
 {
     heddle_mutex_lock(&m->lock);
     *out = m->node[node].stats;

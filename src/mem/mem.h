@@ -59,8 +59,7 @@ enum heddle_mem_reason {
 struct heddle_mem_op {
     heddle_handle *unit;
     enum heddle_mode mode; /* R, W, RW or COMMUTE; private ones are not here */
-    bool
-        is_promised; /* who writes it now does so there, and has ended when this
+    bool is_promised;      /* who writes it now does so there, and has ended when this
                          one runs */
     struct mem_copy *copy; /* on the node, once admitted */
 };
@@ -69,25 +68,24 @@ struct heddle_mem_req {
     /* the caller's */
     unsigned node;
     unsigned nops;
-    unsigned nprivate; /* buffers of its own: scratch, partial results */
-    bool is_forced;    /* over the budget rather than wait: see memory.md */
-    bool stays; /* its next uses are not known: nothing goes home with it */
-    bool keeps; /* another copy of what it updates must exist */
-    bool is_writing;    /* the module's: counted in nwriters */
-    bool is_handed_out; /* and in nowners */
-    bool is_last; /* the unit goes: waits for every transfer of it, and none
+    unsigned nprivate;        /* buffers of its own: scratch, partial results */
+    bool is_forced;           /* over the budget rather than wait: see memory.md */
+    bool stays;               /* its next uses are not known: nothing goes home with it */
+    bool keeps;               /* another copy of what it updates must exist */
+    bool is_writing;          /* the module's: counted in nwriters */
+    bool is_handed_out;       /* and in nowners */
+    bool is_last;             /* the unit goes: waits for every transfer of it, and none
                        begins afterwards */
     struct heddle_mem_op *op; /* at least nops; units may repeat */
-    uint64_t user; /* its end is that of these uses: see heddle_mem_will_use();
+    uint64_t user;            /* its end is that of these uses: see heddle_mem_will_use();
                       0: of none */
-    uint64_t task; /* for the log: whose request it is; 0: nobody's */
-    bool is_watched; /* host.admitted() is called for it */
+    uint64_t task;            /* for the log: whose request it is; 0: nobody's */
+    bool is_watched;          /* host.admitted() is called for it */
     /* Called once, by the mover, without a lock: HEDDLE_OK, or why not; then the
      * request holds nothing and needs no end. */
     void (*ready)(struct heddle_mem_req *req, heddle_status st);
 
-    heddle_handle
-        *culprit; /* a result: the unit that could not be had, or NULL */
+    heddle_handle *culprit; /* a result: the unit that could not be had, or NULL */
 
     /* the module's */
     struct heddle_mem_req *next, *prev;
@@ -110,8 +108,8 @@ struct heddle_mem_move {
     uint64_t bytes;
     uint64_t task; /* for whose request it was begun; 0: for nobody's */
     enum heddle_mem_reason why;
-    uint64_t asked_ns; /* when it was begun */
-    uint64_t begin_ns; /* of its first leg; 0: the driver cannot tell */
+    uint64_t asked_ns;          /* when it was begun */
+    uint64_t begin_ns;          /* of its first leg; 0: the driver cannot tell */
     const struct heddle_op *op; /* of its last leg */
 };
 
@@ -123,14 +121,13 @@ struct heddle_mem_host {
      * link. */
     double (*link_ns)(void *user, unsigned from, unsigned to, uint64_t bytes);
     /* A transfer ended; without the lock. */
-    void (*moved)(void *user, const struct heddle_mem_move *move,
-                  heddle_status st);
+    void (*moved)(void *user, const struct heddle_mem_move *move, heddle_status st);
     /* The clock of the drivers. */
     uint64_t (*now_ns)(void *user);
     /* The bytes in use of a node changed, by those of a copy of unit number `unit`
      * (0: a private buffer), for a request of `task` (0: for nobody's). */
-    void (*used)(void *user, unsigned node, int64_t delta, uint64_t used,
-                 uint32_t unit, uint64_t task);
+    void (*used)(void *user, unsigned node, int64_t delta, uint64_t used, uint32_t unit,
+                 uint64_t task);
     /* A watched request has room now; what it still waits for is data. */
     void (*admitted)(void *user, struct heddle_mem_req *req);
     /* The only copy of a unit went with a device. It is marked. */
@@ -157,7 +154,7 @@ struct heddle_mem_opts {
     struct heddle_mem_host host;
     const struct heddle_mem_node_opts *node; /* node 0 is the host */
     unsigned nnodes;
-    bool is_fake; /* nothing is really copied: the host has no memory either */
+    bool is_fake;    /* nothing is really copied: the host has no memory either */
     unsigned policy; /* enum heddle_mem_policy */
 };
 
@@ -183,8 +180,7 @@ static inline bool heddle_mem_concerns(const heddle_handle *unit)
 /* True: admitted and supplied at once, ready() will not be called. */
 bool heddle_mem_begin(struct heddle_mem *m, struct heddle_mem_req *req);
 /* The task has run (HEDDLE_OK) or not; drops the request. */
-void heddle_mem_end(struct heddle_mem *m, struct heddle_mem_req *req,
-                    heddle_status st);
+void heddle_mem_end(struct heddle_mem *m, struct heddle_mem_req *req, heddle_status st);
 
 /* What an admitted request writes is lent to children now: they move it. */
 void heddle_mem_lend(struct heddle_mem *m, struct heddle_mem_req *req);
@@ -198,8 +194,7 @@ void heddle_mem_written(struct heddle_mem *m, heddle_handle *unit);
 /* Where the operand i of an admitted request is. */
 void *heddle_mem_ptr(const struct heddle_mem_req *req, unsigned i);
 /* The layout of copies on devices: the order of the host's, without gaps. */
-const struct heddle_layout *heddle_mem_layout(const struct heddle_mem_req *req,
-                                              unsigned i);
+const struct heddle_layout *heddle_mem_layout(const struct heddle_mem_req *req, unsigned i);
 
 /* Mover. Does what can be done now; true: did something. */
 bool heddle_mem_pump(struct heddle_mem *m);
@@ -207,8 +202,8 @@ bool heddle_mem_pump(struct heddle_mem *m);
 bool heddle_mem_is_idle(struct heddle_mem *m);
 
 /* A task was submitted that will use the unit. Submission order. */
-void heddle_mem_will_use(struct heddle_mem *m, heddle_handle *unit,
-                         uint64_t task, const void *tag, enum heddle_mode mode);
+void heddle_mem_will_use(struct heddle_mem *m, heddle_handle *unit, uint64_t task, const void *tag,
+                         enum heddle_mode mode);
 /* The task will not come, or has ended. */
 void heddle_mem_used(struct heddle_mem *m, heddle_handle *unit, uint64_t task);
 
@@ -234,12 +229,10 @@ void heddle_mem_give_home(struct heddle_mem *m);
 void heddle_mem_set_homing(struct heddle_mem *m, bool is_homing);
 
 /* Hints, for the unit as it is now. */
-void heddle_mem_prefetch(struct heddle_mem *m, heddle_handle *unit,
-                         unsigned node);
+void heddle_mem_prefetch(struct heddle_mem *m, heddle_handle *unit, unsigned node);
 void heddle_mem_wont_use(struct heddle_mem *m, heddle_handle *unit);
 void heddle_mem_evict(struct heddle_mem *m, heddle_handle *unit);
-void heddle_mem_pin(struct heddle_mem *m, heddle_handle *unit, unsigned node,
-                    bool is_pinned);
+void heddle_mem_pin(struct heddle_mem *m, heddle_handle *unit, unsigned node, bool is_pinned);
 
 /* Mover. The device of a node is gone. Requests for it end with HEDDLE_EDEV. */
 void heddle_mem_lose(struct heddle_mem *m, unsigned node);
@@ -256,8 +249,7 @@ struct heddle_mem_stats {
     uint64_t bytes_out;
     uint64_t copies_in, copies_out, evictions;
 };
-void heddle_mem_get_stats(struct heddle_mem *m, unsigned node,
-                          struct heddle_mem_stats *out);
+void heddle_mem_get_stats(struct heddle_mem *m, unsigned node, struct heddle_mem_stats *out);
 
 /* First member of struct heddle_where: what is read without the lock. */
 struct heddle_where_head {
@@ -266,8 +258,7 @@ struct heddle_where_head {
 
 static inline uint64_t heddle_mem_valid(const heddle_handle *unit)
 {
-    const struct heddle_where_head *w =
-        (const void *)heddle_load_acq(&unit->where);
+    const struct heddle_where_head *w = (const void *)heddle_load_acq(&unit->where);
 
     return w == NULL ? 1 : heddle_load_acq(&w->valid);
 }

@@ -70,8 +70,7 @@ static void req_release(struct heddle_mem *m, struct heddle_mem_req *req)
         if (req->op[i].copy != NULL)
             heddle_copy_unpin(m, req->op[i].copy);
     for (unsigned i = 0; i < req->nprivate; i++) {
-        n->drv->free(n->dev, req->private_ptr[i], req->private_bytes[i],
-                     n->copy_stream);
+        n->drv->free(n->dev, req->private_ptr[i], req->private_bytes[i], n->copy_stream);
         heddle_mem_account(m, req->node, -(int64_t)req->private_bytes[i], 0);
     }
     n->admitted--;
@@ -80,8 +79,8 @@ static void req_release(struct heddle_mem *m, struct heddle_mem_req *req)
 }
 
 /* ready() will be called with this; nothing is held. */
-void heddle_req_fail(struct heddle_mem *m, struct heddle_mem_req *req,
-                     heddle_status st, heddle_handle *culprit)
+void heddle_req_fail(struct heddle_mem *m, struct heddle_mem_req *req, heddle_status st,
+                     heddle_handle *culprit)
 {
     req->status = st;
     if (culprit != NULL)
@@ -91,8 +90,7 @@ void heddle_req_fail(struct heddle_mem *m, struct heddle_mem_req *req,
 }
 
 /* Waits for x; counts what cannot even be waited for. */
-static void op_wait(struct heddle_mem *m, struct heddle_mem_req *req,
-                    struct mem_xfer *x)
+static void op_wait(struct heddle_mem *m, struct heddle_mem_req *req, struct mem_xfer *x)
 {
     const heddle_status st = heddle_xfer_wait(m, x, req);
 
@@ -101,8 +99,7 @@ static void op_wait(struct heddle_mem *m, struct heddle_mem_req *req,
 }
 
 /* True: there is something to wait for. */
-static bool op_wait_all(struct heddle_mem *m, struct heddle_mem_req *req,
-                        struct mem_copy *c)
+static bool op_wait_all(struct heddle_mem *m, struct heddle_mem_req *req, struct mem_copy *c)
 {
     if (c == NULL)
         return false;
@@ -124,20 +121,18 @@ static bool op_neighbour(struct heddle_mem *m, struct heddle_mem_req *req,
 
     if (w == NULL)
         return false;
-    if (w->is_listed_away && (mode_reads(op->mode) ||
-                              !heddle_box_contains(&op->unit->box, &other->box,
-                                                   other->root->layout.ndim))) {
+    if (w->is_listed_away &&
+        (mode_reads(op->mode) ||
+         !heddle_box_contains(&op->unit->box, &other->box, other->root->layout.ndim))) {
         if (w->at[0] == NULL)
             return false; /* a root that is being settled: op_root() */
-        if (where_valid(w) == 0 && heddle_load_acq(&other->mark) != 0 &&
-            mode_reads(op->mode) && req->status == HEDDLE_OK) {
+        if (where_valid(w) == 0 && heddle_load_acq(&other->mark) != 0 && mode_reads(op->mode) &&
+            req->status == HEDDLE_OK) {
             req->status = HEDDLE_EDEV; /* lost while this one waited */
             req->culprit = other;
             return false;
         }
-        x = where_valid(w) == 0
-                ? NULL
-                : heddle_xfer_get(m, w, 0, HEDDLE_MEM_FETCH, &st);
+        x = where_valid(w) == 0 ? NULL : heddle_xfer_get(m, w, 0, HEDDLE_MEM_FETCH, &st);
         if (x != NULL)
             op_wait(m, req, x);
         else if (st != HEDDLE_OK && req->status == HEDDLE_OK) {
@@ -151,15 +146,13 @@ static bool op_neighbour(struct heddle_mem *m, struct heddle_mem_req *req,
 
 /* Views live in the memory of their root: it has to be there, for good. True:
  * there is something to wait for. */
-static bool op_root(struct heddle_mem *m, struct heddle_mem_req *req,
-                    const heddle_handle *unit)
+static bool op_root(struct heddle_mem *m, struct heddle_mem_req *req, const heddle_handle *unit)
 {
     struct heddle_where *w = heddle_load_rlx(&unit->root->where);
     struct mem_xfer *x;
     heddle_status st = HEDDLE_OK;
 
-    if (m->disk < 0 || unit->root == unit || w == NULL ||
-        (w->at[0] != NULL && w->at[0]->is_home))
+    if (m->disk < 0 || unit->root == unit || w == NULL || (w->at[0] != NULL && w->at[0]->is_home))
         return false;
     if (w->at[0] == NULL && heddle_copy_alloc(m, w, 0, &st) == NULL) {
         req->status = st;
@@ -176,8 +169,7 @@ static bool op_root(struct heddle_mem *m, struct heddle_mem_req *req,
     return x != NULL;
 }
 
-static void op_fetch(struct heddle_mem *m, struct heddle_mem_req *req,
-                     struct heddle_mem_op *op)
+static void op_fetch(struct heddle_mem *m, struct heddle_mem_req *req, struct heddle_mem_op *op)
 {
     struct heddle_where *w = op->copy->where;
     struct mem_xfer *x;
@@ -206,8 +198,7 @@ static void op_fetch(struct heddle_mem *m, struct heddle_mem_req *req,
 }
 
 /* Should the task fail, it can be tried again from the other copy. */
-static void op_keep(struct heddle_mem *m, struct heddle_mem_req *req,
-                    struct heddle_mem_op *op)
+static void op_keep(struct heddle_mem *m, struct heddle_mem_req *req, struct heddle_mem_op *op)
 {
     struct heddle_where *w = op->copy->where;
     heddle_status st;
@@ -223,8 +214,7 @@ static void op_keep(struct heddle_mem *m, struct heddle_mem_req *req,
 /* The end of a handle is ordered with the tasks on it and no others. So it leaves
  * its neighbours alone; and when one of those is being written, what is away here
  * is void already. */
-static void op_last(struct heddle_mem *m, struct heddle_mem_req *req,
-                    struct heddle_mem_op *op)
+static void op_last(struct heddle_mem *m, struct heddle_mem_req *req, struct heddle_mem_op *op)
 {
     for (unsigned i = 0; i < m->nnodes; i++)
         (void)op_wait_all(m, req, op->copy->where->at[i]);
@@ -234,8 +224,7 @@ static void op_last(struct heddle_mem *m, struct heddle_mem_req *req,
 
 /* Does another task write it now? Then its copy is pinned there. Else the data are
  * there, or have left, or never were. */
-static bool op_is_coming(const struct heddle_mem_req *req,
-                         const struct heddle_mem_op *op)
+static bool op_is_coming(const struct heddle_mem_req *req, const struct heddle_mem_op *op)
 {
     const struct heddle_where *w = op->copy->where;
     unsigned own = 0;
@@ -245,8 +234,7 @@ static bool op_is_coming(const struct heddle_mem_req *req,
     return w->nwriters > own;
 }
 
-static void op_supply(struct heddle_mem *m, struct heddle_mem_req *req,
-                      struct heddle_mem_op *op)
+static void op_supply(struct heddle_mem *m, struct heddle_mem_req *req, struct heddle_mem_op *op)
 {
     const uint32_t n = heddle_unit_noverlaps(op->unit);
     bool waits, meets;
@@ -322,8 +310,7 @@ bool heddle_mem_begin(struct heddle_mem *m, struct heddle_mem_req *req)
     }
     if (st != HEDDLE_OK) {
         heddle_req_fail(m, req, st, NULL);
-    } else if ((n->q_first != NULL && !req->is_forced) ||
-               !heddle_room_admit(m, req, &st)) {
+    } else if ((n->q_first != NULL && !req->is_forced) || !heddle_room_admit(m, req, &st)) {
         heddle_room_queue(m, req);
     } else if (st != HEDDLE_OK) {
         heddle_req_fail(m, req, st, NULL);
@@ -342,8 +329,7 @@ bool heddle_mem_begin(struct heddle_mem *m, struct heddle_mem_req *req)
 /* --- the end -------------------------------------------------------------------- */
 
 /* All copies but that on `node` are void. */
-static void unit_invalidate(struct heddle_mem *m, struct heddle_where *w,
-                            unsigned node)
+static void unit_invalidate(struct heddle_mem *m, struct heddle_where *w, unsigned node)
 {
     w->version++;
     w->is_zero = false;
@@ -383,8 +369,7 @@ static void op_spoilt(struct heddle_mem *m, const struct heddle_mem_req *req,
     heddle_where_set(m, w, where_valid(w) & ~(UINT64_C(1) << req->node));
 }
 
-void heddle_mem_end(struct heddle_mem *m, struct heddle_mem_req *req,
-                    heddle_status st)
+void heddle_mem_end(struct heddle_mem *m, struct heddle_mem_req *req, heddle_status st)
 {
     bool has_work;
 
@@ -437,9 +422,7 @@ void *heddle_mem_ptr(const struct heddle_mem_req *req, unsigned i)
     return c->is_home ? heddle_unit_base(req->op[i].unit) : c->ptr;
 }
 
-const struct heddle_layout *heddle_mem_layout(const struct heddle_mem_req *req,
-                                              unsigned i)
+const struct heddle_layout *heddle_mem_layout(const struct heddle_mem_req *req, unsigned i)
 {
-    return req->node == 0 ? &req->op[i].unit->layout
-                          : &req->op[i].copy->where->compact;
+    return req->node == 0 ? &req->op[i].unit->layout : &req->op[i].copy->where->compact;
 }

@@ -26,8 +26,7 @@ static bool req_has_before(const struct heddle_mem_req *req, unsigned i)
 }
 
 /* Bytes that are missing for the whole request. */
-static uint64_t room_need(struct heddle_mem *m,
-                          const struct heddle_mem_req *req)
+static uint64_t room_need(struct heddle_mem *m, const struct heddle_mem_req *req)
 {
     uint64_t need = 0;
 
@@ -43,8 +42,8 @@ static uint64_t room_need(struct heddle_mem *m,
 }
 
 /* Gives back what an admission that failed half-way had taken. */
-static void room_undo(struct heddle_mem *m, struct heddle_mem_req *req,
-                      unsigned nops, unsigned nprivate)
+static void room_undo(struct heddle_mem *m, struct heddle_mem_req *req, unsigned nops,
+                      unsigned nprivate)
 {
     struct mem_node *n = &m->node[req->node];
 
@@ -59,21 +58,18 @@ static void room_undo(struct heddle_mem *m, struct heddle_mem_req *req,
     for (unsigned i = 0; i < nprivate; i++) {
         if (n->kind == HEDDLE_MEM_HOST)
             continue;
-        n->drv->free(n->dev, req->private_ptr[i], req->private_bytes[i],
-                     n->copy_stream);
+        n->drv->free(n->dev, req->private_ptr[i], req->private_bytes[i], n->copy_stream);
         heddle_mem_account(m, req->node, -(int64_t)req->private_bytes[i], 0);
     }
 }
 
-static heddle_status room_take_private(struct heddle_mem *m,
-                                       struct heddle_mem_req *req, unsigned i)
+static heddle_status room_take_private(struct heddle_mem *m, struct heddle_mem_req *req, unsigned i)
 {
     struct mem_node *n = &m->node[req->node];
 
     if (m->host.fault_alloc != NULL)
         HEDDLE_TRY(m->host.fault_alloc(m->host.user, req->node));
-    HEDDLE_TRY(n->drv->alloc(n->dev, req->private_bytes[i], n->copy_stream,
-                             &req->private_ptr[i]));
+    HEDDLE_TRY(n->drv->alloc(n->dev, req->private_bytes[i], n->copy_stream, &req->private_ptr[i]));
     heddle_mem_account(m, req->node, (int64_t)req->private_bytes[i], 0);
     return HEDDLE_OK;
 }
@@ -111,8 +107,7 @@ static bool copy_is_clean(const struct mem_copy *c)
 {
     const uint64_t valid = where_valid(c->where);
 
-    return (valid >> c->node & 1) == 0 ||
-           (valid & ~(UINT64_C(1) << c->node)) != 0;
+    return (valid >> c->node & 1) == 0 || (valid & ~(UINT64_C(1) << c->node)) != 0;
 }
 
 /* An old version is still on its way to the host: wait until it is there. */
@@ -137,8 +132,7 @@ static bool room_may_evict(const struct mem_node *n, const struct mem_copy *c)
 
 /* Is a the better victim? Not needed any more, then needed last; what is clean or
  * was not used for long first. (The list is in order of use: a comes later.) */
-static bool victim_is_better(struct heddle_mem *m, struct mem_copy *a,
-                             struct mem_copy *b)
+static bool victim_is_better(struct heddle_mem *m, struct mem_copy *a, struct mem_copy *b)
 {
     double ua, ub;
 
@@ -205,8 +199,7 @@ static bool room_evict(struct heddle_mem *m, struct mem_copy *c)
  * nothing left to evict. */
 static bool room_make(struct heddle_mem *m, struct mem_node *n, uint64_t need)
 {
-    while (n->used - n->leaving > n->budget ||
-           n->budget - (n->used - n->leaving) < need) {
+    while (n->used - n->leaving > n->budget || n->budget - (n->used - n->leaving) < need) {
         struct mem_copy *c = room_victim(m, n);
 
         if (c == NULL || !room_evict(m, c))
@@ -220,8 +213,7 @@ static bool room_make(struct heddle_mem *m, struct mem_node *n, uint64_t need)
  * True: admitted, or it cannot be (*st). False: not now. A driver that has less
  * memory than the budget promised makes the budget smaller.
  */
-bool heddle_room_admit(struct heddle_mem *m, struct heddle_mem_req *req,
-                       heddle_status *st)
+bool heddle_room_admit(struct heddle_mem *m, struct heddle_mem_req *req, heddle_status *st)
 {
     struct mem_node *n = &m->node[req->node];
     uint64_t need;
@@ -323,15 +315,13 @@ static void room_bypass(struct heddle_mem *m, struct mem_node *n)
 static bool room_is_held(const struct mem_node *n)
 {
     for (const struct mem_copy *c = n->first; c != NULL; c = c->next)
-        if (c->where->is_frozen || room_is_late(c) ||
-            heddle_where_is_written(c->where))
+        if (c->where->is_frozen || room_is_late(c) || heddle_where_is_written(c->where))
             return true;
     return false;
 }
 
 /* What a request finds here already is not evicted for its sake. */
-static bool room_make_for(struct heddle_mem *m, struct heddle_mem_req *req,
-                          uint64_t need)
+static bool room_make_for(struct heddle_mem *m, struct heddle_mem_req *req, uint64_t need)
 {
     struct mem_node *n = &m->node[req->node];
     const uint64_t whom = m->whom;
@@ -390,8 +380,7 @@ void heddle_room_serve(struct heddle_mem *m, unsigned node)
         if (need <= n->budget && room_make_for(m, req, need)) {
             if (n->nevicting == 0)
                 continue; /* clean ones went at once */
-        } else if (n->admitted == n->nforced && n->nmoving == 0 &&
-                   !room_is_held(n)) {
+        } else if (n->admitted == n->nforced && n->nmoving == 0 && !room_is_held(n)) {
             if (room_appeal(n, req))
                 continue;
             n->is_desperate = false;
@@ -416,8 +405,7 @@ void heddle_room_clean(struct heddle_mem *m, unsigned node)
     heddle_status st;
 
     if (n->kind != HEDDLE_MEM_DEVICE || n->nevicting != 0 || n->is_lost ||
-        n->budget == HEDDLE_MEM_NO_LIMIT ||
-        n->used < n->budget / 100 * CLEAN_PERCENT)
+        n->budget == HEDDLE_MEM_NO_LIMIT || n->used < n->budget / 100 * CLEAN_PERCENT)
         return;
     for (struct mem_copy *c = n->first; c != NULL && looks-- > 0; c = c->next) {
         if (!room_may_evict(n, c) || copy_is_clean(c) || c->leaving != NULL ||

@@ -38,8 +38,8 @@ static void where_shape(struct heddle_where *w)
         s *= l->extent[order[i]];
     }
     r->run_bytes = elem;
-    while (n > 0 && (l->extent[order[n - 1]] == 1 ||
-                     l->stride[order[n - 1]] * elem == r->run_bytes)) {
+    while (n > 0 &&
+           (l->extent[order[n - 1]] == 1 || l->stride[order[n - 1]] * elem == r->run_bytes)) {
         r->run_bytes *= l->extent[order[n - 1]];
         n--;
     }
@@ -58,8 +58,8 @@ static void where_shape(struct heddle_where *w)
 /* Data that may go to the disk have no home: their host copy comes and goes. */
 static bool where_needs_home(const struct heddle_mem *m, const heddle_handle *u)
 {
-    return m->disk < 0 || u->root != u || !u->owns_memory ||
-           heddle_unit_noverlaps(u) != 0 || heddle_load_acq(&u->base) != NULL;
+    return m->disk < 0 || u->root != u || !u->owns_memory || heddle_unit_noverlaps(u) != 0 ||
+           heddle_load_acq(&u->base) != NULL;
 }
 
 static struct mem_copy *where_home(struct heddle_mem *m, struct heddle_where *w)
@@ -104,8 +104,7 @@ struct heddle_where *heddle_where_get(struct heddle_mem *m, heddle_handle *unit)
     return w;
 }
 
-void heddle_where_set(struct heddle_mem *m, struct heddle_where *w,
-                      uint64_t valid)
+void heddle_where_set(struct heddle_mem *m, struct heddle_where *w, uint64_t valid)
 {
     const bool is_away = (valid & 1) == 0 && !w->is_zero;
 
@@ -161,8 +160,7 @@ static bool where_has_writer(const struct heddle_where *w, bool counts_program)
     for (uint32_t i = 0; i < n; i++) {
         const struct heddle_where *o = heddle_load_rlx(&u->overlap[i]->where);
 
-        if (o != NULL &&
-            (o->nwriters != 0 || (counts_program && o->nowners != 0)))
+        if (o != NULL && (o->nwriters != 0 || (counts_program && o->nowners != 0)))
             return true;
     }
     return false;
@@ -225,8 +223,7 @@ bool heddle_where_has_write(const struct heddle_where *w)
 }
 
 /* No memory for a hint: it is lost, and nothing else. */
-static void use_push(struct heddle_mem *m, struct heddle_where *w,
-                     const struct mem_use *u)
+static void use_push(struct heddle_mem *m, struct heddle_where *w, const struct mem_use *u)
 {
     if (w->use_n == w->use_cap) {
         const uint32_t cap = w->use_cap == 0 ? 8 : 2 * w->use_cap;
@@ -254,8 +251,7 @@ static void use_remove(struct heddle_where *w, uint64_t task)
             continue;
         /* Those before it move up: usually there are none. */
         for (uint32_t k = i; k > 0; k--)
-            w->use[(w->use_head + k) % w->use_cap] =
-                w->use[(w->use_head + k - 1) % w->use_cap];
+            w->use[(w->use_head + k) % w->use_cap] = w->use[(w->use_head + k - 1) % w->use_cap];
         w->use_head = (w->use_head + 1) % w->use_cap;
         w->use_n--;
         w->use_epoch++;
@@ -263,13 +259,11 @@ static void use_remove(struct heddle_where *w, uint64_t task)
     }
 }
 
-void heddle_mem_will_use(struct heddle_mem *m, heddle_handle *unit,
-                         uint64_t task, const void *tag, enum heddle_mode mode)
+void heddle_mem_will_use(struct heddle_mem *m, heddle_handle *unit, uint64_t task, const void *tag,
+                         enum heddle_mode mode)
 {
-    const struct mem_use u = {.task = task,
-                              .tag = tag,
-                              .order = (double)NAN,
-                              .writes = (mode & HEDDLE_W) != 0};
+    const struct mem_use u = {
+        .task = task, .tag = tag, .order = (double)NAN, .writes = (mode & HEDDLE_W) != 0};
     struct heddle_where *w;
 
     heddle_mutex_lock(&m->lock);

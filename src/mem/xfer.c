@@ -23,13 +23,11 @@ static bool xfer_is_direct(struct heddle_mem *m, unsigned a, unsigned b)
         return false;
     if (a == 0 || b == 0)
         return true;
-    return na->drv == nb->drv && na->drv->can_peer != NULL &&
-           na->drv->can_peer(na->dev, nb->dev);
+    return na->drv == nb->drv && na->drv->can_peer != NULL && na->drv->can_peer(na->dev, nb->dev);
 }
 
 /* The best node to copy from, straight; -1: none. */
-static int xfer_source(struct heddle_mem *m, const struct heddle_where *w,
-                       unsigned to)
+static int xfer_source(struct heddle_mem *m, const struct heddle_where *w, unsigned to)
 {
     const uint64_t valid = where_valid(w);
     double best = INFINITY;
@@ -38,8 +36,7 @@ static int xfer_source(struct heddle_mem *m, const struct heddle_where *w,
     for (unsigned s = 0; s < m->nnodes; s++) {
         double ns;
 
-        if ((valid >> s & 1) == 0 || s == to || w->at[s] == NULL ||
-            !xfer_is_direct(m, s, to))
+        if ((valid >> s & 1) == 0 || s == to || w->at[s] == NULL || !xfer_is_direct(m, s, to))
             continue;
         ns = m->host.link_ns(m->host.user, s, to, w->unit->bytes);
         if (from < 0 || ns < best) {
@@ -61,8 +58,7 @@ static struct mem_xfer *xfer_new(struct heddle_mem *m)
     return x;
 }
 
-static void xfer_list(struct mem_xfer **first, struct mem_xfer **last,
-                      struct mem_xfer *x)
+static void xfer_list(struct mem_xfer **first, struct mem_xfer **last, struct mem_xfer *x)
 {
     x->next = NULL;
     if (*first == NULL)
@@ -87,9 +83,8 @@ static void xfer_enlist(struct heddle_mem *m, struct mem_xfer *x)
 
 static void xfer_done(struct heddle_op *op, heddle_status st);
 
-static struct mem_xfer *xfer_begin(struct heddle_mem *m, struct heddle_where *w,
-                                   int from, unsigned to,
-                                   enum heddle_mem_reason why, bool is_staged)
+static struct mem_xfer *xfer_begin(struct heddle_mem *m, struct heddle_where *w, int from,
+                                   unsigned to, enum heddle_mem_reason why, bool is_staged)
 {
     struct mem_xfer *x = xfer_new(m);
 
@@ -124,16 +119,14 @@ static struct mem_xfer *xfer_begin(struct heddle_mem *m, struct heddle_where *w,
 }
 
 /* Through the host, when the unit has memory there; else through ours. */
-static struct mem_xfer *xfer_hop(struct heddle_mem *m, struct heddle_where *w,
-                                 unsigned to, enum heddle_mem_reason why,
-                                 heddle_status *st)
+static struct mem_xfer *xfer_hop(struct heddle_mem *m, struct heddle_where *w, unsigned to,
+                                 enum heddle_mem_reason why, heddle_status *st)
 {
     const uint64_t valid = where_valid(w);
     int from = -1;
 
     for (unsigned s = 0; s < m->nnodes && from < 0; s++)
-        if ((valid >> s & 1) != 0 && s != to && w->at[s] != NULL &&
-            !m->node[s].is_lost)
+        if ((valid >> s & 1) != 0 && s != to && w->at[s] != NULL && !m->node[s].is_lost)
             from = (int)s;
     if (from < 0 && !w->is_zero) {
         *st = HEDDLE_EDEV;
@@ -144,9 +137,8 @@ static struct mem_xfer *xfer_hop(struct heddle_mem *m, struct heddle_where *w,
     return xfer_begin(m, w, from, to, why, true);
 }
 
-struct mem_xfer *heddle_xfer_get(struct heddle_mem *m, struct heddle_where *w,
-                                 unsigned to, enum heddle_mem_reason why,
-                                 heddle_status *st)
+struct mem_xfer *heddle_xfer_get(struct heddle_mem *m, struct heddle_where *w, unsigned to,
+                                 enum heddle_mem_reason why, heddle_status *st)
 {
     struct mem_copy *dst = w->at[to];
     struct mem_xfer *x;
@@ -164,15 +156,13 @@ struct mem_xfer *heddle_xfer_get(struct heddle_mem *m, struct heddle_where *w,
         return NULL;
     }
     from = xfer_source(m, w, to);
-    x = from >= 0 ? xfer_begin(m, w, from, to, why, false)
-                  : xfer_hop(m, w, to, why, st);
+    x = from >= 0 ? xfer_begin(m, w, from, to, why, false) : xfer_hop(m, w, to, why, st);
     if (x == NULL && *st == HEDDLE_OK && !where_is_at(w, to))
         *st = HEDDLE_ENOMEM;
     return x;
 }
 
-heddle_status heddle_xfer_wait(struct heddle_mem *m, struct mem_xfer *x,
-                               struct heddle_mem_req *req)
+heddle_status heddle_xfer_wait(struct heddle_mem *m, struct mem_xfer *x, struct heddle_mem_req *req)
 {
     struct mem_wait *w = m->free_waits;
 
@@ -238,19 +228,16 @@ static heddle_status xfer_leg(struct mem_xfer *x)
 }
 
 /* Drivers copy faster from and to memory that is pinned. */
-static void xfer_pin_host(struct heddle_mem *m, unsigned node,
-                          heddle_handle *root)
+static void xfer_pin_host(struct heddle_mem *m, unsigned node, heddle_handle *root)
 {
     const struct mem_node *n = &m->node[node];
     void *base = heddle_load_acq(&root->base);
 
-    if (n->drv->pin == NULL || m->disk >= 0 || root->span_bytes < PIN_BYTES ||
-        base == NULL)
+    if (n->drv->pin == NULL || m->disk >= 0 || root->span_bytes < PIN_BYTES || base == NULL)
         return;
     n->drv->pin(n->dev, base, root->span_bytes);
     /* Relaxed: who frees the memory comes after this transfer. */
-    atomic_fetch_or_explicit(&root->pinned, UINT64_C(1) << node,
-                             memory_order_relaxed);
+    atomic_fetch_or_explicit(&root->pinned, UINT64_C(1) << node, memory_order_relaxed);
 }
 
 void heddle_mem_unpin_host(struct heddle_mem *m, heddle_handle *root)
@@ -259,8 +246,7 @@ void heddle_mem_unpin_host(struct heddle_mem *m, heddle_handle *root)
 
     for (unsigned i = 0; i < m->nnodes; i++)
         if ((pinned >> i & 1) != 0)
-            m->node[i].drv->unpin(m->node[i].dev, heddle_load_acq(&root->base),
-                                  root->span_bytes);
+            m->node[i].drv->unpin(m->node[i].dev, heddle_load_acq(&root->base), root->span_bytes);
     heddle_store_rlx(&root->pinned, UINT64_C(0)); /* nobody else has it */
 }
 
@@ -279,8 +265,7 @@ static heddle_status xfer_copy(struct mem_xfer *x)
         c.ptr = x->src->ptr;
         c.peer = m->node[x->to].dev;
         c.peer_ptr = x->dst->ptr;
-        c.runs = (struct heddle_runs){.run_bytes = x->where->unit->bytes,
-                                      .nruns = 1};
+        c.runs = (struct heddle_runs){.run_bytes = x->where->unit->bytes, .nruns = 1};
         return n->drv->copy(n->dev, &c, n->copy_stream, &x->op);
     }
     c.kind = x->from == 0 ? HEDDLE_COPY_IN : HEDDLE_COPY_OUT;
@@ -316,8 +301,7 @@ static void xfer_release(struct heddle_mem *m, struct mem_xfer *x)
     heddle_copy_unpin(m, x->dst);
 }
 
-static void xfer_wake(struct heddle_mem *m, struct mem_xfer *x,
-                      heddle_status st)
+static void xfer_wake(struct heddle_mem *m, struct mem_xfer *x, heddle_status st)
 {
     while (x->waits != NULL) {
         struct mem_wait *w = x->waits;
@@ -349,8 +333,7 @@ static void xfer_count(struct heddle_mem *m, const struct mem_xfer *x)
 
 /* With the lock: what the end means for the data. A failure that may pass is
  * tried again, also from elsewhere; the mover finds the next one on the list. */
-static bool xfer_settle(struct heddle_mem *m, struct mem_xfer *x,
-                        heddle_status st)
+static bool xfer_settle(struct heddle_mem *m, struct mem_xfer *x, heddle_status st)
 {
     struct heddle_where *w = x->where;
 
@@ -368,9 +351,8 @@ static bool xfer_settle(struct heddle_mem *m, struct mem_xfer *x,
             (x->from != 0 || heddle_unit_noverlaps(w->unit) == 0))
             x->src->is_doomed = true;
     }
-    if (st != HEDDLE_OK && st != HEDDLE_EDEV && st != HEDDLE_ENOMEM &&
-        ++x->tries < XFER_TRIES && !m->node[x->from].is_lost &&
-        !m->node[x->to].is_lost) {
+    if (st != HEDDLE_OK && st != HEDDLE_EDEV && st != HEDDLE_ENOMEM && ++x->tries < XFER_TRIES &&
+        !m->node[x->from].is_lost && !m->node[x->to].is_lost) {
         if (x->why == HEDDLE_MEM_EVICT) {
             m->node[x->from].leaving += x->src->bytes;
             m->node[x->from].nevicting++;
@@ -382,8 +364,7 @@ static bool xfer_settle(struct heddle_mem *m, struct mem_xfer *x,
     return true;
 }
 
-static void xfer_finish(struct heddle_mem *m, struct mem_xfer *x,
-                        heddle_status st)
+static void xfer_finish(struct heddle_mem *m, struct mem_xfer *x, heddle_status st)
 {
     /* A lost device is no failure of those who wait: there may be other copies. */
     const bool is_lost = m->node[x->from].is_lost || m->node[x->to].is_lost;
@@ -411,8 +392,7 @@ static void xfer_finish(struct heddle_mem *m, struct mem_xfer *x,
     m->free_xfers = x;
 }
 
-static void xfer_tell(struct heddle_mem *m, const struct mem_xfer *x,
-                      heddle_status st)
+static void xfer_tell(struct heddle_mem *m, const struct mem_xfer *x, heddle_status st)
 {
     const struct heddle_mem_move move = {
         .unit = x->where->unit,

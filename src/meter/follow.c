@@ -23,21 +23,18 @@ static uint64_t most_uj(uint64_t ns)
 {
     uint64_t uj;
 
-    if (ns > UINT64_MAX - SLACK_NS ||
-        __builtin_mul_overflow(ns + SLACK_NS, MOST_UJ_PER_NS, &uj))
+    if (ns > UINT64_MAX - SLACK_NS || __builtin_mul_overflow(ns + SLACK_NS, MOST_UJ_PER_NS, &uj))
         return UINT64_MAX;
     return uj;
 }
 
-static void explain(const struct heddle_follow *f, uint64_t raw, uint64_t ns,
-                    char *why)
+static void explain(const struct heddle_follow *f, uint64_t raw, uint64_t ns, char *why)
 {
     struct heddle_text t;
 
     heddle_text_init(&t, why, HEDDLE_METER_WHY);
     if (raw < f->last)
-        heddle_text_add(&t,
-                        "the counter went back from %llu to %llu microjoules",
+        heddle_text_add(&t, "the counter went back from %llu to %llu microjoules",
                         (unsigned long long)f->last, (unsigned long long)raw);
     else
         heddle_text_add(&t, "the counter jumped ahead by %llu microjoules",
@@ -53,8 +50,7 @@ static void start_at(struct heddle_follow *f, uint64_t raw, uint64_t ns)
     f->has_last = true;
 }
 
-bool heddle_follow_take(struct heddle_follow *f, uint64_t raw, uint64_t ns,
-                        char *why)
+bool heddle_follow_take(struct heddle_follow *f, uint64_t raw, uint64_t ns, char *why)
 {
     const uint64_t dt = ns > f->last_ns ? ns - f->last_ns : 0;
     uint64_t step = UINT64_MAX;

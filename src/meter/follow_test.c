@@ -138,6 +138,5 @@ TEST(random_energy_is_exact)
     }
 }
 
-TEST_MAIN(counts_from_the_first_reading, wrap, jump_back,
-          jump_back_without_a_range, jump_ahead, beyond_its_range,
-          strange_times, random_energy_is_exact)
+TEST_MAIN(counts_from_the_first_reading, wrap, jump_back, jump_back_without_a_range, jump_ahead,
+          beyond_its_range, strange_times, random_energy_is_exact)

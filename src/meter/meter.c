@@ -19,7 +19,7 @@
 #include "base/text.h"
 #include "heddle_config.h"
 
-#define HEDDLE_METER(name, on)                                                 \
+#define HEDDLE_METER(name, on)                                                                     \
     HEDDLE_IF(on, extern const struct heddle_meter_ops heddle_meter_##name;)
 #include "meter/meter.def"
 #undef HEDDLE_METER
@@ -70,14 +70,12 @@ static heddle_status domain_take(struct source *s, struct domain *d)
     uint64_t raw = 0;
 
     HEDDLE_TRY(s->ops->read(s->self, d->slot, &raw, d->why));
-    return heddle_follow_take(&d->follow, raw, heddle_clock_ns(), d->why)
-               ? HEDDLE_OK
-               : HEDDLE_AGAIN;
+    return heddle_follow_take(&d->follow, raw, heddle_clock_ns(), d->why) ? HEDDLE_OK
+                                                                          : HEDDLE_AGAIN;
 }
 
 static heddle_status source_keep(heddle_meter *m, struct source *s,
-                                 const struct heddle_meter_found *found,
-                                 size_t n)
+                                 const struct heddle_meter_found *found, size_t n)
 {
     if (n == 0)
         return HEDDLE_OK;
@@ -119,8 +117,7 @@ static heddle_status source_open(heddle_meter *m, struct source *s,
 }
 
 heddle_status heddle_meter_create(const struct heddle_meter_env *env,
-                                  const struct heddle_meter_ops *const *table,
-                                  heddle_meter **out)
+                                  const struct heddle_meter_ops *const *table, heddle_meter **out)
 {
     struct heddle_meter_env e = *env;
     struct heddle_meter_found *found;
@@ -175,8 +172,7 @@ void heddle_meter_close(heddle_meter *m)
 
 /* --- asking ----------------------------------------------------------------- */
 
-static struct domain *domain_find(const heddle_meter *m, size_t i,
-                                  size_t *source_out)
+static struct domain *domain_find(const heddle_meter *m, size_t i, size_t *source_out)
 {
     for (size_t s = 0; s < m->nsources; s++) {
         if (i < m->source[s].ndomains) {
@@ -203,8 +199,8 @@ const char *heddle_meter_explain(const heddle_meter *m, char *out, size_t cap)
 
     heddle_text_init(&t, out, cap);
     for (size_t s = 0; heddle_meter_ndomains(m) == 0 && s < m->nsources; s++)
-        heddle_text_add(&t, "%s%s: %s", s == 0 ? "" : "; ",
-                        m->source[s].ops->name, m->source[s].why);
+        heddle_text_add(&t, "%s%s: %s", s == 0 ? "" : "; ", m->source[s].ops->name,
+                        m->source[s].why);
     return out;
 }
 
@@ -246,8 +242,7 @@ heddle_status heddle_meter_get_domain(const heddle_meter *m, size_t i,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_meter_read(heddle_meter *m, size_t i,
-                                struct heddle_meter_sample *out)
+heddle_status heddle_meter_read(heddle_meter *m, size_t i, struct heddle_meter_sample *out)
 {
     struct domain *d;
     heddle_status st;
@@ -263,9 +258,8 @@ heddle_status heddle_meter_read(heddle_meter *m, size_t i,
         return st;
     }
     d->nread++;
-    *out = (struct heddle_meter_sample){.size = sizeof(*out),
-                                        .microjoules = d->follow.sum,
-                                        .has_gap = d->follow.has_gap};
+    *out = (struct heddle_meter_sample){
+        .size = sizeof(*out), .microjoules = d->follow.sum, .has_gap = d->follow.has_gap};
     d->follow.has_gap = false;
     return HEDDLE_OK;
 }

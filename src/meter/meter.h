@@ -69,8 +69,7 @@ struct heddle_meter_ops {
      * HEDDLE_ENOMEM alone is. close() follows in every case.
      */
     heddle_status (*open)(void *self, const struct heddle_meter_env *env,
-                          struct heddle_meter_found *found, size_t cap,
-                          size_t *n_out, char *why);
+                          struct heddle_meter_found *found, size_t cap, size_t *n_out, char *why);
     /* Microjoules since any moment. On failure HEDDLE_EIO and a sentence. */
     heddle_status (*read)(void *self, size_t i, uint64_t *uj_out, char *why);
     void (*close)(void *self);
@@ -80,9 +79,9 @@ struct heddle_meter_ops {
 extern const struct heddle_meter_ops *const heddle_meter_table[];
 
 /* heddle_meter_open() with all there is to say. `table`: NULL is all of them. */
-HEDDLE_MUST_USE heddle_status heddle_meter_create(
-    const struct heddle_meter_env *env,
-    const struct heddle_meter_ops *const *table, heddle_meter **out);
+HEDDLE_MUST_USE heddle_status heddle_meter_create(const struct heddle_meter_env *env,
+                                                  const struct heddle_meter_ops *const *table,
+                                                  heddle_meter **out);
 
 size_t heddle_meter_ndomains(const heddle_meter *m);
 
@@ -104,8 +103,7 @@ struct heddle_follow {
 
 /* Takes a reading of time `ns`. False: it makes no sense and is dropped, `why`
  * (HEDDLE_METER_WHY bytes) says so. */
-bool heddle_follow_take(struct heddle_follow *f, uint64_t raw, uint64_t ns,
-                        char *why);
+bool heddle_follow_take(struct heddle_follow *f, uint64_t raw, uint64_t ns, char *why);
 
 /* --- for plug-ins (small.c) ----------------------------------------------- */
 
@@ -116,13 +114,11 @@ void heddle_meter_say(char *why, const char *fmt, ...);
 
 /* One line of a small file without its end, at most cap - 1 bytes; longer ones are
  * HEDDLE_EFORMAT. HEDDLE_ENOENT, HEDDLE_EIO: errno says why. */
-HEDDLE_MUST_USE heddle_status heddle_small_read(const char *path, char *out,
-                                                size_t cap);
+HEDDLE_MUST_USE heddle_status heddle_small_read(const char *path, char *out, size_t cap);
 /* The same of an open file, from its beginning. */
 HEDDLE_MUST_USE heddle_status heddle_small_pread(int fd, char *out, size_t cap);
 /* The same for what is a decimal number; HEDDLE_EFORMAT when it is none. */
-HEDDLE_MUST_USE heddle_status heddle_small_number(const char *path,
-                                                  uint64_t *out);
+HEDDLE_MUST_USE heddle_status heddle_small_number(const char *path, uint64_t *out);
 
 /* --- NVML (nvml_lib.c; not in builds without CUDA) ------------------------ */
 
@@ -143,8 +139,8 @@ bool heddle_nvml_has_node(void);
 
 /* Loads and starts NVML, `library` as in the environment. HEDDLE_ENOSYS: `why`
  * (HEDDLE_METER_WHY bytes) has a sentence. */
-HEDDLE_MUST_USE heddle_status heddle_nvml_open(struct heddle_nvml *n,
-                                               const char *library, char *why);
+HEDDLE_MUST_USE heddle_status heddle_nvml_open(struct heddle_nvml *n, const char *library,
+                                               char *why);
 /* Zeroed memory is fine. */
 void heddle_nvml_close(struct heddle_nvml *n);
 /* What an error of NVML means; never NULL. */

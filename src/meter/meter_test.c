@@ -20,15 +20,13 @@ struct plug {
     unsigned which;
 };
 
-static heddle_status plug_open(struct plug *p, unsigned which,
-                               struct heddle_meter_found *found, size_t *n_out,
-                               char *why)
+static heddle_status plug_open(struct plug *p, unsigned which, struct heddle_meter_found *found,
+                               size_t *n_out, char *why)
 {
     p->which = which;
     fake.nopen++;
     for (; *n_out < 4 && fake.name[which][*n_out] != NULL; ++*n_out) {
-        snprintf(found[*n_out].name, sizeof(found->name), "%s",
-                 fake.name[which][*n_out]);
+        snprintf(found[*n_out].name, sizeof(found->name), "%s", fake.name[which][*n_out]);
         snprintf(found[*n_out].device, sizeof(found->device), "dev %u", which);
         found[*n_out].range_uj = 0;
     }
@@ -38,8 +36,7 @@ static heddle_status plug_open(struct plug *p, unsigned which,
 }
 
 static heddle_status open_0(void *self, const struct heddle_meter_env *env,
-                            struct heddle_meter_found *found, size_t cap,
-                            size_t *n_out, char *why)
+                            struct heddle_meter_found *found, size_t cap, size_t *n_out, char *why)
 {
     (void)env;
     CHECK(cap >= 4);
@@ -47,8 +44,7 @@ static heddle_status open_0(void *self, const struct heddle_meter_env *env,
 }
 
 static heddle_status open_1(void *self, const struct heddle_meter_env *env,
-                            struct heddle_meter_found *found, size_t cap,
-                            size_t *n_out, char *why)
+                            struct heddle_meter_found *found, size_t cap, size_t *n_out, char *why)
 {
     (void)env;
     CHECK(cap >= 4);
@@ -73,15 +69,13 @@ static void plug_close(void *self)
 
 static const struct heddle_meter_ops first = {.name = "first",
                                               .period_ns = 1000,
-                                              .instance_size =
-                                                  sizeof(struct plug),
+                                              .instance_size = sizeof(struct plug),
                                               .open = open_0,
                                               .read = plug_read,
                                               .close = plug_close};
 static const struct heddle_meter_ops second = {.name = "second",
                                                .period_ns = 2000,
-                                               .instance_size =
-                                                   sizeof(struct plug),
+                                               .instance_size = sizeof(struct plug),
                                                .open = open_1,
                                                .read = plug_read,
                                                .close = plug_close};
@@ -159,8 +153,7 @@ TEST(explains)
     fake.why[0] = "too far";
     fake.why[1] = "too late";
     m = start();
-    CHECK_STR(heddle_meter_explain(m, why, sizeof(why)),
-              "first: too far; second: too late");
+    CHECK_STR(heddle_meter_explain(m, why, sizeof(why)), "first: too far; second: too late");
     CHECK_EQ(strlen(heddle_meter_explain(m, small, sizeof(small))), 7);
     heddle_meter_close(m);
 }
@@ -269,5 +262,4 @@ TEST(failures)
     }
 }
 
-TEST_MAIN(one_list, nothing_new, explains, first_reading, wrong_arguments,
-          the_machine, failures)
+TEST_MAIN(one_list, nothing_new, explains, first_reading, wrong_arguments, the_machine, failures)

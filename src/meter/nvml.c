@@ -75,8 +75,7 @@ static void take_listed(struct nvml *v, const struct heddle_meter_env *env,
     }
 }
 
-static void take_all(struct nvml *v, struct heddle_meter_found *found,
-                     size_t cap, char *why)
+static void take_all(struct nvml *v, struct heddle_meter_found *found, size_t cap, char *why)
 {
     unsigned n = 0;
     int err = v->api.count(&n);
@@ -95,13 +94,12 @@ static void take_all(struct nvml *v, struct heddle_meter_found *found,
     if (err == 0 && n == 0)
         heddle_meter_say(why, "NVML knows no GPU");
     else if (v->n == 0)
-        heddle_meter_say(why, "NVML shows no GPU: %.100s",
-                         heddle_nvml_text(&v->api, err));
+        heddle_meter_say(why, "NVML shows no GPU: %.100s", heddle_nvml_text(&v->api, err));
 }
 
 static heddle_status nvml_open(void *self, const struct heddle_meter_env *env,
-                               struct heddle_meter_found *found, size_t cap,
-                               size_t *n_out, char *why)
+                               struct heddle_meter_found *found, size_t cap, size_t *n_out,
+                               char *why)
 {
     struct nvml *v = self;
 
@@ -111,8 +109,8 @@ static heddle_status nvml_open(void *self, const struct heddle_meter_env *env,
     }
     if (heddle_nvml_open(&v->api, env->nvml_library, why) != HEDDLE_OK)
         return HEDDLE_OK;
-    if (v->api.energy == NULL || v->api.count == NULL ||
-        v->api.by_index == NULL || v->api.by_pci == NULL) {
+    if (v->api.energy == NULL || v->api.count == NULL || v->api.by_index == NULL ||
+        v->api.by_pci == NULL) {
         heddle_meter_say(why, "the NVIDIA driver is too old to count energy");
         return HEDDLE_OK;
     }
@@ -125,8 +123,7 @@ static heddle_status nvml_open(void *self, const struct heddle_meter_env *env,
     return HEDDLE_OK;
 }
 
-static heddle_status nvml_read(void *self, size_t i, uint64_t *uj_out,
-                               char *why)
+static heddle_status nvml_read(void *self, size_t i, uint64_t *uj_out, char *why)
 {
     const struct nvml *v = self;
     unsigned long long mj = 0;

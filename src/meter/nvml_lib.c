@@ -14,8 +14,7 @@
 #define LIBRARY "libnvidia-ml.so.1"
 
 /* The kernel module's own node, the first GPU, the GPU of a WSL machine. */
-static const char *const device_nodes[] = {"/dev/nvidiactl", "/dev/nvidia0",
-                                           "/dev/dxg"};
+static const char *const device_nodes[] = {"/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg"};
 
 bool heddle_nvml_has_node(void)
 {
@@ -26,11 +25,11 @@ bool heddle_nvml_has_node(void)
 }
 
 /* memcpy: ISO C does not convert between void * and pointers to functions. */
-#define FUNCTION(out, name)                                                    \
-    do {                                                                       \
-        void *fn_ = dlsym(n->lib, name);                                       \
-                                                                               \
-        memcpy(&(out), &fn_, sizeof(fn_));                                     \
+#define FUNCTION(out, name)                                                                        \
+    do {                                                                                           \
+        void *fn_ = dlsym(n->lib, name);                                                           \
+                                                                                                   \
+        memcpy(&(out), &fn_, sizeof(fn_));                                                         \
     } while (0)
 
 /* What an old driver lacks is NULL. */
@@ -52,16 +51,14 @@ static heddle_status start(struct heddle_nvml *n, char *why)
     }
     err = init();
     if (err != 0) {
-        heddle_meter_say(why, "NVML does not start: %.100s",
-                         heddle_nvml_text(n, err));
+        heddle_meter_say(why, "NVML does not start: %.100s", heddle_nvml_text(n, err));
         return HEDDLE_ENOSYS;
     }
     FUNCTION(n->shutdown, "nvmlShutdown"); /* it has started */
     return HEDDLE_OK;
 }
 
-heddle_status heddle_nvml_open(struct heddle_nvml *n, const char *library,
-                               char *why)
+heddle_status heddle_nvml_open(struct heddle_nvml *n, const char *library, char *why)
 {
     const char *words;
     heddle_status st;

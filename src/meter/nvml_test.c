@@ -10,8 +10,7 @@
 
 extern const struct heddle_meter_ops heddle_meter_nvml;
 
-static const struct heddle_meter_ops *const only_nvml[] = {&heddle_meter_nvml,
-                                                           NULL};
+static const struct heddle_meter_ops *const only_nvml[] = {&heddle_meter_nvml, NULL};
 
 #define LIBRARY "libnvidia-ml.so.1"
 
@@ -36,8 +35,7 @@ static const char *why_of(heddle_meter *m)
     return s.why;
 }
 
-static void check_domain(heddle_meter *m, size_t i, const char *name,
-                         const char *device)
+static void check_domain(heddle_meter *m, size_t i, const char *name, const char *device)
 {
     struct heddle_meter_domain d = {.size = sizeof(d)};
 
@@ -79,9 +77,8 @@ TEST(all_of_them)
 /* CUDA's numbers are not NVML's: the bus decides. */
 TEST(listed)
 {
-    static const struct heddle_meter_gpu gpu[] = {{"cuda0", "0000:00:02.0"},
-                                                  {"cuda1", "0000:00:01.0"},
-                                                  {"cuda2", "0000:00:7f.0"}};
+    static const struct heddle_meter_gpu gpu[] = {
+        {"cuda0", "0000:00:02.0"}, {"cuda1", "0000:00:01.0"}, {"cuda2", "0000:00:7f.0"}};
     const struct heddle_meter_env env = {
         .nvml_library = LIBRARY, .has_gpu_list = true, .gpu = gpu, .ngpus = 3};
     heddle_meter *m;
@@ -98,8 +95,7 @@ TEST(listed)
 
 TEST(none_is_used)
 {
-    const struct heddle_meter_env env = {.nvml_library = "/no/such/library",
-                                         .has_gpu_list = true};
+    const struct heddle_meter_env env = {.nvml_library = "/no/such/library", .has_gpu_list = true};
     heddle_meter *m = start(&env);
 
     CHECK_EQ(heddle_meter_ndomains(m), 0);
@@ -182,5 +178,5 @@ TEST(goes_away)
     heddle_meter_close(m);
 }
 
-TEST_MAIN(all_of_them, listed, none_is_used, no_library, another_library,
-          no_device_node, no_counter, goes_away)
+TEST_MAIN(all_of_them, listed, none_is_used, no_library, another_library, no_device_node,
+          no_counter, goes_away)

@@ -49,8 +49,8 @@ static const char *sysfs_of(const struct heddle_meter_env *env)
 }
 
 HEDDLE_PRINTF(4, 5)
-static heddle_status read_line(const struct heddle_meter_env *env, char *out,
-                               size_t cap, const char *fmt, ...)
+static heddle_status read_line(const struct heddle_meter_env *env, char *out, size_t cap,
+                               const char *fmt, ...)
 {
     char path[PATH_BYTES];
     struct heddle_text t;
@@ -96,8 +96,8 @@ static bool event_config(const char *text, uint64_t *out)
 }
 
 /* False: the PMU has no such event, or what it says makes no sense. */
-static bool event_find(const struct heddle_meter_env *env, const char *name,
-                       struct event *e, char *why)
+static bool event_find(const struct heddle_meter_env *env, const char *name, struct event *e,
+                       char *why)
 {
     char text[64];
     double joules;
@@ -105,16 +105,12 @@ static bool event_find(const struct heddle_meter_env *env, const char *name,
     if (read_line(env, text, sizeof(text), PMU "/events/%s", name) != HEDDLE_OK)
         return false;
     if (!event_config(text, &e->config)) {
-        heddle_meter_say(why,
-                         "the event %s is \"%.40s\", which is not understood",
-                         name, text);
+        heddle_meter_say(why, "the event %s is \"%.40s\", which is not understood", name, text);
         return false;
     }
-    if (read_line(env, text, sizeof(text), PMU "/events/%s.scale", name) !=
-            HEDDLE_OK ||
+    if (read_line(env, text, sizeof(text), PMU "/events/%s.scale", name) != HEDDLE_OK ||
         !heddle_number_finite(text, &joules) || !(joules > 0) || joules > 1) {
-        heddle_meter_say(why, "the event %s does not say what one count is",
-                         name);
+        heddle_meter_say(why, "the event %s does not say what one count is", name);
         return false;
     }
     e->uj = joules * 1e6;
@@ -145,13 +141,11 @@ static size_t cpus_parse(const char *s, int cpu[MAX_PACKAGES])
 
 /* --- opening ----------------------------------------------------------------- */
 
-static int perf_call(const struct heddle_meter_env *env,
-                     struct perf_event_attr *attr, int cpu)
+static int perf_call(const struct heddle_meter_env *env, struct perf_event_attr *attr, int cpu)
 {
     if (env->perf_open != NULL)
         return env->perf_open(env->perf_user, attr, cpu);
-    return (int)syscall(SYS_perf_event_open, attr, -1, cpu, -1,
-                        PERF_FLAG_FD_CLOEXEC);
+    return (int)syscall(SYS_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
 static void refused(const char *event, int err, char *why)
@@ -159,25 +153,23 @@ static void refused(const char *event, int err, char *why)
     char words[128];
 
     if (err == EACCES || err == EPERM)
-        heddle_meter_say(
-            why,
-            "the event %s is refused: kernel.perf_event_paranoid above 0 "
-            "leaves it to root",
-            event);
+        heddle_meter_say(why,
+                         "the event %s is refused: kernel.perf_event_paranoid above 0 "
+                         "leaves it to root",
+                         event);
     else
         heddle_meter_say(why, "the event %s cannot be opened: %s", event,
                          strerror_r(err, words, sizeof(words)));
 }
 
-static void package_name(const struct heddle_meter_env *env, const char *kind,
-                         int cpu, size_t i, char name[HEDDLE_METER_NAME])
+static void package_name(const struct heddle_meter_env *env, const char *kind, int cpu, size_t i,
+                         char name[HEDDLE_METER_NAME])
 {
     struct heddle_text t;
     char text[32];
     uint64_t v;
 
-    if (read_line(env, text, sizeof(text),
-                  "devices/system/cpu/cpu%d/topology/physical_package_id",
+    if (read_line(env, text, sizeof(text), "devices/system/cpu/cpu%d/topology/physical_package_id",
                   cpu) != HEDDLE_OK ||
         heddle_parse_u64(text, &v) != HEDDLE_OK || v > MAX_CPU)
         v = i;
@@ -186,8 +178,8 @@ static void package_name(const struct heddle_meter_env *env, const char *kind,
 }
 
 static heddle_status perf_open(void *self, const struct heddle_meter_env *env,
-                               struct heddle_meter_found *found, size_t cap,
-                               size_t *n_out, char *why)
+                               struct heddle_meter_found *found, size_t cap, size_t *n_out,
+                               char *why)
 {
     struct perf *p = self;
     int cpu[MAX_PACKAGES];
@@ -200,9 +192,8 @@ static heddle_status perf_open(void *self, const struct heddle_meter_env *env,
         heddle_meter_say(why, "%.150s/" PMU " is not there", sysfs_of(env));
         return HEDDLE_OK;
     }
-    ncpus = read_line(env, text, sizeof(text), PMU "/cpumask") == HEDDLE_OK
-                ? cpus_parse(text, cpu)
-                : 0;
+    ncpus =
+        read_line(env, text, sizeof(text), PMU "/cpumask") == HEDDLE_OK ? cpus_parse(text, cpu) : 0;
     if (ncpus == 0)
         heddle_meter_say(why, "the power PMU does not say which CPUs answer");
     for (size_t w = 0; w < sizeof(wanted) / sizeof(wanted[0]); w++) {
@@ -211,9 +202,8 @@ static heddle_status perf_open(void *self, const struct heddle_meter_env *env,
         if (!event_find(env, wanted[w].event, &e, why))
             continue;
         for (size_t i = 0; i < ncpus && p->n < cap; i++) {
-            struct perf_event_attr attr = {.type = (uint32_t)type,
-                                           .size = sizeof(attr),
-                                           .config = e.config};
+            struct perf_event_attr attr = {
+                .type = (uint32_t)type, .size = sizeof(attr), .config = e.config};
             const int fd = perf_call(env, &attr, cpu[i]);
 
             if (fd < 0) {
@@ -233,8 +223,7 @@ static heddle_status perf_open(void *self, const struct heddle_meter_env *env,
     return HEDDLE_OK;
 }
 
-static heddle_status perf_read(void *self, size_t i, uint64_t *uj_out,
-                               char *why)
+static heddle_status perf_read(void *self, size_t i, uint64_t *uj_out, char *why)
 {
     const struct perf *p = self;
     uint64_t count = 0;

@@ -12,8 +12,7 @@
 
 extern const struct heddle_meter_ops heddle_meter_perf;
 
-static const struct heddle_meter_ops *const only_perf[] = {&heddle_meter_perf,
-                                                           NULL};
+static const struct heddle_meter_ops *const only_perf[] = {&heddle_meter_perf, NULL};
 
 #define PMU    "bus/event_source/devices/power/"
 #define SCALE  "2.3283064365386962890625e-10\n" /* 2^-32 */
@@ -64,14 +63,12 @@ static void pmu(const struct tree *t)
     tree_text(t, PMU "events/energy-pkg.scale", SCALE);
     tree_text(t, PMU "events/energy-ram", "event=0x03\n");
     tree_text(t, PMU "events/energy-ram.scale", SCALE);
-    tree_text(t, "devices/system/cpu/cpu24/topology/physical_package_id",
-              "1\n");
+    tree_text(t, "devices/system/cpu/cpu24/topology/physical_package_id", "1\n");
 }
 
 static heddle_meter *start(const struct tree *t, struct kernel *k)
 {
-    const struct heddle_meter_env env = {
-        .sysfs = t->root, .perf_open = open_pipe, .perf_user = k};
+    const struct heddle_meter_env env = {.sysfs = t->root, .perf_open = open_pipe, .perf_user = k};
     heddle_meter *m = NULL;
 
     *k = (struct kernel){.refuses = k->refuses};
@@ -260,5 +257,4 @@ TEST(the_system_call)
     tree_fini(&t);
 }
 
-TEST_MAIN(asks_and_reads, refused, garbage, ranges_of_cpus, not_there,
-          the_system_call)
+TEST_MAIN(asks_and_reads, refused, garbage, ranges_of_cpus, not_there, the_system_call)

@@ -101,8 +101,7 @@ static bool zone_path(const char *root, const struct zone *z, const char *file,
     struct heddle_text t;
 
     heddle_text_init(&t, path, PATH_BYTES);
-    heddle_text_add(&t, "%s/intel-rapl%s:%d", root, z->is_mmio ? "-mmio" : "",
-                    z->index);
+    heddle_text_add(&t, "%s/intel-rapl%s:%d", root, z->is_mmio ? "-mmio" : "", z->index);
     if (z->part != NONE)
         heddle_text_add(&t, ":%d", z->part);
     heddle_text_add(&t, "/%s", file);
@@ -117,15 +116,14 @@ static bool is_word(const char *s)
     static const char signs[] = "-_.";
 
     for (; *s != '\0'; s++)
-        if (!(*s >= 'a' && *s <= 'z') && !(*s >= 'A' && *s <= 'Z') &&
-            !(*s >= '0' && *s <= '9') && strchr(signs, *s) == NULL)
+        if (!(*s >= 'a' && *s <= 'z') && !(*s >= 'A' && *s <= 'Z') && !(*s >= '0' && *s <= '9') &&
+            strchr(signs, *s) == NULL)
             return false;
     return true;
 }
 
 /* "package-0", or "dram-0" of it. False: nothing that is wanted. */
-static bool zone_name(const char *root, const struct zone *z,
-                      char name[HEDDLE_METER_NAME])
+static bool zone_name(const char *root, const struct zone *z, char name[HEDDLE_METER_NAME])
 {
     static const char package[] = "package-";
     const struct zone top = {z->is_mmio, z->index, NONE};
@@ -143,8 +141,7 @@ static bool zone_name(const char *root, const struct zone *z,
     }
     heddle_text_add(&t, "dram-%s", text + sizeof(package) - 1);
     return !t.is_truncated && zone_path(root, z, "name", path) &&
-           heddle_small_read(path, text, sizeof(text)) == HEDDLE_OK &&
-           strcmp(text, "dram") == 0;
+           heddle_small_read(path, text, sizeof(text)) == HEDDLE_OK && strcmp(text, "dram") == 0;
 }
 
 static heddle_status rapl_value(int fd, uint64_t *out, char *why)
@@ -179,8 +176,7 @@ static int zone_open(const char *root, const struct zone *z, char *why)
     if (fd < 0 && errno == EACCES)
         heddle_meter_say(why, "%.160s may be read by root only", path);
     else if (fd < 0)
-        heddle_meter_say(why, "%.160s: %s", path,
-                         strerror_r(errno, words, sizeof(words)));
+        heddle_meter_say(why, "%.160s: %s", path, strerror_r(errno, words, sizeof(words)));
     else if (rapl_value(fd, &v, problem) != HEDDLE_OK) {
         heddle_meter_say(why, "%.140s: %s", path, problem);
         close(fd);
@@ -216,8 +212,8 @@ static void zone_take(struct rapl *r, const char *root, const struct zone *z,
 /* --- the plug-in ------------------------------------------------------------ */
 
 static heddle_status rapl_open(void *self, const struct heddle_meter_env *env,
-                               struct heddle_meter_found *found, size_t cap,
-                               size_t *n_out, char *why)
+                               struct heddle_meter_found *found, size_t cap, size_t *n_out,
+                               char *why)
 {
     struct rapl *r = self;
     char root[PATH_BYTES];
@@ -227,8 +223,7 @@ static heddle_status rapl_open(void *self, const struct heddle_meter_env *env,
     DIR *d;
 
     heddle_text_init(&t, root, sizeof(root));
-    heddle_text_add(&t, "%s/class/powercap",
-                    env->sysfs != NULL ? env->sysfs : "/sys");
+    heddle_text_add(&t, "%s/class/powercap", env->sysfs != NULL ? env->sysfs : "/sys");
     d = opendir(root);
     if (d == NULL) {
         heddle_meter_say(why, "%.200s is not there", root);
@@ -250,8 +245,7 @@ static heddle_status rapl_open(void *self, const struct heddle_meter_env *env,
     return HEDDLE_OK;
 }
 
-static heddle_status rapl_read(void *self, size_t i, uint64_t *uj_out,
-                               char *why)
+static heddle_status rapl_read(void *self, size_t i, uint64_t *uj_out, char *why)
 {
     const struct rapl *r = self;
 

@@ -14,8 +14,7 @@
 
 extern const struct heddle_meter_ops heddle_meter_rapl;
 
-static const struct heddle_meter_ops *const only_rapl[] = {&heddle_meter_rapl,
-                                                           NULL};
+static const struct heddle_meter_ops *const only_rapl[] = {&heddle_meter_rapl, NULL};
 
 static heddle_meter *start(const struct tree *t)
 {
@@ -140,12 +139,9 @@ TEST(zero_range)
         tree_init(&t);
         tree_zone(&t, "intel-rapl:0", "package-0\n", 500, 1);
         if (ranges[i] != NULL)
-            tree_text(&t, "class/powercap/intel-rapl:0/max_energy_range_uj",
-                      ranges[i]);
+            tree_text(&t, "class/powercap/intel-rapl:0/max_energy_range_uj", ranges[i]);
         else
-            CHECK_EQ(remove(tree_path(
-                         &t, "class/powercap/intel-rapl:0/max_energy_range_uj",
-                         full)),
+            CHECK_EQ(remove(tree_path(&t, "class/powercap/intel-rapl:0/max_energy_range_uj", full)),
                      0);
         m = start(&t);
         CHECK_EQ(heddle_meter_ndomains(m), 1);
@@ -231,14 +227,9 @@ TEST(garbage)
 TEST(strange_names)
 {
     static char huge[100000];
-    const char *const bad[] = {"",
-                               "package",
-                               "package-0 x\n",
-                               "package-\x01\n",
-                               "package-0\xff\n",
-                               "Package-0\n",
-                               "core\n",
-                               huge};
+    const char *const bad[] = {
+        "",       "package", "package-0 x\n", "package-\x01\n", "package-0\xff\n", "Package-0\n",
+        "core\n", huge};
 
     memset(huge, 'p', sizeof(huge) - 1);
     memcpy(huge, "package-", 8);
@@ -271,13 +262,9 @@ TEST(not_files)
     tree_zone(&t, "intel-rapl:1", "package-1\n", 1, TREE_RANGE);
     CHECK_EQ(remove(tree_path(&t, UJ, full)), 0);
     CHECK_EQ(mkdir(full, 0755), 0);
-    CHECK_EQ(
-        remove(tree_path(&t, "class/powercap/intel-rapl:1/energy_uj", full)),
-        0);
+    CHECK_EQ(remove(tree_path(&t, "class/powercap/intel-rapl:1/energy_uj", full)), 0);
     CHECK_EQ(mkfifo(full, 0644), 0);
-    CHECK_EQ(remove(tree_path(
-                 &t, "class/powercap/intel-rapl:1/max_energy_range_uj", full)),
-             0);
+    CHECK_EQ(remove(tree_path(&t, "class/powercap/intel-rapl:1/max_energy_range_uj", full)), 0);
     CHECK_EQ(mkfifo(full, 0644), 0);
     m = start(&t);
     CHECK_EQ(heddle_meter_ndomains(m), 0);
@@ -410,6 +397,5 @@ TEST(no_memory)
     tree_fini(&t);
 }
 
-TEST_MAIN(packages_and_memory, wrap_and_jump, zero_range, nothing_there,
-          garbage, strange_names, not_files, root_only, vanishes, many_zones,
-          long_path, no_memory)
+TEST_MAIN(packages_and_memory, wrap_and_jump, zero_range, nothing_there, garbage, strange_names,
+          not_files, root_only, vanishes, many_zones, long_path, no_memory)

@@ -67,6 +67,5 @@ heddle_status heddle_small_number(const char *path, uint64_t *out)
     char text[32];
 
     HEDDLE_TRY(heddle_small_read(path, text, sizeof(text)));
-    return heddle_parse_u64(text, out) == HEDDLE_OK ? HEDDLE_OK
-                                                    : HEDDLE_EFORMAT;
+    return heddle_parse_u64(text, out) == HEDDLE_OK ? HEDDLE_OK : HEDDLE_EFORMAT;
 }

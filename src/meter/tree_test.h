@@ -26,14 +26,12 @@ static inline void tree_init(struct tree *t)
 {
     const char *dir = getenv("TMPDIR");
 
-    snprintf(t->root, sizeof(t->root), "%s/heddle-power-XXXXXX",
-             dir != NULL ? dir : "/tmp");
+    snprintf(t->root, sizeof(t->root), "%s/heddle-power-XXXXXX", dir != NULL ? dir : "/tmp");
     CHECK(mkdtemp(t->root) != NULL);
     CHECK(chmod(t->root, 0755) == 0); /* a test gives its rights away */
 }
 
-static inline int tree_unlink(const char *path, const struct stat *sb, int type,
-                              struct FTW *ftw)
+static inline int tree_unlink(const char *path, const struct stat *sb, int type, struct FTW *ftw)
 {
     (void)sb;
     (void)type;
@@ -47,8 +45,7 @@ static inline void tree_fini(struct tree *t)
 }
 
 /* The full name of a file; its folder exists afterwards. */
-static inline const char *tree_path(const struct tree *t, const char *path,
-                                    char out[512])
+static inline const char *tree_path(const struct tree *t, const char *path, char out[512])
 {
     const size_t n = strlen(t->root) + 1;
 
@@ -62,12 +59,10 @@ static inline const char *tree_path(const struct tree *t, const char *path,
     return out;
 }
 
-static inline void tree_put(const struct tree *t, const char *path,
-                            const void *data, size_t bytes)
+static inline void tree_put(const struct tree *t, const char *path, const void *data, size_t bytes)
 {
     char full[512];
-    const int fd =
-        open(tree_path(t, path, full), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    const int fd = open(tree_path(t, path, full), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 
     /* Written over, then cut: a reader in between never finds nothing. */
     CHECK(fd >= 0);
@@ -76,14 +71,12 @@ static inline void tree_put(const struct tree *t, const char *path,
     close(fd);
 }
 
-static inline void tree_text(const struct tree *t, const char *path,
-                             const char *text)
+static inline void tree_text(const struct tree *t, const char *path, const char *text)
 {
     tree_put(t, path, text, strlen(text));
 }
 
-static inline void tree_number(const struct tree *t, const char *path,
-                               unsigned long long v)
+static inline void tree_number(const struct tree *t, const char *path, unsigned long long v)
 {
     char text[32];
 
@@ -93,9 +86,8 @@ static inline void tree_number(const struct tree *t, const char *path,
 }
 
 /* Zone "intel-rapl:0" and the like. */
-static inline void tree_zone(const struct tree *t, const char *zone,
-                             const char *name, unsigned long long uj,
-                             unsigned long long range)
+static inline void tree_zone(const struct tree *t, const char *zone, const char *name,
+                             unsigned long long uj, unsigned long long range)
 {
     char path[256];
 

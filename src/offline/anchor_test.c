@@ -10,9 +10,8 @@ static const struct {
     unsigned machine, tiles;
     double bound; /* ms, from heddle_bound_all() */
 } anchors[] = {
-    {0, 10, 202.1}, {0, 16, 619.8}, {0, 24, 1998.5},
-    {1, 10, 529.7}, {1, 16, 852.2}, {1, 24, 2100.3},
-    {2, 10, 278.6}, {2, 16, 450.5}, {2, 24, 993.4},
+    {0, 10, 202.1},  {0, 16, 619.8}, {0, 24, 1998.5}, {1, 10, 529.7}, {1, 16, 852.2},
+    {1, 24, 2100.3}, {2, 10, 278.6}, {2, 16, 450.5},  {2, 24, 993.4},
 };
 
 enum { NCASES = sizeof(anchors) / sizeof(anchors[0]) };
@@ -20,10 +19,8 @@ enum { NCASES = sizeof(anchors) / sizeof(anchors[0]) };
 /* Mean and worst; prints a row. */
 static double run_row(const char *policy, uint64_t iterations, double *worst)
 {
-    struct heddle_offline_opts o = {.size = sizeof(o),
-                                    .policy = policy,
-                                    .iterations = iterations,
-                                    .time_ns = UINT64_MAX};
+    struct heddle_offline_opts o = {
+        .size = sizeof(o), .policy = policy, .iterations = iterations, .time_ns = UINT64_MAX};
     double mean = 0.0;
 
     *worst = 0.0;

@@ -113,13 +113,12 @@ static heddle_status step(struct anneal *a, double heat)
         move_swap(a);
     else
         move_order(a);
-    st = heddle_offline_evaluate(
-        a->c, &a->cand, 1, WORTH * fmax(a->cur.length, a->d->opts->within));
+    st =
+        heddle_offline_evaluate(a->c, &a->cand, 1, WORTH * fmax(a->cur.length, a->d->opts->within));
     if (st != HEDDLE_OK)
         return st;
     if (a->cand.value <= a->cur.value ||
-        heddle_rng_double(&a->rng) <
-            exp((a->cur.value - a->cand.value) / heat)) {
+        heddle_rng_double(&a->rng) < exp((a->cur.value - a->cand.value) / heat)) {
         const struct heddle_offline_point swap = a->cur;
 
         a->cur = a->cand;
@@ -132,15 +131,15 @@ static heddle_status step(struct anneal *a, double heat)
 
 static bool is_done(const struct anneal *a, uint64_t iterations, uint64_t done)
 {
-    return (iterations != 0 && done >= iterations) ||
-           a->best->value <= a->d->opts->stop_at ||
+    return (iterations != 0 && done >= iterations) || a->best->value <= a->d->opts->stop_at ||
            heddle_offline_is_late(a->d);
 }
 
-heddle_status heddle_offline_anneal(
-    const struct heddle_offline_dag *d, const struct heddle_offline_groups *g,
-    struct heddle_offline_decoder *c, struct heddle_scratch *m,
-    uint64_t iterations, struct heddle_offline_point *best, uint64_t *done)
+heddle_status heddle_offline_anneal(const struct heddle_offline_dag *d,
+                                    const struct heddle_offline_groups *g,
+                                    struct heddle_offline_decoder *c, struct heddle_scratch *m,
+                                    uint64_t iterations, struct heddle_offline_point *best,
+                                    uint64_t *done)
 {
     struct anneal a = {.d = d, .g = g, .c = c, .best = best};
     heddle_status st = HEDDLE_OK;
@@ -153,8 +152,7 @@ heddle_status heddle_offline_anneal(
     find_movable(&a);
     for (unsigned k = 0; d->n > 1; k += k < CYCLE_MAX) {
         const double length = (double)((uint64_t)FIRST << k);
-        const double hot =
-            HEAT / d->n * best->value * fmin(1.0, length / (PER_TASK * d->n));
+        const double hot = HEAT / d->n * best->value * fmin(1.0, length / (PER_TASK * d->n));
 
         heddle_offline_point_copy(d, &a.cur, best);
         for (double i = 0.0; i < length; i += 1.0, ++*done) {

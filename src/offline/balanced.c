@@ -98,9 +98,8 @@ static bool relieve(struct balance *b, uint32_t from)
     return true;
 }
 
-heddle_status heddle_offline_balance(const struct heddle_offline_dag *d,
-                                     double level, const double *stay,
-                                     struct heddle_scratch *m,
+heddle_status heddle_offline_balance(const struct heddle_offline_dag *d, double level,
+                                     const double *stay, struct heddle_scratch *m,
                                      uint8_t *type_out)
 {
     struct balance b = {.d = d, .type = type_out, .stay = stay};
@@ -131,8 +130,7 @@ heddle_status heddle_offline_balance(const struct heddle_offline_dag *d,
     }
 }
 
-static heddle_status run(const struct heddle_offline_dag *d,
-                         struct heddle_scratch *m,
+static heddle_status run(const struct heddle_offline_dag *d, struct heddle_scratch *m,
                          struct heddle_offline_sched *out)
 {
     uint8_t *type = heddle_scratch_get(m, d->n, sizeof(*type));

@@ -28,8 +28,7 @@ struct best {
 
 static bool is_done(const struct best *b)
 {
-    return fmin(b->value, b->p.value) <= b->d->opts->stop_at ||
-           heddle_offline_is_late(b->d);
+    return fmin(b->value, b->p.value) <= b->d->opts->stop_at || heddle_offline_is_late(b->d);
 }
 
 /* The order of a schedule, whose types are in `try`, as a point. */
@@ -97,10 +96,8 @@ static heddle_status spare(struct best *b, struct heddle_scratch *m)
     for (int i = 0; i < STARTS && st == HEDDLE_OK; i++) {
         const uint64_t until = b->out->iterations + WARM;
 
-        if (start[i].value < INFINITY &&
-            (most == 0 || b->out->iterations < most))
-            st = heddle_offline_anneal(d, &b->g, &b->c, m,
-                                       most == 0 || until < most ? until : most,
+        if (start[i].value < INFINITY && (most == 0 || b->out->iterations < most))
+            st = heddle_offline_anneal(d, &b->g, &b->c, m, most == 0 || until < most ? until : most,
                                        &start[i], &b->out->iterations);
         if (st == HEDDLE_OK && start[i].value < b->p.value)
             heddle_offline_point_copy(d, &b->p, &start[i]);
@@ -117,22 +114,20 @@ static heddle_status search(struct best *b, struct heddle_scratch *m)
     if (!is_done(b))
         st = heddle_offline_groups(d, m, &b->g);
     if (st == HEDDLE_OK && !is_done(b))
-        st = d->cost == NULL
-                 ? heddle_offline_search_shares(d, &b->g, &b->c, m, &b->p)
-                 : spare(b, m);
+        st =
+            d->cost == NULL ? heddle_offline_search_shares(d, &b->g, &b->c, m, &b->p) : spare(b, m);
     if (fmin(b->value, b->p.value) < before)
         b->out->policy = "shares";
     if (st == HEDDLE_OK && !is_done(b) && b->p.value < INFINITY &&
         (d->opts->iterations == 0 || b->out->iterations < d->opts->iterations))
-        st = heddle_offline_anneal(d, &b->g, &b->c, m, d->opts->iterations,
-                                   &b->p, &b->out->iterations);
+        st = heddle_offline_anneal(d, &b->g, &b->c, m, d->opts->iterations, &b->p,
+                                   &b->out->iterations);
     if (st == HEDDLE_OK && b->p.value < b->value)
         st = heddle_offline_emit(&b->c, &b->p, m, b->out);
     return st;
 }
 
-static heddle_status run(const struct heddle_offline_dag *d,
-                         struct heddle_scratch *m,
+static heddle_status run(const struct heddle_offline_dag *d, struct heddle_scratch *m,
                          struct heddle_offline_sched *out)
 {
     struct best b = {.d = d, .out = out, .value = INFINITY};
@@ -143,10 +138,8 @@ static heddle_status run(const struct heddle_offline_dag *d,
                                    "the policy 'best' needs a limit of time or "
                                    "of iterations");
     b.key = heddle_scratch_get(m, d->n, sizeof(*b.key));
-    if (st != HEDDLE_OK || b.key == NULL ||
-        !heddle_offline_point_get(d, m, &b.p) ||
-        !heddle_offline_point_get(d, m, &b.try) ||
-        !heddle_offline_sched_get(d, m, &b.s))
+    if (st != HEDDLE_OK || b.key == NULL || !heddle_offline_point_get(d, m, &b.p) ||
+        !heddle_offline_point_get(d, m, &b.try) || !heddle_offline_sched_get(d, m, &b.s))
         return HEDDLE_ENOMEM;
     out->makespan = INFINITY;
     if (d->opts->type != NULL)

@@ -54,8 +54,7 @@ static void search(struct brute *b, uint32_t done, double length)
                 start = fmax(start, b->o->release[t]);
             for (uint32_t e = 0; e < g->nedges; e++)
                 if (g->edge_to[e] == t)
-                    start =
-                        fmax(start, b->end[g->edge_from[e]] + gap_of(b, e, w));
+                    start = fmax(start, b->end[g->edge_from[e]] + gap_of(b, e, w));
             b->worker[t] = w;
             b->end[t] = b->free_at[w] = start + p;
             search(b, done | 1u << t, fmax(length, start + p));
@@ -64,8 +63,7 @@ static void search(struct brute *b, uint32_t done, double length)
     }
 }
 
-static double optimum(const struct heddle_bound_graph *g,
-                      const struct heddle_offline_opts *o)
+static double optimum(const struct heddle_bound_graph *g, const struct heddle_offline_opts *o)
 {
     struct brute b = {.g = g, .o = o, .best = INFINITY};
 
@@ -143,8 +141,7 @@ TEST(nothing_beats_the_optimum)
         }
         sample_fini(&p.s);
     }
-    printf("     the search found the optimum in %d of %d plain cases\n", found,
-           plain);
+    printf("     the search found the optimum in %d of %d plain cases\n", found, plain);
     CHECK(found >= plain * 9 / 10);
 }
 

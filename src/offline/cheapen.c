@@ -73,9 +73,8 @@ static heddle_status attempt(struct cheapen *x, uint32_t k, bool *is_better)
         x->task[i] = t;
         x->p.type[t] = (uint8_t)cheaper(x, t, x->p.type[t]);
     }
-    st = heddle_offline_evaluate(
-        x->c, &x->p, 1,
-        x->d->opts->within > 0.0 ? WORTH * x->d->opts->within : INFINITY);
+    st = heddle_offline_evaluate(x->c, &x->p, 1,
+                                 x->d->opts->within > 0.0 ? WORTH * x->d->opts->within : INFINITY);
     *is_better = st == HEDDLE_OK && x->p.value < x->best->value;
     if (*is_better)
         heddle_offline_point_copy(x->d, x->best, &x->p);
@@ -91,8 +90,7 @@ static heddle_status pass(struct cheapen *x)
     for (uint32_t k = x->n / 2 + 1; k > 0 && x->n > 0 && st == HEDDLE_OK;) {
         bool is_better;
 
-        if (heddle_offline_is_late(x->d) ||
-            x->best->value <= x->d->opts->stop_at)
+        if (heddle_offline_is_late(x->d) || x->best->value <= x->d->opts->stop_at)
             break;
         if (k > x->n)
             k = x->n;
@@ -109,8 +107,7 @@ static heddle_status pass(struct cheapen *x)
 }
 
 heddle_status heddle_offline_cheapen(const struct heddle_offline_dag *d,
-                                     struct heddle_offline_decoder *c,
-                                     struct heddle_scratch *m,
+                                     struct heddle_offline_decoder *c, struct heddle_scratch *m,
                                      struct heddle_offline_point *best)
 {
     struct cheapen x = {.d = d, .c = c, .best = best};

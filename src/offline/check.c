@@ -49,8 +49,8 @@ static heddle_status check_tasks(const struct checker *c)
         for (uint32_t i = 0; i < r; i++)
             first += g->nworkers[i];
         if (s->worker[t] < first || s->worker[t] >= first + g->nworkers[r])
-            return refuse(c, "task %u is on worker %u, which is not of type %u",
-                          t, s->worker[t], r);
+            return refuse(c, "task %u is on worker %u, which is not of type %u", t, s->worker[t],
+                          r);
         time = g->time[(size_t)row * g->ntypes + r];
         if (!(time < INFINITY))
             return refuse(c, "task %u cannot run on type %u", t, r);
@@ -58,8 +58,7 @@ static heddle_status check_tasks(const struct checker *c)
             return refuse(c, "task %u starts before time 0", t);
         if (!(fabs(s->end[t] - s->start[t] - time) <= c->eps))
             return refuse(c, "task %u does not last as long as it takes", t);
-        if (c->o != NULL && c->o->release != NULL &&
-            s->start[t] < c->o->release[t] - c->eps)
+        if (c->o != NULL && c->o->release != NULL && s->start[t] < c->o->release[t] - c->eps)
             return refuse(c, "task %u starts before its release", t);
         last = fmax(last, s->end[t]);
     }
@@ -79,12 +78,11 @@ static heddle_status check_edges(const struct checker *c)
 
         if (a >= g->ntasks || b >= g->ntasks)
             return refuse(c, "edge %u goes nowhere", e);
-        if (c->o != NULL && c->o->edge_bytes != NULL &&
-            c->o->edge_bytes[e] > 0.0 && s->worker[a] != s->worker[b]) {
+        if (c->o != NULL && c->o->edge_bytes != NULL && c->o->edge_bytes[e] > 0.0 &&
+            s->worker[a] != s->worker[b]) {
             const uint32_t link = s->type[a] * g->ntypes + s->type[b];
 
-            gap = c->o->latency[link] +
-                  c->o->edge_bytes[e] * c->o->byte_time[link];
+            gap = c->o->latency[link] + c->o->edge_bytes[e] * c->o->byte_time[link];
         }
         if (!(s->start[b] >= s->end[a] + gap - c->eps))
             return refuse(c, "task %u starts before task %u allows", b, a);
@@ -92,8 +90,7 @@ static heddle_status check_edges(const struct checker *c)
     return HEDDLE_OK;
 }
 
-static bool is_before(const struct heddle_offline_result *s, uint32_t a,
-                      uint32_t b)
+static bool is_before(const struct heddle_offline_result *s, uint32_t a, uint32_t b)
 {
     if (s->worker[a] != s->worker[b])
         return s->worker[a] < s->worker[b];
@@ -104,8 +101,7 @@ static bool is_before(const struct heddle_offline_result *s, uint32_t a,
     return a < b;
 }
 
-static void sift(const struct heddle_offline_result *s, uint32_t *v, uint32_t i,
-                 uint32_t n)
+static void sift(const struct heddle_offline_result *s, uint32_t *v, uint32_t i, uint32_t n)
 {
     for (uint32_t k; (k = 2 * i + 1) < n; i = k) {
         uint32_t swap;
@@ -142,10 +138,8 @@ static heddle_status check_overlap(const struct checker *c, uint32_t *v)
         return HEDDLE_OK;
     prev = v[0]; /* ends last of those so far on its worker */
     for (uint32_t i = 1; i < n; i++) {
-        if (s->worker[v[i]] == s->worker[prev] &&
-            s->start[v[i]] < s->end[prev] - c->eps)
-            return refuse(c, "tasks %u and %u overlap on worker %u", prev, v[i],
-                          s->worker[prev]);
+        if (s->worker[v[i]] == s->worker[prev] && s->start[v[i]] < s->end[prev] - c->eps)
+            return refuse(c, "tasks %u and %u overlap on worker %u", prev, v[i], s->worker[prev]);
         if (s->worker[v[i]] != s->worker[prev] || s->end[v[i]] > s->end[prev])
             prev = v[i];
     }
@@ -163,8 +157,7 @@ heddle_status heddle_offline_check(const struct heddle_bound_graph *graph,
     if (graph == NULL || result == NULL)
         return HEDDLE_EINVAL;
     if (result->ntasks != graph->ntasks)
-        return refuse(&c, "the schedule has %u tasks, the graph %u",
-                      result->ntasks, graph->ntasks);
+        return refuse(&c, "the schedule has %u tasks, the graph %u", result->ntasks, graph->ntasks);
     if (!(result->makespan >= 0.0 && result->makespan < INFINITY))
         return refuse(&c, "the makespan is no number");
     c.eps = 1e-9 * result->makespan;
@@ -173,12 +166,10 @@ heddle_status heddle_offline_check(const struct heddle_bound_graph *graph,
         st = check_edges(&c);
     if (st != HEDDLE_OK || graph->ntasks == 0)
         return st;
-    v = heddle_zalloc(opts != NULL ? opts->alloc : NULL, graph->ntasks,
-                      sizeof(*v));
+    v = heddle_zalloc(opts != NULL ? opts->alloc : NULL, graph->ntasks, sizeof(*v));
     if (v == NULL)
         return HEDDLE_ENOMEM;
     st = check_overlap(&c, v);
-    heddle_free(opts != NULL ? opts->alloc : NULL, v,
-                graph->ntasks * sizeof(*v));
+    heddle_free(opts != NULL ? opts->alloc : NULL, v, graph->ntasks * sizeof(*v));
     return st;
 }

@@ -28,10 +28,8 @@ static void setup(struct fixture *f)
     sample_edge(&f->s, 1, 2);
     sample_edge(&f->s, 3, 4);
     f->r = (struct heddle_offline_result){.size = sizeof(f->r), .ntasks = N};
-    f->o = (struct heddle_offline_opts){.size = sizeof(f->o),
-                                        .policy = "heft",
-                                        .error = f->why,
-                                        .error_bytes = sizeof(f->why)};
+    f->o = (struct heddle_offline_opts){
+        .size = sizeof(f->o), .policy = "heft", .error = f->why, .error_bytes = sizeof(f->why)};
     /* gpu: 0 at 0, 1 at 1, 2 at 2; core: 3 at 0, 4 at 4 */
     for (int i = 0; i < N; i++) {
         f->type[i] = f->worker[i] = i < 3;
@@ -155,5 +153,4 @@ TEST(no_memory)
     sample_fini(&f.s);
 }
 
-TEST_MAIN(right_ones_pass, each_fault_is_found, releases_and_transfers_count,
-          no_memory)
+TEST_MAIN(right_ones_pass, each_fault_is_found, releases_and_transfers_count, no_memory)

@@ -20,8 +20,7 @@
 #include "base/assert.h"
 #include "offline/offline.h"
 
-bool heddle_offline_point_get(const struct heddle_offline_dag *d,
-                              struct heddle_scratch *m,
+bool heddle_offline_point_get(const struct heddle_offline_dag *d, struct heddle_scratch *m,
                               struct heddle_offline_point *p)
 {
     *p = (struct heddle_offline_point){.length = INFINITY, .value = INFINITY};
@@ -30,8 +29,7 @@ bool heddle_offline_point_get(const struct heddle_offline_dag *d,
     return p->type != NULL && p->order != NULL;
 }
 
-void heddle_offline_point_copy(const struct heddle_offline_dag *d,
-                               struct heddle_offline_point *to,
+void heddle_offline_point_copy(const struct heddle_offline_dag *d, struct heddle_offline_point *to,
                                const struct heddle_offline_point *from)
 {
     memcpy(to->type, from->type, d->n * sizeof(*to->type));
@@ -40,8 +38,7 @@ void heddle_offline_point_copy(const struct heddle_offline_dag *d,
     to->value = from->value;
 }
 
-double heddle_offline_value(const struct heddle_offline_dag *d,
-                            const uint8_t *type, double length)
+double heddle_offline_value(const struct heddle_offline_dag *d, const uint8_t *type, double length)
 {
     const double within = d->opts->within;
     double sum = 0.0;
@@ -77,10 +74,9 @@ heddle_status heddle_offline_decoder_init(struct heddle_offline_decoder *c,
     c->end = heddle_scratch_get(m, d->w, sizeof(*c->end));
     c->run = heddle_scratch_get(m, d->w, sizeof(*c->run));
     c->nfree = heddle_scratch_get(m, d->r, sizeof(*c->nfree));
-    if (c->rank == NULL || c->wait == NULL || c->started == NULL ||
-        c->ended == NULL || c->back == NULL || c->bits == NULL ||
-        c->end == NULL || c->run == NULL || c->nfree == NULL ||
-        !heddle_offline_sched_get(d, m, &c->s))
+    if (c->rank == NULL || c->wait == NULL || c->started == NULL || c->ended == NULL ||
+        c->back == NULL || c->bits == NULL || c->end == NULL || c->run == NULL ||
+        c->nfree == NULL || !heddle_offline_sched_get(d, m, &c->s))
         return HEDDLE_ENOMEM;
     return HEDDLE_OK;
 }
@@ -92,8 +88,7 @@ void heddle_offline_decoder_fini(struct heddle_offline_decoder *c)
 
 /* --- ready tasks ----------------------------------------------------------- */
 
-static inline void bit_set(const struct heddle_offline_decoder *c, uint32_t r,
-                           uint32_t i)
+static inline void bit_set(const struct heddle_offline_decoder *c, uint32_t r, uint32_t i)
 {
     uint64_t *b = c->bits + c->words * r;
 
@@ -108,8 +103,7 @@ static inline void bit_set(const struct heddle_offline_decoder *c, uint32_t r,
 }
 
 /* Takes the first out; there is one. */
-static inline uint32_t bit_take(const struct heddle_offline_decoder *c,
-                                uint32_t r)
+static inline uint32_t bit_take(const struct heddle_offline_decoder *c, uint32_t r)
 {
     uint64_t *b = c->bits + c->words * r;
     uint32_t i = 0, first;
@@ -134,8 +128,8 @@ static inline bool bit_any(const struct heddle_offline_decoder *c, uint32_t r)
 
 /* --- running tasks: least end first, then first started --------------------- */
 
-static inline void run_push(struct heddle_offline_decoder *c, uint32_t *n,
-                            uint32_t task, double end)
+static inline void run_push(struct heddle_offline_decoder *c, uint32_t *n, uint32_t task,
+                            double end)
 {
     uint32_t i = (*n)++;
 
@@ -171,8 +165,8 @@ static inline uint32_t run_pop(struct heddle_offline_decoder *c, uint32_t *n)
 /* --- one schedule ---------------------------------------------------------- */
 
 /* Fills started and ended. Returns the length. */
-static double decode(struct heddle_offline_decoder *c, const uint8_t *type,
-                     const uint32_t *order, bool is_backward)
+static double decode(struct heddle_offline_decoder *c, const uint8_t *type, const uint32_t *order,
+                     bool is_backward)
 {
     const struct heddle_offline_dag *d = c->d;
     const uint32_t *out_end = is_backward ? d->pred_end : d->succ_end;
@@ -225,8 +219,7 @@ static void reverse(uint32_t *to, const uint32_t *from, uint32_t n)
         to[i] = from[n - 1 - i];
 }
 
-static heddle_status evaluate_slow(struct heddle_offline_decoder *c,
-                                   struct heddle_offline_point *p)
+static heddle_status evaluate_slow(struct heddle_offline_decoder *c, struct heddle_offline_point *p)
 {
     heddle_status st;
 
@@ -238,8 +231,7 @@ static heddle_status evaluate_slow(struct heddle_offline_decoder *c,
 }
 
 heddle_status heddle_offline_evaluate(struct heddle_offline_decoder *c,
-                                      struct heddle_offline_point *p,
-                                      unsigned rounds, double worth)
+                                      struct heddle_offline_point *p, unsigned rounds, double worth)
 {
     const uint32_t n = c->d->n;
 
@@ -269,9 +261,8 @@ heddle_status heddle_offline_evaluate(struct heddle_offline_decoder *c,
 
 /* `seq` lists the tasks by start: each gets the worker of its type that was given
  * away longest ago, which is free. */
-static heddle_status assign(const struct heddle_offline_dag *d,
-                            const uint8_t *type, const uint32_t *seq,
-                            struct heddle_scratch *m,
+static heddle_status assign(const struct heddle_offline_dag *d, const uint8_t *type,
+                            const uint32_t *seq, struct heddle_scratch *m,
                             struct heddle_offline_sched *out)
 {
     double *free_at = heddle_scratch_get(m, d->w, sizeof(*free_at));
@@ -300,8 +291,7 @@ static heddle_status assign(const struct heddle_offline_dag *d,
 }
 
 heddle_status heddle_offline_emit(struct heddle_offline_decoder *c,
-                                  const struct heddle_offline_point *p,
-                                  struct heddle_scratch *m,
+                                  const struct heddle_offline_point *p, struct heddle_scratch *m,
                                   struct heddle_offline_sched *out)
 {
     const struct heddle_offline_dag *d = c->d;

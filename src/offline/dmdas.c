@@ -69,8 +69,7 @@ static void serve(struct dmdas *q, uint32_t w)
     heddle_offline_engine_start(&q->e, t, w);
 }
 
-static heddle_status run(const struct heddle_offline_dag *d,
-                         struct heddle_scratch *m,
+static heddle_status run(const struct heddle_offline_dag *d, struct heddle_scratch *m,
                          struct heddle_offline_sched *out)
 {
     double *rank = heddle_scratch_get(m, d->n, sizeof(*rank));
@@ -81,8 +80,8 @@ static heddle_status run(const struct heddle_offline_dag *d,
     q.queued = heddle_scratch_get(m, d->w, sizeof(*q.queued));
     q.head = heddle_scratch_get(m, d->w, sizeof(*q.head));
     q.next = heddle_scratch_get(m, d->n, sizeof(*q.next));
-    if (st != HEDDLE_OK || rank == NULL || q.queued == NULL || q.head == NULL ||
-        q.next == NULL || !heddle_offline_heap_get(m, d->n, &h))
+    if (st != HEDDLE_OK || rank == NULL || q.queued == NULL || q.head == NULL || q.next == NULL ||
+        !heddle_offline_heap_get(m, d->n, &h))
         return HEDDLE_ENOMEM;
     heddle_offline_rank(d, d->fast, rank);
     for (uint32_t w = 0; w < d->w; w++)

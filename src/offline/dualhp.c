@@ -69,8 +69,7 @@ static bool try_guess(struct dual *q, double guess, const double *busy)
         uint32_t best = d->r;
 
         for (uint32_t r = 0; r < d->r; r++)
-            if (p[r] <= guess && p[r] <= room[r] &&
-                (best == d->r || p[r] < p[best]))
+            if (p[r] <= guess && p[r] <= room[r] && (best == d->r || p[r] < p[best]))
                 best = r;
         if (best == d->r)
             return false;
@@ -87,8 +86,7 @@ static void allocate(struct dual *q)
 
     for (uint32_t w = 0; w < d->w; w++)
         if (q->e.running[w] != HEDDLE_OFFLINE_NONE)
-            busy[d->worker[w]] +=
-                fmax(0.0, q->e.out->end[q->e.running[w]] - q->e.now);
+            busy[d->worker[w]] += fmax(0.0, q->e.out->end[q->e.running[w]] - q->e.now);
     for (uint32_t r = 0; r < d->r; r++)
         high += busy[r];
     for (uint32_t i = 0; i < q->nready; i++) {
@@ -121,21 +119,18 @@ static void serve(struct dual *q, uint32_t r)
             continue;
         for (uint32_t i = 0; i < q->nready; i++)
             if (q->type[q->ready[i]] == r &&
-                (best == q->nready ||
-                 q->rank[q->ready[i]] > q->rank[q->ready[best]]))
+                (best == q->nready || q->rank[q->ready[i]] > q->rank[q->ready[best]]))
                 best = i;
         if (best == q->nready)
             return;
         heddle_offline_engine_start(&q->e, q->ready[best], w);
         q->nready--;
-        memmove(&q->ready[best], &q->ready[best + 1],
-                (q->nready - best) * sizeof(q->ready[0]));
+        memmove(&q->ready[best], &q->ready[best + 1], (q->nready - best) * sizeof(q->ready[0]));
         q->nchanged++;
     }
 }
 
-static heddle_status run(const struct heddle_offline_dag *d,
-                         struct heddle_scratch *m,
+static heddle_status run(const struct heddle_offline_dag *d, struct heddle_scratch *m,
                          struct heddle_offline_sched *out)
 {
     double *rank = heddle_scratch_get(m, d->n, sizeof(*rank));
@@ -146,8 +141,8 @@ static heddle_status run(const struct heddle_offline_dag *d,
     q.ready = heddle_scratch_get(m, d->n, sizeof(*q.ready));
     q.type = heddle_scratch_get(m, d->n, sizeof(*q.type));
     q.trial = heddle_scratch_get(m, d->n, sizeof(*q.trial));
-    if (st != HEDDLE_OK || rank == NULL || q.gain == NULL || q.ready == NULL ||
-        q.type == NULL || q.trial == NULL)
+    if (st != HEDDLE_OK || rank == NULL || q.gain == NULL || q.ready == NULL || q.type == NULL ||
+        q.trial == NULL)
         return HEDDLE_ENOMEM;
     heddle_offline_rank(d, d->fast, rank);
     set_gains(&q);

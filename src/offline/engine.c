@@ -11,14 +11,12 @@
 
 /* --- events ---------------------------------------------------------------- */
 
-static bool event_before(const struct heddle_offline_event *a,
-                         const struct heddle_offline_event *b)
+static bool event_before(const struct heddle_offline_event *a, const struct heddle_offline_event *b)
 {
     return a->t < b->t || (a->t == b->t && a->task < b->task);
 }
 
-static void event_push(struct heddle_offline_engine *e,
-                       struct heddle_offline_event ev)
+static void event_push(struct heddle_offline_engine *e, struct heddle_offline_event ev)
 {
     size_t i = e->nheap++;
 
@@ -61,8 +59,7 @@ static void make_ready(struct heddle_offline_engine *e, uint32_t t)
 
 heddle_status heddle_offline_engine_init(struct heddle_offline_engine *e,
                                          const struct heddle_offline_dag *d,
-                                         struct heddle_scratch *m,
-                                         struct heddle_offline_sched *out)
+                                         struct heddle_scratch *m, struct heddle_offline_sched *out)
 {
     *e = (struct heddle_offline_engine){.d = d, .out = out, .now = -1.0};
     e->running = heddle_scratch_get(m, d->w, sizeof(*e->running));
@@ -70,8 +67,8 @@ heddle_status heddle_offline_engine_init(struct heddle_offline_engine *e,
     e->wait = heddle_scratch_get(m, d->n, sizeof(*e->wait));
     e->turn = heddle_scratch_get(m, d->n, sizeof(*e->turn));
     e->heap = heddle_scratch_get(m, 2 * (size_t)d->n + 1, sizeof(*e->heap));
-    if (e->running == NULL || e->fresh == NULL || e->wait == NULL ||
-        e->turn == NULL || e->heap == NULL)
+    if (e->running == NULL || e->fresh == NULL || e->wait == NULL || e->turn == NULL ||
+        e->heap == NULL)
         return HEDDLE_ENOMEM;
     for (uint32_t w = 0; w < d->w; w++)
         e->running[w] = HEDDLE_OFFLINE_NONE;
@@ -94,8 +91,7 @@ static void end_task(struct heddle_offline_engine *e, uint32_t t)
             make_ready(e, d->succ[k]);
 }
 
-static bool is_over(const struct heddle_offline_engine *e,
-                    const struct heddle_offline_event *ev)
+static bool is_over(const struct heddle_offline_engine *e, const struct heddle_offline_event *ev)
 {
     return ev->turn != 0 && ev->turn != e->turn[ev->task];
 }
@@ -130,8 +126,7 @@ bool heddle_offline_engine_step(struct heddle_offline_engine *e)
 }
 
 double heddle_offline_arrival(const struct heddle_offline_dag *d,
-                              const struct heddle_offline_sched *s,
-                              uint32_t task, uint32_t worker)
+                              const struct heddle_offline_sched *s, uint32_t task, uint32_t worker)
 {
     const uint32_t to = d->worker[worker];
     double last = 0.0;
@@ -151,8 +146,7 @@ double heddle_offline_arrival(const struct heddle_offline_dag *d,
     return last;
 }
 
-void heddle_offline_engine_start(struct heddle_offline_engine *e, uint32_t task,
-                                 uint32_t worker)
+void heddle_offline_engine_start(struct heddle_offline_engine *e, uint32_t task, uint32_t worker)
 {
     const struct heddle_offline_dag *d = e->d;
     struct heddle_offline_sched *s = e->out;
@@ -164,12 +158,10 @@ void heddle_offline_engine_start(struct heddle_offline_engine *e, uint32_t task,
     s->end[task] = s->start[task] + heddle_offline_time(d, task, r);
     e->running[worker] = task;
     e->turn[task]++;
-    event_push(
-        e, (struct heddle_offline_event){s->end[task], task, e->turn[task]});
+    event_push(e, (struct heddle_offline_event){s->end[task], task, e->turn[task]});
 }
 
-void heddle_offline_engine_abort(struct heddle_offline_engine *e,
-                                 uint32_t worker)
+void heddle_offline_engine_abort(struct heddle_offline_engine *e, uint32_t worker)
 {
     size_t n = 0;
 
@@ -189,8 +181,7 @@ void heddle_offline_engine_abort(struct heddle_offline_engine *e,
 
 /* --- heaps of tasks -------------------------------------------------------- */
 
-bool heddle_offline_heap_get(struct heddle_scratch *m, uint32_t cap,
-                             struct heddle_offline_heap *h)
+bool heddle_offline_heap_get(struct heddle_scratch *m, uint32_t cap, struct heddle_offline_heap *h)
 {
     *h = (struct heddle_offline_heap){0};
     h->task = heddle_scratch_get(m, cap, sizeof(*h->task));
@@ -203,13 +194,11 @@ static bool heap_before(double ka, uint32_t a, double kb, uint32_t b)
     return ka < kb || (ka == kb && a < b);
 }
 
-void heddle_offline_heap_push(struct heddle_offline_heap *h, uint32_t task,
-                              double key)
+void heddle_offline_heap_push(struct heddle_offline_heap *h, uint32_t task, double key)
 {
     uint32_t i = h->n++;
 
-    while (i > 0 &&
-           heap_before(key, task, h->key[(i - 1) / 2], h->task[(i - 1) / 2])) {
+    while (i > 0 && heap_before(key, task, h->key[(i - 1) / 2], h->task[(i - 1) / 2])) {
         h->key[i] = h->key[(i - 1) / 2];
         h->task[i] = h->task[(i - 1) / 2];
         i = (i - 1) / 2;
@@ -225,8 +214,7 @@ uint32_t heddle_offline_heap_pop(struct heddle_offline_heap *h)
     uint32_t i = 0, k;
 
     while ((k = 2 * i + 1) < h->n) {
-        if (k + 1 < h->n &&
-            heap_before(h->key[k + 1], h->task[k + 1], h->key[k], h->task[k]))
+        if (k + 1 < h->n && heap_before(h->key[k + 1], h->task[k + 1], h->key[k], h->task[k]))
             k++;
         if (!heap_before(h->key[k], h->task[k], key, last))
             break;
@@ -242,8 +230,7 @@ uint32_t heddle_offline_heap_pop(struct heddle_offline_heap *h)
 /* --- list schedules -------------------------------------------------------- */
 
 /* The idle worker of a type where the data of the task are first. */
-static uint32_t idle_worker(const struct heddle_offline_engine *e, uint32_t r,
-                            uint32_t task)
+static uint32_t idle_worker(const struct heddle_offline_engine *e, uint32_t r, uint32_t task)
 {
     const struct heddle_offline_dag *d = e->d;
     uint32_t best = HEDDLE_OFFLINE_NONE;
@@ -265,13 +252,11 @@ static uint32_t idle_worker(const struct heddle_offline_engine *e, uint32_t r,
     return best;
 }
 
-heddle_status heddle_offline_list(const struct heddle_offline_dag *d,
-                                  const uint8_t *type, const uint32_t *order,
-                                  struct heddle_scratch *m,
+heddle_status heddle_offline_list(const struct heddle_offline_dag *d, const uint8_t *type,
+                                  const uint32_t *order, struct heddle_scratch *m,
                                   struct heddle_offline_sched *out)
 {
-    struct heddle_offline_heap *ready =
-        heddle_scratch_get(m, d->r, sizeof(*ready));
+    struct heddle_offline_heap *ready = heddle_scratch_get(m, d->r, sizeof(*ready));
     uint32_t *count = heddle_scratch_get(m, d->r, sizeof(*count));
     double *key = heddle_scratch_get(m, d->n, sizeof(*key));
     struct heddle_offline_engine e;
@@ -288,26 +273,22 @@ heddle_status heddle_offline_list(const struct heddle_offline_dag *d,
             return HEDDLE_ENOMEM;
     while (heddle_offline_engine_step(&e)) {
         for (uint32_t i = 0; i < e.nfresh; i++)
-            heddle_offline_heap_push(&ready[type[e.fresh[i]]], e.fresh[i],
-                                     key[e.fresh[i]]);
+            heddle_offline_heap_push(&ready[type[e.fresh[i]]], e.fresh[i], key[e.fresh[i]]);
         for (uint32_t r = 0; r < d->r; r++) {
             while (ready[r].n > 0) {
                 const uint32_t w = idle_worker(&e, r, ready[r].task[0]);
 
                 if (w == HEDDLE_OFFLINE_NONE)
                     break;
-                heddle_offline_engine_start(
-                    &e, heddle_offline_heap_pop(&ready[r]), w);
+                heddle_offline_engine_start(&e, heddle_offline_heap_pop(&ready[r]), w);
             }
         }
     }
     return HEDDLE_OK;
 }
 
-heddle_status heddle_offline_list_types(const struct heddle_offline_dag *d,
-                                        const uint8_t *type,
-                                        struct heddle_scratch *m,
-                                        struct heddle_offline_sched *out)
+heddle_status heddle_offline_list_types(const struct heddle_offline_dag *d, const uint8_t *type,
+                                        struct heddle_scratch *m, struct heddle_offline_sched *out)
 {
     uint32_t *order = heddle_scratch_get(m, d->n, sizeof(*order));
     heddle_status st;

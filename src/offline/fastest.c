@@ -2,8 +2,7 @@
 /* fastest: each task on its fastest type, longest way behind it first. */
 #include "offline/offline.h"
 
-static heddle_status run(const struct heddle_offline_dag *d,
-                         struct heddle_scratch *m,
+static heddle_status run(const struct heddle_offline_dag *d, struct heddle_scratch *m,
                          struct heddle_offline_sched *out)
 {
     return heddle_offline_list_types(d, d->home, m, out);

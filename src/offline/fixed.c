@@ -7,9 +7,8 @@
 #include "offline/offline.h"
 
 /* Lesser keys first, as tasks become ready: any key >= -inf that is a number. */
-static heddle_status order_by(const struct heddle_offline_dag *d,
-                              const double *key, struct heddle_scratch *m,
-                              uint32_t *order)
+static heddle_status order_by(const struct heddle_offline_dag *d, const double *key,
+                              struct heddle_scratch *m, uint32_t *order)
 {
     double *rank = heddle_scratch_get(m, d->n, sizeof(*rank));
 
@@ -17,15 +16,14 @@ static heddle_status order_by(const struct heddle_offline_dag *d,
         return HEDDLE_ENOMEM;
     for (uint32_t t = 0; t < d->n; t++) {
         if (isnan(key[t]))
-            return heddle_offline_fail(d->opts, HEDDLE_EINVAL,
-                                       "the order of task %u is no number", t);
+            return heddle_offline_fail(d->opts, HEDDLE_EINVAL, "the order of task %u is no number",
+                                       t);
         rank[t] = -key[t];
     }
     return heddle_offline_ready_order(d, rank, m, order);
 }
 
-static heddle_status run(const struct heddle_offline_dag *d,
-                         struct heddle_scratch *m,
+static heddle_status run(const struct heddle_offline_dag *d, struct heddle_scratch *m,
                          struct heddle_offline_sched *out)
 {
     const struct heddle_offline_opts *opts = d->opts;
@@ -34,15 +32,12 @@ static heddle_status run(const struct heddle_offline_dag *d,
     heddle_status st;
 
     if (opts->type == NULL)
-        return heddle_offline_fail(opts, HEDDLE_EINVAL,
-                                   "the policy 'fixed' needs types");
+        return heddle_offline_fail(opts, HEDDLE_EINVAL, "the policy 'fixed' needs types");
     if (type == NULL || order == NULL)
         return HEDDLE_ENOMEM;
     for (uint32_t t = 0; t < d->n; t++) {
-        if (opts->type[t] >= d->r ||
-            heddle_offline_time(d, t, opts->type[t]) == INFINITY)
-            return heddle_offline_fail(opts, HEDDLE_EINVAL,
-                                       "task %u cannot run on type %u", t,
+        if (opts->type[t] >= d->r || heddle_offline_time(d, t, opts->type[t]) == INFINITY)
+            return heddle_offline_fail(opts, HEDDLE_EINVAL, "task %u cannot run on type %u", t,
                                        opts->type[t]);
         type[t] = (uint8_t)opts->type[t];
     }

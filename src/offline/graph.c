@@ -15,24 +15,22 @@ static heddle_status check_shape(const struct heddle_bound_graph *g,
                                  const struct heddle_offline_opts *opts)
 {
     if (g->ntypes > HEDDLE_BOUND_TYPES_MAX)
-        return BAD("there are %u types of workers; at most %d are possible",
-                   g->ntypes, HEDDLE_BOUND_TYPES_MAX);
+        return BAD("there are %u types of workers; at most %d are possible", g->ntypes,
+                   HEDDLE_BOUND_TYPES_MAX);
     if (g->ntasks >= UINT32_MAX - 1 || g->nedges >= UINT32_MAX - 1)
         return BAD("the graph has too many tasks or edges");
     if (g->nedges > 0 && (g->edge_from == NULL || g->edge_to == NULL))
-        return BAD("there are %u edges, but edge_from or edge_to is NULL",
-                   g->nedges);
+        return BAD("there are %u edges, but edge_from or edge_to is NULL", g->nedges);
     if (g->ntypes > 0 && g->nworkers == NULL)
         return BAD("nworkers is NULL");
     if (g->ntasks > 0 && g->ntypes > 0 && g->time == NULL)
         return BAD("time is NULL");
-    if (opts->edge_bytes != NULL &&
-        (opts->latency == NULL || opts->byte_time == NULL))
+    if (opts->edge_bytes != NULL && (opts->latency == NULL || opts->byte_time == NULL))
         return BAD("edge_bytes needs latency and byte_time");
     for (uint32_t e = 0; e < g->nedges; e++)
         if (g->edge_from[e] >= g->ntasks || g->edge_to[e] >= g->ntasks)
-            return BAD("edge %u goes from task %u to task %u of %u", e,
-                       g->edge_from[e], g->edge_to[e], g->ntasks);
+            return BAD("edge %u goes from task %u to task %u of %u", e, g->edge_from[e],
+                       g->edge_to[e], g->ntasks);
     for (uint32_t t = 0; g->kind != NULL && t < g->ntasks; t++)
         if (g->kind[t] >= g->nkinds)
             return BAD("task %u is of kind %u of %u", t, g->kind[t], g->nkinds);
@@ -50,8 +48,7 @@ static heddle_status check_extras(const struct heddle_bound_graph *g,
 {
     for (uint32_t t = 0; opts->release != NULL && t < g->ntasks; t++)
         if (!is_fine(opts->release[t]))
-            return BAD("the release of task %u is no number from 0 to 1e290",
-                       t);
+            return BAD("the release of task %u is no number from 0 to 1e290", t);
     if (!is_fine(opts->within) || !is_fine(opts->cost_rate))
         return BAD("within or cost_rate is no number from 0 to 1e290");
     if (opts->edge_bytes == NULL)
@@ -62,8 +59,8 @@ static heddle_status check_extras(const struct heddle_bound_graph *g,
     for (uint32_t i = 0; i < g->ntypes * g->ntypes; i++)
         if (!is_fine(opts->latency[i]) || !is_fine(opts->byte_time[i]) ||
             opts->byte_time[i] > 1e250)
-            return BAD("the link from type %u to type %u makes no sense",
-                       i / g->ntypes, i % g->ntypes);
+            return BAD("the link from type %u to type %u makes no sense", i / g->ntypes,
+                       i % g->ntypes);
     return HEDDLE_OK;
 }
 
@@ -102,8 +99,7 @@ static heddle_status take_costs(const struct heddle_offline_opts *opts,
     return HEDDLE_OK;
 }
 
-static heddle_status take_workers(const struct heddle_bound_graph *g,
-                                  struct heddle_scratch *m,
+static heddle_status take_workers(const struct heddle_bound_graph *g, struct heddle_scratch *m,
                                   struct heddle_offline_dag *d)
 {
     const struct heddle_offline_opts *opts = d->opts;
@@ -128,8 +124,7 @@ static heddle_status take_workers(const struct heddle_bound_graph *g,
 }
 
 /* Row by row: where each task can run, and where it is fastest. */
-static heddle_status take_times(const struct heddle_bound_graph *g,
-                                struct heddle_scratch *m,
+static heddle_status take_times(const struct heddle_bound_graph *g, struct heddle_scratch *m,
                                 struct heddle_offline_dag *d)
 {
     const struct heddle_offline_opts *opts = d->opts;
@@ -143,8 +138,7 @@ static heddle_status take_times(const struct heddle_bound_graph *g,
     if (d->row == NULL || d->fast == NULL || d->home == NULL || d->time == NULL)
         return HEDDLE_ENOMEM;
     for (size_t i = 0; i < (size_t)rows * d->r && d->n > 0; i++)
-        d->time[i] =
-            g->nworkers[i % d->r] > 0 ? g->time[i] + 0.0 : (double)INFINITY;
+        d->time[i] = g->nworkers[i % d->r] > 0 ? g->time[i] + 0.0 : (double)INFINITY;
     for (uint32_t t = 0; t < d->n; t++) {
         const double *p;
         double most = -1.0;
@@ -171,8 +165,7 @@ static heddle_status take_times(const struct heddle_bound_graph *g,
     return total < 1e290 ? HEDDLE_OK : BAD("the sum of the times overflows");
 }
 
-static heddle_status take_edges(const struct heddle_bound_graph *g,
-                                struct heddle_scratch *m,
+static heddle_status take_edges(const struct heddle_bound_graph *g, struct heddle_scratch *m,
                                 struct heddle_offline_dag *d)
 {
     const size_t n = d->n, e = d->e;
@@ -184,9 +177,8 @@ static heddle_status take_edges(const struct heddle_bound_graph *g,
     d->pred = heddle_scratch_get(m, e, sizeof(*d->pred));
     if (d->opts->edge_bytes != NULL)
         d->pred_bytes = heddle_scratch_get(m, e, sizeof(*d->pred_bytes));
-    if (at == NULL || d->succ_end == NULL || d->pred_end == NULL ||
-        d->succ == NULL || d->pred == NULL ||
-        (d->opts->edge_bytes != NULL && d->pred_bytes == NULL))
+    if (at == NULL || d->succ_end == NULL || d->pred_end == NULL || d->succ == NULL ||
+        d->pred == NULL || (d->opts->edge_bytes != NULL && d->pred_bytes == NULL))
         return HEDDLE_ENOMEM;
     for (uint32_t i = 0; i < d->e; i++) {
         d->succ_end[g->edge_from[i] + 1]++;
@@ -210,8 +202,7 @@ static heddle_status take_edges(const struct heddle_bound_graph *g,
     return HEDDLE_OK;
 }
 
-static heddle_status take_order(struct heddle_scratch *m,
-                                struct heddle_offline_dag *d)
+static heddle_status take_order(struct heddle_scratch *m, struct heddle_offline_dag *d)
 {
     const struct heddle_offline_opts *opts = d->opts;
     uint32_t *wait = heddle_scratch_get(m, d->n, sizeof(*wait));
@@ -237,14 +228,12 @@ static heddle_status take_order(struct heddle_scratch *m,
                 d->topo[n++] = d->succ[k];
     }
     if (n < d->n)
-        return heddle_offline_fail(opts, HEDDLE_ECYCLE,
-                                   "the edges form a cycle");
+        return heddle_offline_fail(opts, HEDDLE_ECYCLE, "the edges form a cycle");
     return HEDDLE_OK;
 }
 
 heddle_status heddle_offline_build(const struct heddle_bound_graph *g,
-                                   const struct heddle_offline_opts *opts,
-                                   struct heddle_scratch *m,
+                                   const struct heddle_offline_opts *opts, struct heddle_scratch *m,
                                    struct heddle_offline_dag *d)
 {
     heddle_status st = check_shape(g, opts);
@@ -272,8 +261,7 @@ heddle_status heddle_offline_build(const struct heddle_bound_graph *g,
     return st;
 }
 
-bool heddle_offline_sched_get(const struct heddle_offline_dag *d,
-                              struct heddle_scratch *m,
+bool heddle_offline_sched_get(const struct heddle_offline_dag *d, struct heddle_scratch *m,
                               struct heddle_offline_sched *s)
 {
     *s = (struct heddle_offline_sched){0};
@@ -281,12 +269,10 @@ bool heddle_offline_sched_get(const struct heddle_offline_dag *d,
     s->worker = heddle_scratch_get(m, d->n, sizeof(*s->worker));
     s->start = heddle_scratch_get(m, d->n, sizeof(*s->start));
     s->end = heddle_scratch_get(m, d->n, sizeof(*s->end));
-    return s->type != NULL && s->worker != NULL && s->start != NULL &&
-           s->end != NULL;
+    return s->type != NULL && s->worker != NULL && s->start != NULL && s->end != NULL;
 }
 
-void heddle_offline_sched_copy(const struct heddle_offline_dag *d,
-                               struct heddle_offline_sched *to,
+void heddle_offline_sched_copy(const struct heddle_offline_dag *d, struct heddle_offline_sched *to,
                                const struct heddle_offline_sched *from)
 {
     to->makespan = from->makespan;

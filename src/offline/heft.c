@@ -18,8 +18,7 @@ static double mean_time(const struct heddle_offline_dag *d, uint32_t t)
     return sum / n;
 }
 
-static heddle_status run(const struct heddle_offline_dag *d,
-                         struct heddle_scratch *m,
+static heddle_status run(const struct heddle_offline_dag *d, struct heddle_scratch *m,
                          struct heddle_offline_sched *out)
 {
     double *weight = heddle_scratch_get(m, d->n, sizeof(*weight));

@@ -6,8 +6,7 @@
  */
 #include "offline/offline.h"
 
-static heddle_status run(const struct heddle_offline_dag *d,
-                         struct heddle_scratch *m,
+static heddle_status run(const struct heddle_offline_dag *d, struct heddle_scratch *m,
                          struct heddle_offline_sched *out)
 {
     double *weight = heddle_scratch_get(m, d->n, sizeof(*weight));

@@ -2,8 +2,7 @@
 /* heft-min: by rank with the least time, each where it ends first. */
 #include "offline/offline.h"
 
-static heddle_status run(const struct heddle_offline_dag *d,
-                         struct heddle_scratch *m,
+static heddle_status run(const struct heddle_offline_dag *d, struct heddle_scratch *m,
                          struct heddle_offline_sched *out)
 {
     return heddle_offline_heft_by(d, d->fast, m, out);

@@ -76,8 +76,7 @@ static uint32_t victim(const struct hp *h, uint32_t self)
         start = fmax(h->e.now, heddle_offline_arrival(d, h->e.out, t, self));
         if (!(start + heddle_offline_time(d, t, r) < h->e.out->end[t]))
             continue;
-        if (best == HEDDLE_OFFLINE_NONE ||
-            h->rank[t] > h->rank[h->e.running[best]])
+        if (best == HEDDLE_OFFLINE_NONE || h->rank[t] > h->rank[h->e.running[best]])
             best = w;
     }
     return best;
@@ -128,8 +127,7 @@ static void sort_types(struct hp *h)
     }
 }
 
-static heddle_status run(const struct heddle_offline_dag *d,
-                         struct heddle_scratch *m,
+static heddle_status run(const struct heddle_offline_dag *d, struct heddle_scratch *m,
                          struct heddle_offline_sched *out)
 {
     struct hp h = {.scale = 0.0};
@@ -140,8 +138,8 @@ static heddle_status run(const struct heddle_offline_dag *d,
     h.is_ready = heddle_scratch_get(m, d->n, sizeof(*h.is_ready));
     h.type = heddle_scratch_get(m, d->r, sizeof(*h.type));
     h.rank = heddle_scratch_get(m, d->n, sizeof(*h.rank));
-    if (st != HEDDLE_OK || h.ready == NULL || h.is_ready == NULL ||
-        h.type == NULL || h.rank == NULL)
+    if (st != HEDDLE_OK || h.ready == NULL || h.is_ready == NULL || h.type == NULL ||
+        h.rank == NULL)
         return HEDDLE_ENOMEM;
     for (uint32_t r = 0; r < d->r; r++)
         if (!heddle_offline_heap_get(m, d->n, &h.ready[r]))

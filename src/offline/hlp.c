@@ -11,8 +11,8 @@
 #define BOUND_NS UINT64_C(500000000)
 #define HOLD     1e3 /* a flow of 1 makes leaving so much dearer */
 
-static void flows(const struct heddle_bound_graph *g,
-                  const struct heddle_bound_cert *c, double *flow)
+static void flows(const struct heddle_bound_graph *g, const struct heddle_bound_cert *c,
+                  double *flow)
 {
     for (uint32_t i = 0; i < c->nstarts; i++)
         flow[c->start[i]] += c->start_flow[i];
@@ -20,8 +20,7 @@ static void flows(const struct heddle_bound_graph *g,
         flow[g->edge_to[c->edge[i]]] += c->edge_flow[i];
 }
 
-static heddle_status run(const struct heddle_offline_dag *d,
-                         struct heddle_scratch *m,
+static heddle_status run(const struct heddle_offline_dag *d, struct heddle_scratch *m,
                          struct heddle_offline_sched *out)
 {
     struct heddle_bound_limits l = {.size = sizeof(l),

@@ -9,7 +9,7 @@
 #include "base/cond.h"
 #include "base/text.h"
 
-#define HEDDLE_OFFLINE(name, on)                                               \
+#define HEDDLE_OFFLINE(name, on)                                                                   \
     HEDDLE_IF(on, extern const struct heddle_offline_ops heddle_offline_##name;)
 #include "offline/offline.def"
 #undef HEDDLE_OFFLINE
@@ -23,8 +23,8 @@ const struct heddle_offline_ops *const heddle_offline_table[] = {
 
 #define DEFAULT_NS UINT64_C(2000000000)
 
-heddle_status heddle_offline_fail(const struct heddle_offline_opts *opts,
-                                  heddle_status st, const char *fmt, ...)
+heddle_status heddle_offline_fail(const struct heddle_offline_opts *opts, heddle_status st,
+                                  const char *fmt, ...)
 {
     struct heddle_text t;
     va_list ap;
@@ -51,8 +51,7 @@ static const struct heddle_offline_ops *find(const char *name)
     return NULL;
 }
 
-heddle_status heddle_offline_get_info(unsigned i,
-                                      struct heddle_offline_info *info_out)
+heddle_status heddle_offline_get_info(unsigned i, struct heddle_offline_info *info_out)
 {
     unsigned n = 0;
 
@@ -72,10 +71,8 @@ struct own {
     struct heddle_scratch m;
 };
 
-static heddle_status run_policy(const struct heddle_offline_ops *ops,
-                                struct heddle_offline_dag *d,
-                                struct heddle_scratch *m,
-                                struct heddle_offline_result *out)
+static heddle_status run_policy(const struct heddle_offline_ops *ops, struct heddle_offline_dag *d,
+                                struct heddle_scratch *m, struct heddle_offline_result *out)
 {
     struct heddle_offline_sched s;
     struct own *own = heddle_zalloc(d->opts->alloc, 1, sizeof(*own));
@@ -119,13 +116,11 @@ heddle_status heddle_offline_schedule(const struct heddle_bound_graph *graph,
         opts = &none;
     if (graph == NULL || result_out == NULL || graph->size != sizeof(*graph) ||
         opts->size != sizeof(*opts) || result_out->size != sizeof(*result_out))
-        return heddle_offline_fail(opts->size == sizeof(*opts) ? opts : NULL,
-                                   HEDDLE_EINVAL,
+        return heddle_offline_fail(opts->size == sizeof(*opts) ? opts : NULL, HEDDLE_EINVAL,
                                    "an argument is NULL or its size is wrong");
     ops = find(opts->policy == NULL ? "best" : opts->policy);
     if (ops == NULL)
-        return heddle_offline_fail(opts, HEDDLE_ENOENT,
-                                   "there is no offline policy '%s'",
+        return heddle_offline_fail(opts, HEDDLE_ENOENT, "there is no offline policy '%s'",
                                    opts->policy);
     limit = opts->time_ns == 0 ? DEFAULT_NS : opts->time_ns;
     m = (struct heddle_scratch){.a = opts->alloc};

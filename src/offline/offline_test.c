@@ -8,20 +8,17 @@
 #include "base/clock.h"
 #include "base/faulty_test.h"
 
-#define FOR_EACH_POLICY(o)                                                     \
-    for (unsigned pi = 0; ((o).policy = policy_name(pi)) != NULL; pi++)        \
+#define FOR_EACH_POLICY(o)                                                                         \
+    for (unsigned pi = 0; ((o).policy = policy_name(pi)) != NULL; pi++)                            \
         if (strcmp((o).policy, "fixed") != 0)
 
 static struct heddle_offline_opts options(void)
 {
-    return (struct heddle_offline_opts){.size =
-                                            sizeof(struct heddle_offline_opts),
-                                        .time_ns = UINT64_MAX,
-                                        .iterations = 30};
+    return (struct heddle_offline_opts){
+        .size = sizeof(struct heddle_offline_opts), .time_ns = UINT64_MAX, .iterations = 30};
 }
 
-static void draw_times(struct heddle_rng *r, uint32_t ntypes, double *time,
-                       uint32_t n)
+static void draw_times(struct heddle_rng *r, uint32_t ntypes, double *time, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         time[i] = heddle_rng_double(r) * 100.0;
@@ -41,8 +38,8 @@ TEST(random_graphs)
     for (int i = 0; i < n; i++) {
         const uint32_t ntypes = 1 + heddle_rng_below32(&r, 4);
         const double density[] = {0.0, 0.01, 0.1, 0.5};
-        const uint32_t nworkers[4] = {1 + heddle_rng_below32(&r, 5),
-                                      heddle_rng_below32(&r, 4), 1, 0};
+        const uint32_t nworkers[4] = {1 + heddle_rng_below32(&r, 5), heddle_rng_below32(&r, 4), 1,
+                                      0};
         double time[80], latency[16], byte_time[16], *release, *bytes;
         struct heddle_offline_opts o = options();
         struct sample s;
@@ -113,8 +110,8 @@ TEST(degenerate_graphs)
     }
 }
 
-static heddle_status try_policy(const struct heddle_bound_graph *g,
-                                struct heddle_offline_opts *o, const char *word)
+static heddle_status try_policy(const struct heddle_bound_graph *g, struct heddle_offline_opts *o,
+                                const char *word)
 {
     struct heddle_offline_result r = {.size = sizeof(r)};
     char why[256] = "";
@@ -177,8 +174,7 @@ TEST(absurd_input_is_refused)
     CHECK_EQ(try_policy(&s.g, &o, "latency"), HEDDLE_EINVAL);
     o.latency = o.byte_time = (const double[]){0, 0, 0, (double)NAN};
     CHECK_EQ(try_policy(&s.g, &o, "type 1"), HEDDLE_EINVAL);
-    CHECK_EQ(heddle_offline_get_info(1000, &(struct heddle_offline_info){0}),
-             HEDDLE_ENOENT);
+    CHECK_EQ(heddle_offline_get_info(1000, &(struct heddle_offline_info){0}), HEDDLE_ENOENT);
     heddle_offline_finish(NULL);
     sample_fini(&s);
 }
@@ -282,8 +278,7 @@ TEST(costs_are_made_small)
     CHECK(sample_run(&s.g, &o, NULL) <= length);
     o.cost_rate = 0.0;
     o.cost_product = 1;
-    CHECK(sample_run(&s.g, &o, &r) * cost_of(&s, cost, &r) <=
-          length * cost_of(&s, cost, &fast));
+    CHECK(sample_run(&s.g, &o, &r) * cost_of(&s, cost, &r) <= length * cost_of(&s, cost, &fast));
     heddle_offline_finish(&r);
     /* A deadline nobody keeps: the shortest that is found. */
     o.cost_product = 0;
@@ -301,8 +296,7 @@ TEST(costs_are_made_small)
 TEST(search_ends_in_time)
 {
     const struct machine *m = &machines[0];
-    struct heddle_offline_opts o = {
-        .size = sizeof(o), .policy = "best", .time_ns = 50000000};
+    struct heddle_offline_opts o = {.size = sizeof(o), .policy = "best", .time_ns = 50000000};
     struct heddle_offline_result r = {.size = sizeof(r)};
     struct sample s;
     uint64_t t0;
@@ -361,6 +355,6 @@ TEST(each_allocation_fails)
     sample_fini(&s);
 }
 
-TEST_MAIN(random_graphs, degenerate_graphs, absurd_input_is_refused,
-          fixed_follows, search_is_monotone_and_deterministic,
-          costs_are_made_small, search_ends_in_time, each_allocation_fails)
+TEST_MAIN(random_graphs, degenerate_graphs, absurd_input_is_refused, fixed_follows,
+          search_is_monotone_and_deterministic, costs_are_made_small, search_ends_in_time,
+          each_allocation_fails)

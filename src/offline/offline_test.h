@@ -18,9 +18,8 @@ struct sample {
     size_t task_cap, edge_cap;
 };
 
-static inline void sample_init(struct sample *s, uint32_t ntypes,
-                               const uint32_t *nworkers, uint32_t nkinds,
-                               const double *time)
+static inline void sample_init(struct sample *s, uint32_t ntypes, const uint32_t *nworkers,
+                               uint32_t nkinds, const double *time)
 {
     memset(s, 0, sizeof(*s));
     s->g.size = sizeof(s->g);
@@ -66,8 +65,8 @@ static inline void sample_fini(struct sample *s)
 }
 
 /* Every pair of neighbours in number is an edge with the probability. */
-static inline void sample_random(struct sample *s, struct heddle_rng *r,
-                                 uint32_t ntasks, double density)
+static inline void sample_random(struct sample *s, struct heddle_rng *r, uint32_t ntasks,
+                                 double density)
 {
     for (uint32_t t = 0; t < ntasks; t++) {
         sample_task(s, heddle_rng_below32(r, s->g.nkinds));
@@ -94,8 +93,7 @@ static inline void chol_read(struct chol *c, uint32_t i, uint32_t j, uint32_t t)
         sample_edge(c->s, (uint32_t)c->last[i * c->n + j], t);
 }
 
-static inline void chol_write(struct chol *c, uint32_t i, uint32_t j,
-                              uint32_t t)
+static inline void chol_write(struct chol *c, uint32_t i, uint32_t j, uint32_t t)
 {
     chol_read(c, i, j, t);
     c->last[i * c->n + j] = (int)t;

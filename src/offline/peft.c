@@ -7,8 +7,7 @@
 #include "offline/offline.h"
 
 /* Between workers of two types; of one type: as if on the same worker. */
-static double delay(const struct heddle_offline_dag *d, uint32_t edge,
-                    uint32_t from, uint32_t to)
+static double delay(const struct heddle_offline_dag *d, uint32_t edge, uint32_t from, uint32_t to)
 {
     const size_t link = (size_t)from * d->r + to;
 
@@ -30,8 +29,8 @@ static void fill_costs(const struct heddle_offline_dag *d, double *cost)
                 double least = INFINITY;
 
                 for (uint32_t to = 0; to < d->r; to++)
-                    least = fmin(least, cost[(size_t)t * d->r + to] + time[to] +
-                                            delay(d, k, from, to));
+                    least =
+                        fmin(least, cost[(size_t)t * d->r + to] + time[to] + delay(d, k, from, to));
                 if (least > before[from])
                     before[from] = least;
             }
@@ -39,8 +38,7 @@ static void fill_costs(const struct heddle_offline_dag *d, double *cost)
     }
 }
 
-static heddle_status run(const struct heddle_offline_dag *d,
-                         struct heddle_scratch *m,
+static heddle_status run(const struct heddle_offline_dag *d, struct heddle_scratch *m,
                          struct heddle_offline_sched *out)
 {
     double *cost = heddle_scratch_get(m, (size_t)d->n * d->r, sizeof(*cost));

@@ -68,8 +68,7 @@ static void gap_drop(struct line *l, uint32_t i)
 }
 
 /* The oldest goes when there is no room. */
-static void gap_add(struct line *l, uint32_t i, double start, double end,
-                    double least)
+static void gap_add(struct line *l, uint32_t i, double start, double end, double least)
 {
     if (!(end - start > 0.0) || end - start < least)
         return;
@@ -118,11 +117,9 @@ static void put(struct place *p, uint32_t t, const double *bias)
         if (time == INFINITY || p->ready[t] + time + more >= best)
             continue;
         for (uint32_t w = d->first[r]; w < d->first[r + 1]; w++) {
-            const double ready =
-                d->pred_bytes == NULL
-                    ? p->ready[t]
-                    : fmax(p->ready[t],
-                           heddle_offline_arrival(d, p->out, t, w));
+            const double ready = d->pred_bytes == NULL
+                                     ? p->ready[t]
+                                     : fmax(p->ready[t], heddle_offline_arrival(d, p->out, t, w));
             const double start = start_on(&p->line[w], ready, time);
 
             if (start + time + more >= best)
@@ -149,9 +146,8 @@ static void put(struct place *p, uint32_t t, const double *bias)
     }
 }
 
-heddle_status heddle_offline_place(const struct heddle_offline_dag *d,
-                                   const uint32_t *order, const double *bias,
-                                   struct heddle_scratch *m,
+heddle_status heddle_offline_place(const struct heddle_offline_dag *d, const uint32_t *order,
+                                   const double *bias, struct heddle_scratch *m,
                                    struct heddle_offline_sched *out)
 {
     struct place p = {.d = d, .out = out};
@@ -174,10 +170,8 @@ heddle_status heddle_offline_place(const struct heddle_offline_dag *d,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_offline_heft_by(const struct heddle_offline_dag *d,
-                                     const double *weight,
-                                     struct heddle_scratch *m,
-                                     struct heddle_offline_sched *out)
+heddle_status heddle_offline_heft_by(const struct heddle_offline_dag *d, const double *weight,
+                                     struct heddle_scratch *m, struct heddle_offline_sched *out)
 {
     double *rank = heddle_scratch_get(m, d->n, sizeof(*rank));
     uint32_t *order = heddle_scratch_get(m, d->n, sizeof(*order));

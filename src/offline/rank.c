@@ -4,8 +4,7 @@
 
 #include "offline/offline.h"
 
-double heddle_offline_mean_delay(const struct heddle_offline_dag *d,
-                                 uint32_t edge)
+double heddle_offline_mean_delay(const struct heddle_offline_dag *d, uint32_t edge)
 {
     double sum = 0.0, pairs = 0.0;
 
@@ -13,19 +12,16 @@ double heddle_offline_mean_delay(const struct heddle_offline_dag *d,
         return 0.0;
     for (uint32_t i = 0; i < d->r; i++) {
         for (uint32_t j = 0; j < d->r; j++) {
-            if (d->first[i] == d->first[i + 1] ||
-                d->first[j] == d->first[j + 1])
+            if (d->first[i] == d->first[i + 1] || d->first[j] == d->first[j + 1])
                 continue;
-            sum += d->latency[i * d->r + j] +
-                   d->pred_bytes[edge] * d->byte_time[i * d->r + j];
+            sum += d->latency[i * d->r + j] + d->pred_bytes[edge] * d->byte_time[i * d->r + j];
             pairs += 1.0;
         }
     }
     return sum / pairs;
 }
 
-void heddle_offline_rank(const struct heddle_offline_dag *d,
-                         const double *weight, double *rank)
+void heddle_offline_rank(const struct heddle_offline_dag *d, const double *weight, double *rank)
 {
     memset(rank, 0, d->n * sizeof(*rank));
     for (uint32_t i = d->n; i-- > 0;) {
@@ -56,9 +52,8 @@ void heddle_offline_heads(const struct heddle_offline_dag *d, double *head)
     }
 }
 
-heddle_status heddle_offline_order(const struct heddle_offline_dag *d,
-                                   const double *rank, struct heddle_scratch *m,
-                                   uint32_t *order)
+heddle_status heddle_offline_order(const struct heddle_offline_dag *d, const double *rank,
+                                   struct heddle_scratch *m, uint32_t *order)
 {
     struct heddle_scratch own = {.a = m->a};
     struct heddle_pair *p = heddle_scratch_get(&own, d->n, sizeof(*p));
@@ -80,10 +75,8 @@ heddle_status heddle_offline_order(const struct heddle_offline_dag *d,
     return is_ok ? HEDDLE_OK : HEDDLE_ENOMEM;
 }
 
-heddle_status heddle_offline_ready_order(const struct heddle_offline_dag *d,
-                                         const double *rank,
-                                         struct heddle_scratch *m,
-                                         uint32_t *order)
+heddle_status heddle_offline_ready_order(const struct heddle_offline_dag *d, const double *rank,
+                                         struct heddle_scratch *m, uint32_t *order)
 {
     uint32_t *wait = heddle_scratch_get(m, d->n, sizeof(*wait));
     struct heddle_offline_heap ready;
@@ -107,10 +100,8 @@ heddle_status heddle_offline_ready_order(const struct heddle_offline_dag *d,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_offline_order_types(const struct heddle_offline_dag *d,
-                                         const uint8_t *type,
-                                         struct heddle_scratch *m,
-                                         uint32_t *order)
+heddle_status heddle_offline_order_types(const struct heddle_offline_dag *d, const uint8_t *type,
+                                         struct heddle_scratch *m, uint32_t *order)
 {
     struct heddle_scratch own = {.a = m->a};
     double *weight = heddle_scratch_get(&own, d->n, sizeof(*weight));

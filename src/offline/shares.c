@@ -7,7 +7,8 @@
  *            group is a kernel, or several that are alike.
  * Search     levelled loads say how many at most; they know no dependencies, so
  *            parts of them are tried. From the best of these, single counts go
- *            up and down, or one up and one down, in steps that become smaller. Each trial is a list schedule, pushed
+ *            up and down, or one up and one down, in steps that become smaller. Each trial is a
+ *            list schedule, pushed
  *            to and fro.
  */
 #include <string.h>
@@ -18,8 +19,7 @@
 /* --- groups ---------------------------------------------------------------- */
 
 /* Ratios of a task's times, in steps of `quantum` in the logarithm. */
-static uint64_t ratio_key(const struct heddle_offline_dag *d, uint32_t t,
-                          double quantum)
+static uint64_t ratio_key(const struct heddle_offline_dag *d, uint32_t t, double quantum)
 {
     const double *p = heddle_offline_row(d, t);
     uint64_t h = d->home[t];
@@ -30,17 +30,15 @@ static uint64_t ratio_key(const struct heddle_offline_dag *d, uint32_t t,
         if (p[r] == INFINITY)
             q = 1000;
         else if (p[r] > d->fast[t])
-            q = d->fast[t] > 0.0
-                    ? 1 + (uint64_t)fmin(log(p[r] / d->fast[t]) / quantum, 900)
-                    : 999;
+            q = d->fast[t] > 0.0 ? 1 + (uint64_t)fmin(log(p[r] / d->fast[t]) / quantum, 900) : 999;
         h = heddle_mix64(h * 1009 + q + r);
     }
     return h;
 }
 
 /* False: there are too many groups. The last one takes them when `all`. */
-static bool split(const struct heddle_offline_dag *d,
-                  struct heddle_offline_groups *g, double quantum, bool all)
+static bool split(const struct heddle_offline_dag *d, struct heddle_offline_groups *g,
+                  double quantum, bool all)
 {
     uint64_t key[HEDDLE_OFFLINE_GROUPS];
     uint32_t row = HEDDLE_OFFLINE_NONE, last = 0;
@@ -70,8 +68,7 @@ static bool split(const struct heddle_offline_dag *d,
     return true;
 }
 
-heddle_status heddle_offline_groups(const struct heddle_offline_dag *d,
-                                    struct heddle_scratch *m,
+heddle_status heddle_offline_groups(const struct heddle_offline_dag *d, struct heddle_scratch *m,
                                     struct heddle_offline_groups *g)
 {
     double *slack = heddle_scratch_get(m, d->n, sizeof(*slack));
@@ -84,8 +81,7 @@ heddle_status heddle_offline_groups(const struct heddle_offline_dag *d,
     *g = (struct heddle_offline_groups){0};
     g->of = heddle_scratch_get(m, d->n, sizeof(*g->of));
     g->task = heddle_scratch_get(m, d->n, sizeof(*g->task));
-    if (slack == NULL || rank == NULL || order == NULL || g->of == NULL ||
-        g->task == NULL)
+    if (slack == NULL || rank == NULL || order == NULL || g->of == NULL || g->task == NULL)
         return HEDDLE_ENOMEM;
     while (quantum < 50.0 && !split(d, g, quantum, false))
         quantum *= 2.0;
@@ -137,8 +133,7 @@ static uint32_t size_of(const struct shares *s, uint32_t g)
     return s->g->first[g + 1] - s->g->first[g];
 }
 
-static uint32_t *count_of(const struct shares *s, uint32_t *c, uint32_t g,
-                          uint32_t r)
+static uint32_t *count_of(const struct shares *s, uint32_t *c, uint32_t g, uint32_t r)
 {
     return &c[(size_t)g * s->d->r + r];
 }
@@ -182,8 +177,7 @@ static heddle_status attempt(struct shares *s, bool *is_better)
     if (s->p.value < s->value) {
         s->value = s->p.value;
         *is_better = true;
-        memcpy(s->count, s->trial,
-               (size_t)s->g->n * s->d->r * sizeof(*s->count));
+        memcpy(s->count, s->trial, (size_t)s->g->n * s->d->r * sizeof(*s->count));
     }
     return HEDDLE_OK;
 }
@@ -201,8 +195,7 @@ static void remember(struct shares *s)
             return; /* most likely the same */
     for (; i > 0 && s->start_value[i - 1] > s->p.value; i--) {
         s->start_value[i] = s->start_value[i - 1];
-        memcpy(s->start + (size_t)i * n, s->start + (size_t)(i - 1) * n,
-               n * sizeof(*s->start));
+        memcpy(s->start + (size_t)i * n, s->start + (size_t)(i - 1) * n, n * sizeof(*s->start));
     }
     s->start_value[i] = s->p.value;
     memcpy(s->start + (size_t)i * n, s->trial, n * sizeof(*s->start));
@@ -220,14 +213,11 @@ static heddle_status coarse(struct shares *s)
     for (uint32_t which = 0; which <= 2 * n && st == HEDDLE_OK; which++) {
         for (size_t i = which > 0; i < 5 && st == HEDDLE_OK; i++) {
             for (uint32_t g = 0; g < n; g++) {
-                const bool stays =
-                    which <= n ? g + 1 == which : g + 1 + n != which;
+                const bool stays = which <= n ? g + 1 == which : g + 1 + n != which;
 
                 for (uint32_t r = 0; r < s->d->r; r++)
                     *count_of(s, s->trial, g, r) =
-                        stays
-                            ? 0
-                            : (uint32_t)(part[i] * *count_of(s, s->full, g, r));
+                        stays ? 0 : (uint32_t)(part[i] * *count_of(s, s->full, g, r));
             }
             st = attempt(s, &is_better);
             if (st == HEDDLE_OK)
@@ -238,8 +228,7 @@ static heddle_status coarse(struct shares *s)
 }
 
 /* One count up or down by a step; false: it is at its end. */
-static bool change(struct shares *s, const struct knob *k, double step,
-                   bool is_up)
+static bool change(struct shares *s, const struct knob *k, double step, bool is_up)
 {
     const uint32_t size = size_of(s, k->g);
     const uint32_t by = (uint32_t)fmax(1.0, step * size);
@@ -261,8 +250,8 @@ static bool change(struct shares *s, const struct knob *k, double step,
 }
 
 /* Turns one knob, or one up and another one down, as long as that helps. */
-static heddle_status turn(struct shares *s, const struct knob *up,
-                          const struct knob *down, double step, bool *any)
+static heddle_status turn(struct shares *s, const struct knob *up, const struct knob *down,
+                          double step, bool *any)
 {
     const size_t bytes = (size_t)s->g->n * s->d->r * sizeof(*s->count);
     heddle_status st = HEDDLE_OK;
@@ -330,9 +319,8 @@ static bool shares_get(struct shares *s)
     s->knob = heddle_scratch_get(s->m, n, sizeof(*s->knob));
     for (int i = 0; i < STARTS; i++)
         s->start_value[i] = INFINITY;
-    if (s->knob == NULL || s->count == NULL || s->trial == NULL ||
-        s->full == NULL || s->start == NULL ||
-        !heddle_offline_point_get(d, s->m, &s->p))
+    if (s->knob == NULL || s->count == NULL || s->trial == NULL || s->full == NULL ||
+        s->start == NULL || !heddle_offline_point_get(d, s->m, &s->p))
         return false;
     for (uint32_t g = 0; g < s->g->n; g++) {
         const uint32_t one = s->g->task[s->g->first[g]];
@@ -344,17 +332,15 @@ static bool shares_get(struct shares *s)
     return true;
 }
 
-heddle_status heddle_offline_search_shares(
-    const struct heddle_offline_dag *d, const struct heddle_offline_groups *g,
-    struct heddle_offline_decoder *c, struct heddle_scratch *m,
-    struct heddle_offline_point *best)
+heddle_status heddle_offline_search_shares(const struct heddle_offline_dag *d,
+                                           const struct heddle_offline_groups *g,
+                                           struct heddle_offline_decoder *c,
+                                           struct heddle_scratch *m,
+                                           struct heddle_offline_point *best)
 {
     /* Per start; so many that the annealing has its time too. */
-    const uint32_t trials = d->n < 1024    ? 512
-                            : d->n < 65536 ? (1u << 19) / d->n
-                                           : 8;
-    struct shares s = {
-        .d = d, .g = g, .c = c, .m = m, .best = best, .left = trials};
+    const uint32_t trials = d->n < 1024 ? 512 : d->n < 65536 ? (1u << 19) / d->n : 8;
+    struct shares s = {.d = d, .g = g, .c = c, .m = m, .best = best, .left = trials};
     uint8_t *type = heddle_scratch_get(m, d->n, sizeof(*type));
     heddle_status st = HEDDLE_ENOMEM;
 
@@ -371,8 +357,7 @@ heddle_status heddle_offline_search_shares(
     return st;
 }
 
-static heddle_status run(const struct heddle_offline_dag *d,
-                         struct heddle_scratch *m,
+static heddle_status run(const struct heddle_offline_dag *d, struct heddle_scratch *m,
                          struct heddle_offline_sched *out)
 {
     struct heddle_offline_groups g;
@@ -386,9 +371,8 @@ static heddle_status run(const struct heddle_offline_dag *d,
     if (st == HEDDLE_OK)
         st = heddle_offline_search_shares(d, &g, &c, m, &best);
     if (st == HEDDLE_OK)
-        st = best.value < INFINITY
-                 ? heddle_offline_emit(&c, &best, m, out)
-                 : heddle_offline_list_types(d, d->home, m, out);
+        st = best.value < INFINITY ? heddle_offline_emit(&c, &best, m, out)
+                                   : heddle_offline_list_types(d, d->home, m, out);
     heddle_offline_decoder_fini(&c);
     return st;
 }

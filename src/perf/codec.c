@@ -24,7 +24,7 @@
 #define LINE_FIELDS (9 + HEDDLE_HISTORY_SAMPLES)
 #define NAME_BYTES  (3 * HEDDLE_PERF_NAME_MAX + 1) /* escaped */
 #define SUM_BYTES   10                             /* " #" and 8 digits */
-#define PLAIN_FILE  200 /* longer file names are cut and get a hash */
+#define PLAIN_FILE  200                            /* longer file names are cut and get a hash */
 #define CUT_FILE    180
 #define PS_PER_NS   1000.0
 
@@ -32,8 +32,8 @@
 
 static bool is_plain(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9') || (c != '\0' && strchr("_-.:+=,@", c));
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c != '\0' && strchr("_-.:+=,@", c));
 }
 
 /* A dot in front is escaped too: it would hide a file. */
@@ -153,8 +153,7 @@ static unsigned line_split(char *line, size_t n, char *field[LINE_FIELDS])
         return 0;
     line[n] = '\0';
     n -= SUM_BYTES;
-    if (line[n] != ' ' || line[n + 1] != '#' ||
-        !parse_hex(line + n + 2, SUM_BYTES - 2, &sum) ||
+    if (line[n] != ' ' || line[n + 1] != '#' || !parse_hex(line + n + 2, SUM_BYTES - 2, &sum) ||
         sum != line_sum(line, n))
         return 0;
     line[n] = '\0';
@@ -173,8 +172,7 @@ static unsigned line_split(char *line, size_t n, char *field[LINE_FIELDS])
 heddle_status heddle_model_read_header(const char *text, size_t bytes,
                                        struct heddle_model_header *out)
 {
-    const char *end =
-        memchr(text, '\n', bytes < LINE_BYTES ? bytes : LINE_BYTES);
+    const char *end = memchr(text, '\n', bytes < LINE_BYTES ? bytes : LINE_BYTES);
     char line[LINE_BYTES], *field[LINE_FIELDS];
     unsigned nfields;
     uint64_t version;
@@ -210,11 +208,9 @@ static bool record_parse(char *field[], unsigned nfields, struct record *r)
     const uint64_t max_cost = (uint64_t)HEDDLE_MODEL_MAX_COST;
     uint64_t ps;
 
-    if (nfields < 9 || strcmp(field[0], "entry") != 0 ||
-        nfields - 8 > HEDDLE_HISTORY_SAMPLES || !unescape(field[1]) ||
-        !unescape(field[2]) || !parse_hex(field[3], 16, &r->key.version) ||
-        !parse_hex(field[4], 16, &r->shape) ||
-        !parse_number(field[5], max_cost, &r->flops) ||
+    if (nfields < 9 || strcmp(field[0], "entry") != 0 || nfields - 8 > HEDDLE_HISTORY_SAMPLES ||
+        !unescape(field[1]) || !unescape(field[2]) || !parse_hex(field[3], 16, &r->key.version) ||
+        !parse_hex(field[4], 16, &r->shape) || !parse_number(field[5], max_cost, &r->flops) ||
         !parse_number(field[6], max_cost, &r->bytes) ||
         !parse_number(field[7], UINT64_MAX / 2, &r->count))
         return false;
@@ -232,8 +228,7 @@ static bool record_parse(char *field[], unsigned nfields, struct record *r)
 }
 
 /* HEDDLE_EFORMAT: more than a file may hold, or a second line of a key. */
-static heddle_status record_add(struct heddle_model_kernel *k,
-                                const struct record *r)
+static heddle_status record_add(struct heddle_model_kernel *k, const struct record *r)
 {
     struct heddle_perf_series *s = NULL;
     struct heddle_perf_entry *e = NULL;
@@ -255,8 +250,8 @@ static heddle_status record_add(struct heddle_model_kernel *k,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_model_read(struct heddle_model_kernel *k, char *text,
-                                size_t bytes, uint64_t *nignored_out)
+heddle_status heddle_model_read(struct heddle_model_kernel *k, char *text, size_t bytes,
+                                uint64_t *nignored_out)
 {
     uint64_t nignored = 0;
     heddle_status st = HEDDLE_OK;
@@ -327,8 +322,7 @@ static void write_entry(struct writer *w, const struct heddle_perf_entry *e)
     char line[LINE_BYTES], variant[NAME_BYTES], device[NAME_BYTES];
     double ns[HEDDLE_HISTORY_SAMPLES];
     const uint64_t head = heddle_load_rlx(&e->history.head);
-    const unsigned n =
-        heddle_history_copy(&e->history, head, HEDDLE_HISTORY_SAMPLES, ns);
+    const unsigned n = heddle_history_copy(&e->history, head, HEDDLE_HISTORY_SAMPLES, ns);
     struct heddle_text t;
 
     if (n == 0)
@@ -336,12 +330,10 @@ static void write_entry(struct writer *w, const struct heddle_perf_entry *e)
     escape(e->series->variant, variant);
     escape(e->series->device, device);
     heddle_text_init(&t, line, sizeof(line));
-    heddle_text_add(&t, "entry %s %s %016" PRIx64 " %016" PRIx64, variant,
-                    device, e->series->version, e->shape);
-    heddle_text_add(&t, " %" PRIu64 " %" PRIu64 " %" PRIu64,
-                    (uint64_t)heddle_load_rlx(&e->flops),
-                    (uint64_t)heddle_load_rlx(&e->bytes),
-                    heddle_load_rlx(&e->before) + head);
+    heddle_text_add(&t, "entry %s %s %016" PRIx64 " %016" PRIx64, variant, device,
+                    e->series->version, e->shape);
+    heddle_text_add(&t, " %" PRIu64 " %" PRIu64 " %" PRIu64, (uint64_t)heddle_load_rlx(&e->flops),
+                    (uint64_t)heddle_load_rlx(&e->bytes), heddle_load_rlx(&e->before) + head);
     for (unsigned i = 0; i < n; i++)
         heddle_text_add(&t, " %" PRIu64, (uint64_t)(ns[i] * PS_PER_NS + 0.5));
     writer_line(w, &t);
@@ -354,8 +346,7 @@ static void write_series(struct writer *w, struct heddle_perf_series *s)
     for (int touched = 1; touched >= 0; touched--) {
         struct heddle_perf_entry *e = heddle_load_rlx(&s->first);
 
-        for (; e != NULL && n < HEDDLE_MODEL_ENTRIES;
-             e = heddle_load_rlx(&e->next)) {
+        for (; e != NULL && n < HEDDLE_MODEL_ENTRIES; e = heddle_load_rlx(&e->next)) {
             if (e->is_touched != (touched == 1))
                 continue;
             write_entry(w, e);
@@ -364,10 +355,9 @@ static void write_series(struct writer *w, struct heddle_perf_series *s)
     }
 }
 
-heddle_status
-heddle_model_write(const struct heddle_model_kernel *k, int fd,
-                   bool (*skip)(void *user, const struct heddle_perf_series *),
-                   void *user)
+heddle_status heddle_model_write(const struct heddle_model_kernel *k, int fd,
+                                 bool (*skip)(void *user, const struct heddle_perf_series *),
+                                 void *user)
 {
     char line[LINE_BYTES], name[NAME_BYTES];
     struct writer w = {.fd = fd, .st = HEDDLE_OK};

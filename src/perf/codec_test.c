@@ -12,18 +12,16 @@
 
 static struct heddle_model_kernel *new_kernel(const char *name)
 {
-    struct heddle_model_kernel *k =
-        heddle_model_kernel_create(NULL, NULL, name);
+    struct heddle_model_kernel *k = heddle_model_kernel_create(NULL, NULL, name);
 
     CHECK(k != NULL);
     return k;
 }
 
-static void add(struct heddle_model_kernel *k, const char *variant,
-                uint64_t version, uint64_t shape, unsigned nsamples)
+static void add(struct heddle_model_kernel *k, const char *variant, uint64_t version,
+                uint64_t shape, unsigned nsamples)
 {
-    const struct heddle_perf_key key = {NULL, variant, "cpu:Some Model @ 2 GHz",
-                                        version};
+    const struct heddle_perf_key key = {NULL, variant, "cpu:Some Model @ 2 GHz", version};
     struct heddle_perf_series *s = NULL;
     struct heddle_perf_entry *e = NULL;
 
@@ -58,8 +56,7 @@ static size_t to_text(const struct heddle_model_kernel *k, char *text)
 /* Reads a text as a store would. NULL: the header is no good. The text is
  * copied to memory of exactly its size, so that a sanitizer sees every byte
  * read beyond it. */
-static struct heddle_model_kernel *from_text(const char *text, size_t n,
-                                             uint64_t *nignored)
+static struct heddle_model_kernel *from_text(const char *text, size_t n, uint64_t *nignored)
 {
     struct heddle_model_kernel *k = NULL;
     struct heddle_model_header h;
@@ -76,22 +73,19 @@ static struct heddle_model_kernel *from_text(const char *text, size_t n,
 }
 
 /* The number of entries of k; each must be in `all`, number for number. */
-static size_t check_subset(struct heddle_model_kernel *k,
-                           struct heddle_model_kernel *all)
+static size_t check_subset(struct heddle_model_kernel *k, struct heddle_model_kernel *all)
 {
     struct heddle_perf_series *s = heddle_load_rlx(&k->series);
     size_t n = 0;
 
     for (; s != NULL; s = heddle_load_rlx(&s->next)) {
-        const struct heddle_perf_key key = {NULL, s->variant, s->device,
-                                            s->version};
+        const struct heddle_perf_key key = {NULL, s->variant, s->device, s->version};
         struct heddle_perf_series *other = heddle_model_series_find(all, &key);
         struct heddle_perf_entry *e = heddle_load_rlx(&s->first);
 
         CHECK(other != NULL);
         for (; e != NULL; e = heddle_load_rlx(&e->next), n++) {
-            struct heddle_perf_entry *o =
-                heddle_model_entry_find(other, e->shape);
+            struct heddle_perf_entry *o = heddle_model_entry_find(other, e->shape);
             struct heddle_perf_info a, b;
 
             CHECK(o != NULL);
@@ -253,9 +247,7 @@ TEST(noise_is_refused)
         const size_t n = heddle_rng_below(&r, sizeof(text));
 
         for (size_t j = 0; j < n; j++)
-            text[j] = (char)(heddle_rng_below(&r, 9) == 0
-                                 ? '\n'
-                                 : (char)heddle_rng_next(&r));
+            text[j] = (char)(heddle_rng_below(&r, 9) == 0 ? '\n' : (char)heddle_rng_next(&r));
         CHECK(from_text(text, n, &nignored) == NULL);
     }
 }
@@ -269,8 +261,7 @@ static size_t put_line(char *text, size_t n, const char *line)
 
     for (const char *c = line; *c != '\0'; c++)
         h = (h ^ (unsigned char)*c) * 16777619u;
-    return n +
-           (size_t)snprintf(text + n, strlen(line) + 12, "%s #%08x\n", line, h);
+    return n + (size_t)snprintf(text + n, strlen(line) + 12, "%s #%08x\n", line, h);
 }
 
 TEST(wrong_lines_are_ignored)
@@ -315,12 +306,10 @@ TEST(wrong_lines_are_ignored)
     struct heddle_model_kernel *k;
     uint64_t nignored = 0;
 
-    n = put_line(text, n,
-                 "entry v d 0000000000000001 0000000000000007 9 8 7 6");
+    n = put_line(text, n, "entry v d 0000000000000001 0000000000000007 9 8 7 6");
     for (size_t i = 0; i < nbad; i++)
         n = put_line(text, n, bad[i]);
-    n = put_line(text, n,
-                 "entry v d 0000000000000001 0000000000000008 0 0 1 6");
+    n = put_line(text, n, "entry v d 0000000000000001 0000000000000008 0 0 1 6");
     k = from_text(text, n, &nignored);
     CHECK(k != NULL);
     CHECK_EQ(nignored, nbad);
@@ -351,11 +340,9 @@ TEST(headers)
     char text[256];
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        CHECK_STATUS(heddle_model_read_header(
-                         text, put_line(text, 0, cases[i].line), &h),
+        CHECK_STATUS(heddle_model_read_header(text, put_line(text, 0, cases[i].line), &h),
                      cases[i].st);
-    CHECK_STATUS(heddle_model_read_header("heddle-model 1 k\n", 17, &h),
-                 HEDDLE_EFORMAT);
+    CHECK_STATUS(heddle_model_read_header("heddle-model 1 k\n", 17, &h), HEDDLE_EFORMAT);
 }
 
 /* A file cannot hold more than a process would. */
@@ -390,6 +377,5 @@ TEST(write_errors)
     heddle_model_kernel_destroy(k);
 }
 
-TEST_MAIN(round_trip, any_name, long_names, truncated_at_every_byte,
-          every_byte_changed, noise_is_refused, wrong_lines_are_ignored,
-          headers, too_many_entries, write_errors)
+TEST_MAIN(round_trip, any_name, long_names, truncated_at_every_byte, every_byte_changed,
+          noise_is_refused, wrong_lines_are_ignored, headers, too_many_entries, write_errors)

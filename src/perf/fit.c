@@ -89,8 +89,7 @@ static size_t thin_out(struct heddle_fit_point *p, size_t n)
     return keep;
 }
 
-static double fit_error(const struct heddle_fit *f,
-                        const struct heddle_fit_point *p, size_t n)
+static double fit_error(const struct heddle_fit *f, const struct heddle_fit_point *p, size_t n)
 {
     double v[HEDDLE_FIT_POINTS];
 
@@ -99,8 +98,7 @@ static double fit_error(const struct heddle_fit *f,
     return heddle_fit_median(v, n);
 }
 
-static void fit_power(const struct heddle_fit_point *p, size_t n,
-                      struct heddle_fit *f)
+static void fit_power(const struct heddle_fit_point *p, size_t n, struct heddle_fit *f)
 {
     double lx[HEDDLE_FIT_POINTS], ly[HEDDLE_FIT_POINTS], slope[PAIRS];
     size_t m = 0;
@@ -121,8 +119,8 @@ static void fit_power(const struct heddle_fit_point *p, size_t n,
 }
 
 /* One weighted least squares step on (a + b x - y) / y. False: singular. */
-static bool affine_step(const struct heddle_fit_point *p, const double *w,
-                        size_t n, struct heddle_fit *f)
+static bool affine_step(const struct heddle_fit_point *p, const double *w, size_t n,
+                        struct heddle_fit *f)
 {
     double s11 = 0, s12 = 0, s22 = 0, t1 = 0, t2 = 0, det;
     const double unit = p[n - 1].x; /* scales x to at most 1 */
@@ -144,8 +142,7 @@ static bool affine_step(const struct heddle_fit_point *p, const double *w,
     return isfinite(f->a) && isfinite(f->b);
 }
 
-static bool fit_affine(const struct heddle_fit_point *p, size_t n,
-                       struct heddle_fit *f)
+static bool fit_affine(const struct heddle_fit_point *p, size_t n, struct heddle_fit *f)
 {
     double w[HEDDLE_FIT_POINTS];
 
@@ -168,8 +165,7 @@ static bool fit_affine(const struct heddle_fit_point *p, size_t n,
 }
 
 /* Sorts, merges and thins the points; the number that is left. */
-static size_t prepare(struct heddle_fit_point *p, size_t n,
-                      struct heddle_fit *fit_out)
+static size_t prepare(struct heddle_fit_point *p, size_t n, struct heddle_fit *fit_out)
 {
     *fit_out = (struct heddle_fit){0};
     sort_points(p, n);
@@ -183,15 +179,13 @@ static size_t prepare(struct heddle_fit_point *p, size_t n,
     return n;
 }
 
-bool heddle_fit_affine(struct heddle_fit_point *p, size_t n,
-                       struct heddle_fit *fit_out)
+bool heddle_fit_affine(struct heddle_fit_point *p, size_t n, struct heddle_fit *fit_out)
 {
     n = prepare(p, n, fit_out);
     return n >= 2 && fit_affine(p, n, fit_out);
 }
 
-void heddle_fit_compute(struct heddle_fit_point *p, size_t n,
-                        struct heddle_fit *fit_out)
+void heddle_fit_compute(struct heddle_fit_point *p, size_t n, struct heddle_fit *fit_out)
 {
     struct heddle_fit affine = {0};
 
@@ -200,15 +194,13 @@ void heddle_fit_compute(struct heddle_fit_point *p, size_t n,
         return;
     affine = *fit_out;
     fit_power(p, n, fit_out);
-    if (fit_affine(p, n, &affine) &&
-        affine.error < AFFINE_GAIN * fit_out->error)
+    if (fit_affine(p, n, &affine) && affine.error < AFFINE_GAIN * fit_out->error)
         *fit_out = affine;
 }
 
 double heddle_fit_eval(const struct heddle_fit *fit, double x)
 {
-    const double y = fit->kind == HEDDLE_FIT_POWER ? fit->a * pow(x, fit->b)
-                                                   : fit->a + fit->b * x;
+    const double y = fit->kind == HEDDLE_FIT_POWER ? fit->a * pow(x, fit->b) : fit->a + fit->b * x;
 
     /* fmax and fmin also turn not-a-number into the bound. */
     return fmin(fmax(y, HEDDLE_HISTORY_MIN_NS), HEDDLE_HISTORY_MAX_NS);
@@ -223,6 +215,5 @@ double heddle_fit_confidence(const struct heddle_fit *fit, double x)
         outside = log2(fit->xmin / x);
     else if (x > fit->xmax)
         outside = log2(x / fit->xmax);
-    return 0.6 * n / (n + 3.0) / (1.0 + 4.0 * fit->error) /
-           (1.0 + outside / 2.0);
+    return 0.6 * n / (n + 3.0) / (1.0 + 4.0 * fit->error) / (1.0 + outside / 2.0);
 }

@@ -31,14 +31,12 @@ struct heddle_fit {
 };
 
 /* Fits; reorders and merges the points in place. */
-void heddle_fit_compute(struct heddle_fit_point *p, size_t n,
-                        struct heddle_fit *fit_out);
+void heddle_fit_compute(struct heddle_fit_point *p, size_t n, struct heddle_fit *fit_out);
 
 /* Fits a start-up plus a rate through any number of distinct sizes from 2 on;
  * reorders and merges the points in place. False: no such line, with neither of
  * them negative, fits; *fit_out is of no use. */
-bool heddle_fit_affine(struct heddle_fit_point *p, size_t n,
-                       struct heddle_fit *fit_out);
+bool heddle_fit_affine(struct heddle_fit_point *p, size_t n, struct heddle_fit *fit_out);
 
 /* The time at x > 0, within the range of samples. The fit is not NONE. */
 double heddle_fit_eval(const struct heddle_fit *fit, double x);

@@ -22,8 +22,8 @@ static double affine_law(double x)
 
 /* Fits n points of a law at random sizes and returns the worst relative error
  * over four times the range. */
-static double worst_error(double (*law)(double), size_t n, double noise,
-                          unsigned outlier_percent, struct heddle_rng *r)
+static double worst_error(double (*law)(double), size_t n, double noise, unsigned outlier_percent,
+                          struct heddle_rng *r)
 {
     struct heddle_fit_point p[400];
     struct heddle_fit f;
@@ -74,8 +74,7 @@ TEST(stands_noise_and_outliers)
 
 TEST(needs_three_sizes)
 {
-    struct heddle_fit_point p[6] = {{10, 1}, {20, 2}, {10, 3},
-                                    {20, 5}, {10, 1}, {20, 2}};
+    struct heddle_fit_point p[6] = {{10, 1}, {20, 2}, {10, 3}, {20, 5}, {10, 1}, {20, 2}};
     struct heddle_fit f;
 
     heddle_fit_compute(p, 0, &f);
@@ -141,6 +140,5 @@ TEST(roofline)
     CHECK(heddle_history_accepts(heddle_perf_roofline(NULL, 1e300, 1)));
 }
 
-TEST_MAIN(finds_exact_laws, stands_noise_and_outliers, needs_three_sizes,
-          confidence_falls_outside, absurd_points_give_finite_times,
-          median_of_values, roofline)
+TEST_MAIN(finds_exact_laws, stands_noise_and_outliers, needs_three_sizes, confidence_falls_outside,
+          absurd_points_give_finite_times, median_of_values, roofline)

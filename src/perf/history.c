@@ -94,8 +94,7 @@ static void view_sort(const struct view *v, uint8_t *order)
 }
 
 /* The place in `order` of the first value at which this weight is reached. */
-static uint32_t view_quantile(const struct view *v, const uint8_t *order,
-                              uint64_t weight)
+static uint32_t view_quantile(const struct view *v, const uint8_t *order, uint64_t weight)
 {
     uint64_t sum = 0;
     uint32_t i = 0;
@@ -137,8 +136,7 @@ static double view_mad(const struct view *v, const uint8_t *order, uint32_t mid)
     return dev;
 }
 
-static void view_stats(const struct view *v, const uint8_t *order,
-                       struct heddle_history_stats *out)
+static void view_stats(const struct view *v, const uint8_t *order, struct heddle_history_stats *out)
 {
     uint32_t n = 0, mid, low, high;
 
@@ -161,8 +159,7 @@ static void view_stats(const struct view *v, const uint8_t *order,
     out->ns = view_value(v, order, mid);
     out->confidence =
         (double)n / (n + 3.0) /
-        (1.0 + (view_value(v, order, high) - view_value(v, order, low)) /
-                   1.349 / out->ns);
+        (1.0 + (view_value(v, order, high) - view_value(v, order, low)) / 1.349 / out->ns);
 }
 
 bool heddle_history_accepts(double ns)
@@ -210,8 +207,7 @@ uint64_t heddle_history_record(struct heddle_history *h, double ns)
     return i + 1;
 }
 
-void heddle_history_stats(const struct heddle_history *h,
-                          struct heddle_history_stats *out)
+void heddle_history_stats(const struct heddle_history *h, struct heddle_history_stats *out)
 {
     uint8_t order[N];
     struct view v;
@@ -223,8 +219,7 @@ void heddle_history_stats(const struct heddle_history *h,
     view_stats(&v, order, out);
 }
 
-unsigned heddle_history_copy(const struct heddle_history *h, uint64_t end,
-                             uint64_t max,
+unsigned heddle_history_copy(const struct heddle_history *h, uint64_t end, uint64_t max,
                              double ns_out[HEDDLE_HISTORY_SAMPLES])
 {
     unsigned n = 0;
@@ -255,8 +250,7 @@ uint64_t heddle_history_pack(const struct heddle_estimate *est)
 {
     const uint64_t conf = (uint64_t)(est->confidence * 65535.0 + 0.5) & 0xffff;
 
-    return (uint64_t)bits_of((float)est->ns) << 32 | conf << 16 |
-           (uint64_t)est->source;
+    return (uint64_t)bits_of((float)est->ns) << 32 | conf << 16 | (uint64_t)est->source;
 }
 
 void heddle_history_unpack(uint64_t word, struct heddle_estimate *est_out)

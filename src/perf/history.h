@@ -24,7 +24,7 @@ struct heddle_history {
     /* Bits of a float; 0: empty. Sample number i is in slot i % 32. */
     _Alignas(HEDDLE_CACHE_LINE) _Atomic uint32_t sample[HEDDLE_HISTORY_SAMPLES];
     _Alignas(HEDDLE_CACHE_LINE) _Atomic uint64_t head; /* samples claimed */
-    _Atomic uint64_t est; /* heddle_history_pack(); 0: none */
+    _Atomic uint64_t est;                              /* heddle_history_pack(); 0: none */
     _Atomic uint32_t ignored;
     struct heddle_spin lock; /* guards the two below; only ever tried */
     uint32_t norder;
@@ -48,13 +48,11 @@ uint64_t heddle_history_record(struct heddle_history *h, double ns);
 void heddle_history_refresh(struct heddle_history *h);
 
 /* Computed from the samples as they are now. */
-void heddle_history_stats(const struct heddle_history *h,
-                          struct heddle_history_stats *out);
+void heddle_history_stats(const struct heddle_history *h, struct heddle_history_stats *out);
 
 /* Copies the `max` samples (or as many as there are) before number `end`, at
  * most h->head, oldest first. Returns their number. */
-unsigned heddle_history_copy(const struct heddle_history *h, uint64_t end,
-                             uint64_t max,
+unsigned heddle_history_copy(const struct heddle_history *h, uint64_t end, uint64_t max,
                              double ns_out[HEDDLE_HISTORY_SAMPLES]);
 
 /* Forgets everything. A record() at the same time may or may not survive. */

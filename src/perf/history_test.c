@@ -13,8 +13,7 @@
 
 /* The first value at or below which this part of the weight lies. Written
  * without sorting and with real powers. */
-static double reference_quantile(const double *v, const double *w, size_t n,
-                                 double part)
+static double reference_quantile(const double *v, const double *w, size_t n, double part)
 {
     double total = 0.0, best = INFINITY;
 
@@ -32,8 +31,7 @@ static double reference_quantile(const double *v, const double *w, size_t n,
 }
 
 /* What the last samples of all[0..n) should give. */
-static void reference(const double *all, size_t n,
-                      struct heddle_history_stats *out)
+static void reference(const double *all, size_t n, struct heddle_history_stats *out)
 {
     const size_t m = n < N ? n : N;
     double v[N], w[N], d[N], iqr;
@@ -51,11 +49,9 @@ static void reference(const double *all, size_t n,
         for (size_t i = 0; i < m; i++)
             d[i] = fabs(v[i] - out->ns);
         out->mad_ns = reference_quantile(d, w, m, 0.5);
-        iqr = reference_quantile(v, w, m, 0.75) -
-              reference_quantile(v, w, m, 0.25);
+        iqr = reference_quantile(v, w, m, 0.75) - reference_quantile(v, w, m, 0.25);
     }
-    out->confidence =
-        (double)m / ((double)m + 3.0) / (1.0 + iqr / 1.349 / out->ns);
+    out->confidence = (double)m / ((double)m + 3.0) / (1.0 + iqr / 1.349 / out->ns);
 }
 
 static double sample(struct heddle_rng *r, unsigned kind)
@@ -169,8 +165,7 @@ TEST(confidence_grows_with_samples_and_falls_with_spread)
 
 TEST(bad_samples_are_counted_and_ignored)
 {
-    const double bad[] = {0.0,      -0.0,      -1.0, NAN,   -NAN,
-                          INFINITY, -INFINITY, 1e16, 1e300, 1e-9};
+    const double bad[] = {0.0, -0.0, -1.0, NAN, -NAN, INFINITY, -INFINITY, 1e16, 1e300, 1e-9};
     const size_t nbad = sizeof(bad) / sizeof(bad[0]);
     struct heddle_history h = {0};
     struct heddle_history_stats stats;
@@ -243,8 +238,6 @@ TEST(record_is_cheap)
     CHECK(TEST_SANITIZED || best < 1000.0);
 }
 
-TEST_MAIN(median_against_reference, outliers_do_not_poison,
-          regime_change_is_followed,
-          confidence_grows_with_samples_and_falls_with_spread,
-          bad_samples_are_counted_and_ignored, copy_and_clear, packing,
-          record_is_cheap)
+TEST_MAIN(median_against_reference, outliers_do_not_poison, regime_change_is_followed,
+          confidence_grows_with_samples_and_falls_with_spread, bad_samples_are_counted_and_ignored,
+          copy_and_clear, packing, record_is_cheap)

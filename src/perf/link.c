@@ -110,10 +110,9 @@ struct line {
 
 static void line_store(struct heddle_perf_link *l, const struct line *line)
 {
-    heddle_store_rlx(&l->trust, two_floats((float)line->confidence, 0.0f) |
-                                    line->lo << 8 | line->hi);
-    heddle_store_rlx(
-        &l->line, two_floats((float)line->latency, (float)line->ns_per_byte));
+    heddle_store_rlx(&l->trust,
+                     two_floats((float)line->confidence, 0.0f) | line->lo << 8 | line->hi);
+    heddle_store_rlx(&l->line, two_floats((float)line->latency, (float)line->ns_per_byte));
 }
 
 /* False: there is none yet, and this is the prior. */
@@ -141,8 +140,8 @@ struct bin_set {
 };
 
 /* Bins with at least `few` samples, by size. */
-static void collect(const struct heddle_perf_link *l, uint64_t few,
-                    struct bin_set *set, struct line *line)
+static void collect(const struct heddle_perf_link *l, uint64_t few, struct bin_set *set,
+                    struct line *line)
 {
     set->n = 0;
     for (unsigned i = 0; i < BINS; i++) {
@@ -155,15 +154,13 @@ static void collect(const struct heddle_perf_link *l, uint64_t few,
             continue;
         line->lo = set->n == 0 ? i : line->lo;
         line->hi = i;
-        set->point[set->n++] =
-            (struct heddle_fit_point){bin_bytes(l, i), est.ns};
+        set->point[set->n++] = (struct heddle_fit_point){bin_bytes(l, i), est.ns};
     }
 }
 
 /* How far the points are from a line, as ratios: a point off by more than a
  * factor of 2 counts no more than that, whichever side it is on. */
-static double misfit(const struct heddle_fit_point *p, size_t n, double a,
-                     double b)
+static double misfit(const struct heddle_fit_point *p, size_t n, double a, double b)
 {
     double sum = 0.0;
 
@@ -179,8 +176,7 @@ struct best {
     double a, b, misfit;
 };
 
-static void consider(const struct bin_set *s, double a, double b,
-                     struct best *best)
+static void consider(const struct bin_set *s, double a, double b, struct best *best)
 {
     double m;
 
@@ -288,23 +284,20 @@ static double line_ns(const struct line *line, uint64_t bytes)
 }
 
 /* The time of `to` bytes when `from` bytes took ns. */
-static double rescale(const struct line *line, double ns, double from,
-                      double to)
+static double rescale(const struct line *line, double ns, double from, double to)
 {
     const double latency = fmin(line->latency, ns);
 
     return latency + (ns - latency) * (to / from);
 }
 
-void heddle_perf_link_record(struct heddle_perf_link *link, uint64_t bytes,
-                             double ns)
+void heddle_perf_link_record(struct heddle_perf_link *link, uint64_t bytes, double ns)
 {
     const unsigned bin = bytes > 0 ? bin_of(bytes) : 0;
     struct line line;
     double at;
 
-    if (bytes == 0 || !heddle_history_accepts(ns) ||
-        (double)bytes > MAX_BYTES_PER_NS * ns) {
+    if (bytes == 0 || !heddle_history_accepts(ns) || (double)bytes > MAX_BYTES_PER_NS * ns) {
         heddle_add_rlx(&link->ignored, 1);
         return;
     }
@@ -315,8 +308,7 @@ void heddle_perf_link_record(struct heddle_perf_link *link, uint64_t bytes,
     heddle_perf_record(link->bin[bin], rescale(&line, ns, (double)bytes, at));
 }
 
-struct heddle_estimate heddle_perf_link_predict(struct heddle_perf_link *link,
-                                                uint64_t bytes)
+struct heddle_estimate heddle_perf_link_predict(struct heddle_perf_link *link, uint64_t bytes)
 {
     struct heddle_estimate est = {.source = HEDDLE_EST_PRIOR};
     const unsigned bin = bytes > 0 ? bin_of(bytes) : 0;
@@ -327,8 +319,8 @@ struct heddle_estimate heddle_perf_link_predict(struct heddle_perf_link *link,
     refit(link);
     is_fit = line_load(link, &line);
     heddle_history_unpack(heddle_load_rlx(&h->est), &est);
-    if (bytes > 0 && est.source == HEDDLE_EST_MEASURED &&
-        heddle_load_rlx(&h->head) >= FEW && bin_bytes(link, bin) > 0.0) {
+    if (bytes > 0 && est.source == HEDDLE_EST_MEASURED && heddle_load_rlx(&h->head) >= FEW &&
+        bin_bytes(link, bin) > 0.0) {
         est.ns = rescale(&line, est.ns, bin_bytes(link, bin), (double)bytes);
         agrees = fabs(log(est.ns / line_ns(&line, bytes))) < AGREE;
         /* Outliers widen the spread of a bin; the others speak for it, or
@@ -342,9 +334,7 @@ struct heddle_estimate heddle_perf_link_predict(struct heddle_perf_link *link,
     est.source = is_fit ? HEDDLE_EST_FIT : HEDDLE_EST_PRIOR;
     est.confidence = 0.0;
     if (is_fit) {
-        const unsigned outside = bin < line.lo   ? line.lo - bin
-                                 : bin > line.hi ? bin - line.hi
-                                                 : 0;
+        const unsigned outside = bin < line.lo ? line.lo - bin : bin > line.hi ? bin - line.hi : 0;
 
         /* Half octaves: as far as a curve of a kernel is trusted. */
         est.confidence = line.confidence / (1.0 + outside / 4.0);
@@ -355,23 +345,22 @@ struct heddle_estimate heddle_perf_link_predict(struct heddle_perf_link *link,
 /* --- finding ------------------------------------------------------------- */
 
 /* Needs the lock. */
-static struct heddle_perf_link *link_find(struct heddle_perf *perf,
-                                          const char *from, const char *to)
+static struct heddle_perf_link *link_find(struct heddle_perf *perf, const char *from,
+                                          const char *to)
 {
     struct heddle_perf_link *l = perf->links;
 
-    while (l != NULL && (strcmp(l->series->variant, from) != 0 ||
-                         strcmp(l->series->device, to) != 0))
+    while (l != NULL &&
+           (strcmp(l->series->variant, from) != 0 || strcmp(l->series->device, to) != 0))
         l = l->next;
     return l;
 }
 
 /* Needs the lock. */
-static heddle_status link_add(struct heddle_perf *perf, const char *from,
-                              const char *to, struct heddle_perf_link **out)
+static heddle_status link_add(struct heddle_perf *perf, const char *from, const char *to,
+                              struct heddle_perf_link **out)
 {
-    const struct heddle_perf_key key = {HEDDLE_PERF_LINKS, from, to,
-                                        LINK_VERSION};
+    const struct heddle_perf_key key = {HEDDLE_PERF_LINKS, from, to, LINK_VERSION};
     struct heddle_model_kernel *k = NULL;
     struct heddle_perf_series *s = NULL;
     struct heddle_perf_link *l;
@@ -387,8 +376,7 @@ static heddle_status link_add(struct heddle_perf *perf, const char *from,
     for (unsigned i = 0; i < BINS && st == HEDDLE_OK; i++) {
         st = heddle_model_entry_add(s, i, &l->bin[i]);
         /* What a file says is only as good as who wrote it. */
-        if (st == HEDDLE_OK && bin_bytes(l, i) > 0.0 &&
-            bin_of((uint64_t)bin_bytes(l, i)) != i)
+        if (st == HEDDLE_OK && bin_bytes(l, i) > 0.0 && bin_of((uint64_t)bin_bytes(l, i)) != i)
             heddle_model_entry_cost(l->bin[i], 0.0, exp2(0.5 * i));
     }
     if (st != HEDDLE_OK) {
@@ -401,8 +389,7 @@ static heddle_status link_add(struct heddle_perf *perf, const char *from,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_perf_link_get(heddle_perf *perf, const char *from,
-                                   const char *to,
+heddle_status heddle_perf_link_get(heddle_perf *perf, const char *from, const char *to,
                                    struct heddle_perf_link **link_out)
 {
     heddle_status st = HEDDLE_OK;
@@ -436,8 +423,7 @@ void heddle_model_links_reset(struct heddle_perf *perf)
         heddle_store_rlx(&l->fit_gen, 0); /* a hint: fit again */
 }
 
-void heddle_perf_link_info(struct heddle_perf_link *link,
-                           struct heddle_perf_link_info *info_out)
+void heddle_perf_link_info(struct heddle_perf_link *link, struct heddle_perf_link_info *info_out)
 {
     struct line line;
 
@@ -454,14 +440,12 @@ void heddle_perf_link_info(struct heddle_perf_link *link,
     for (unsigned i = 0; i < BINS; i++) {
         const struct heddle_perf_entry *e = link->bin[i];
 
-        info_out->count +=
-            heddle_load_rlx(&e->before) + heddle_load_rlx(&e->history.head);
+        info_out->count += heddle_load_rlx(&e->before) + heddle_load_rlx(&e->history.head);
         info_out->ignored += heddle_load_rlx(&e->history.ignored);
     }
 }
 
-heddle_status heddle_perf_each_link(heddle_perf *perf, heddle_perf_link_fn fn,
-                                    void *user)
+heddle_status heddle_perf_each_link(heddle_perf *perf, heddle_perf_link_fn fn, void *user)
 {
     struct heddle_model_kernel *k = NULL;
     struct heddle_perf_series *s;
@@ -472,8 +456,7 @@ heddle_status heddle_perf_each_link(heddle_perf *perf, heddle_perf_link_fn fn,
     st = heddle_store_kernel(perf, HEDDLE_PERF_LINKS, &k);
     heddle_mutex_unlock(&perf->lock);
     HEDDLE_TRY(st);
-    for (s = heddle_load_acq(&k->series); s != NULL;
-         s = heddle_load_acq(&s->next)) {
+    for (s = heddle_load_acq(&k->series); s != NULL; s = heddle_load_acq(&s->next)) {
         struct heddle_perf_link *l = NULL;
         struct heddle_perf_link_info info;
 

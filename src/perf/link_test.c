@@ -10,8 +10,7 @@
 #include "perf/model.h"
 #include "test.h"
 
-static int remove_one(const char *path, const struct stat *sb, int type,
-                      struct FTW *ftw)
+static int remove_one(const char *path, const struct stat *sb, int type, struct FTW *ftw)
 {
     (void)sb;
     (void)type;
@@ -27,8 +26,7 @@ static struct heddle_perf *open_perf(const char *dir)
     return perf;
 }
 
-static struct heddle_perf_link *link_of(struct heddle_perf *perf,
-                                        const char *from, const char *to)
+static struct heddle_perf_link *link_of(struct heddle_perf *perf, const char *from, const char *to)
 {
     struct heddle_perf_link *l = NULL;
 
@@ -42,11 +40,9 @@ static double uniform(struct heddle_rng *r)
 }
 
 /* What a link of this latency and bandwidth takes, give or take 5 %. */
-static double copy_ns(struct heddle_rng *r, uint64_t bytes, double latency,
-                      double bytes_per_s)
+static double copy_ns(struct heddle_rng *r, uint64_t bytes, double latency, double bytes_per_s)
 {
-    return (latency + 1e9 * (double)bytes / bytes_per_s) *
-           (0.95 + 0.1 * uniform(r));
+    return (latency + 1e9 * (double)bytes / bytes_per_s) * (0.95 + 0.1 * uniform(r));
 }
 
 TEST(prior)
@@ -83,8 +79,7 @@ TEST(outliers)
         struct heddle_perf_link_info info;
 
         for (unsigned i = 0; i < 3000; i++) {
-            const uint64_t bytes =
-                (uint64_t)exp(log(100.0) + uniform(&r) * log(1e7));
+            const uint64_t bytes = (uint64_t)exp(log(100.0) + uniform(&r) * log(1e7));
             double ns = copy_ns(&r, bytes, lat, bw);
 
             if (heddle_rng_below32(&r, 10) < 3)
@@ -100,9 +95,7 @@ TEST(outliers)
 
             CHECK(est.source >= HEDDLE_EST_FIT);
             CHECK_NEAR(est.ns / want, 1.0, 0.15);
-            CHECK_NEAR((info.latency_ns + 1e9 * (double)b / info.bytes_per_s) /
-                           want,
-                       1.0, 0.15);
+            CHECK_NEAR((info.latency_ns + 1e9 * (double)b / info.bytes_per_s) / want, 1.0, 0.15);
         }
         CHECK_OK(heddle_perf_destroy(perf));
     }
@@ -163,15 +156,13 @@ TEST(sizes_of_a_bin)
         (void)heddle_perf_link_predict(l, bytes);
     }
     for (uint64_t b = 900000; b < 1200000; b += 10000)
-        CHECK_NEAR(heddle_perf_link_predict(l, b).ns, 1000.0 + (double)b,
-                   0.02 * (double)b);
+        CHECK_NEAR(heddle_perf_link_predict(l, b).ns, 1000.0 + (double)b, 0.02 * (double)b);
     CHECK_OK(heddle_perf_destroy(perf));
 }
 
 TEST(bad_samples)
 {
-    static const double bad[] = {0.0,       -1.0,  NAN,   INFINITY,
-                                 -INFINITY, 1e-30, 1e300, -0.0};
+    static const double bad[] = {0.0, -1.0, NAN, INFINITY, -INFINITY, 1e-30, 1e300, -0.0};
     struct heddle_perf *perf = open_perf(NULL);
     struct heddle_perf_link *l = link_of(perf, "a", "b");
     struct heddle_perf_link_info info;
@@ -189,8 +180,7 @@ TEST(bad_samples)
     heddle_perf_link_record(l, 1, 1e15);
     heddle_perf_link_record(l, 1, 0.001);
     for (uint64_t b = 0; b < 64; b++) {
-        const struct heddle_estimate est =
-            heddle_perf_link_predict(l, UINT64_C(1) << b);
+        const struct heddle_estimate est = heddle_perf_link_predict(l, UINT64_C(1) << b);
 
         CHECK(isfinite(est.ns) && est.ns > 0.0);
         CHECK(est.confidence >= 0.0 && est.confidence <= 1.0);
@@ -241,22 +231,19 @@ TEST(names)
         snprintf(to, sizeof(to), "dev%u", i);
         (void)link_of(perf, "host", to);
     }
-    CHECK_STATUS(heddle_perf_link_get(perf, "one", "more", &l),
-                 HEDDLE_EOVERFLOW);
+    CHECK_STATUS(heddle_perf_link_get(perf, "one", "more", &l), HEDDLE_EOVERFLOW);
     CHECK_OK(heddle_perf_destroy(perf));
 }
 
 /* --- files --------------------------------------------------------------- */
 
-static heddle_status keep_info(void *user,
-                               const struct heddle_perf_link_info *info)
+static heddle_status keep_info(void *user, const struct heddle_perf_link_info *info)
 {
     *(struct heddle_perf_link_info *)user = *info;
     return info->latency_ns >= 0.0 ? HEDDLE_OK : HEDDLE_ESTATE;
 }
 
-static heddle_status count_kernel(void *user,
-                                  const struct heddle_perf_kernel_info *info)
+static heddle_status count_kernel(void *user, const struct heddle_perf_kernel_info *info)
 {
     (void)info;
     ++*(unsigned *)user;
@@ -285,10 +272,8 @@ TEST(save_and_merge)
     a = open_perf(dir);
     b = open_perf(dir);
     for (unsigned i = 0; i < 20; i++) {
-        heddle_perf_link_record(link_of(a, "host \xc3\xa4", "opencl:Some GPU"),
-                                10000, 3e3 + 1e4);
-        heddle_perf_link_record(link_of(b, "host \xc3\xa4", "opencl:Some GPU"),
-                                1000000, 3e3 + 1e6);
+        heddle_perf_link_record(link_of(a, "host \xc3\xa4", "opencl:Some GPU"), 10000, 3e3 + 1e4);
+        heddle_perf_link_record(link_of(b, "host \xc3\xa4", "opencl:Some GPU"), 1000000, 3e3 + 1e6);
     }
     CHECK_OK(heddle_perf_destroy(a));
     CHECK_OK(heddle_perf_destroy(b));
@@ -304,9 +289,7 @@ TEST(save_and_merge)
     CHECK_EQ(nbins, 2);
     CHECK_OK(heddle_perf_forget(a, HEDDLE_PERF_LINKS, &nfiles));
     CHECK_EQ(nfiles, 1);
-    CHECK_EQ(heddle_perf_link_predict(
-                 link_of(a, "host \xc3\xa4", "opencl:Some GPU"), 10000)
-                 .source,
+    CHECK_EQ(heddle_perf_link_predict(link_of(a, "host \xc3\xa4", "opencl:Some GPU"), 10000).source,
              HEDDLE_EST_PRIOR);
     info.count = 77;
     CHECK_OK(heddle_perf_each_link(a, keep_info, &info));
@@ -386,5 +369,5 @@ TEST(no_memory)
     }
 }
 
-TEST_MAIN(prior, outliers, few_samples, one_size, sizes_of_a_bin, bad_samples,
-          decreasing, names, save_and_merge, threads, no_memory)
+TEST_MAIN(prior, outliers, few_samples, one_size, sizes_of_a_bin, bad_samples, decreasing, names,
+          save_and_merge, threads, no_memory)

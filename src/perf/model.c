@@ -24,16 +24,14 @@
 
 bool heddle_model_name_ok(const char *name)
 {
-    return name != NULL && name[0] != '\0' &&
-           memchr(name, '\0', HEDDLE_PERF_NAME_MAX + 1) != NULL;
+    return name != NULL && name[0] != '\0' && memchr(name, '\0', HEDDLE_PERF_NAME_MAX + 1) != NULL;
 }
 
 /* --- entries ------------------------------------------------------------- */
 
 static size_t table_bytes(size_t nslots)
 {
-    return sizeof(struct heddle_model_table) +
-           nslots * sizeof(_Atomic(struct heddle_perf_entry *));
+    return sizeof(struct heddle_model_table) + nslots * sizeof(_Atomic(struct heddle_perf_entry *));
 }
 
 /* Needs the lock. There is room. */
@@ -68,8 +66,7 @@ static heddle_status table_reserve(struct heddle_perf_series *s)
     return HEDDLE_OK;
 }
 
-struct heddle_perf_entry *heddle_model_entry_find(struct heddle_perf_series *s,
-                                                  uint64_t shape)
+struct heddle_perf_entry *heddle_model_entry_find(struct heddle_perf_series *s, uint64_t shape)
 {
     /* Acquire: pairs with the releases in table_reserve() and table_put(). */
     struct heddle_model_table *t = heddle_load_acq(&s->table);
@@ -84,16 +81,14 @@ struct heddle_perf_entry *heddle_model_entry_find(struct heddle_perf_series *s,
     return e;
 }
 
-heddle_status heddle_model_entry_add(struct heddle_perf_series *s,
-                                     uint64_t shape,
+heddle_status heddle_model_entry_add(struct heddle_perf_series *s, uint64_t shape,
                                      struct heddle_perf_entry **out)
 {
     struct heddle_perf_entry *e = heddle_model_entry_find(s, shape);
 
     if (e == NULL) {
         HEDDLE_TRY(table_reserve(s));
-        e = heddle_zalloc_aligned(s->kernel->alloc, 1, sizeof(*e),
-                                  HEDDLE_CACHE_LINE);
+        e = heddle_zalloc_aligned(s->kernel->alloc, 1, sizeof(*e), HEDDLE_CACHE_LINE);
         if (e == NULL)
             return HEDDLE_ENOMEM;
         e->series = s;
@@ -123,8 +118,7 @@ static void keep_cost(_Atomic double *field, double v)
         heddle_store_rlx(field, v);
 }
 
-void heddle_model_entry_cost(struct heddle_perf_entry *e, double flops,
-                             double bytes)
+void heddle_model_entry_cost(struct heddle_perf_entry *e, double flops, double bytes)
 {
     keep_cost(&e->flops, sane_cost(flops));
     keep_cost(&e->bytes, sane_cost(bytes));
@@ -137,21 +131,18 @@ static uint64_t bucket_shape(double flops, double bytes)
     const double work = fmax(sane_cost(flops > 0.0 ? flops : bytes), 1.0);
     const double quarter = floor(4.0 * log2(work) + 0.5);
 
-    return heddle_perf_hash(0x6275636b6574u,
-                            (uint64_t)fmin(quarter, HEDDLE_MODEL_BUCKETS - 1));
+    return heddle_perf_hash(0x6275636b6574u, (uint64_t)fmin(quarter, HEDDLE_MODEL_BUCKETS - 1));
 }
 
-heddle_status heddle_perf_entry_get(struct heddle_perf_series *series,
-                                    uint64_t shape, double flops, double bytes,
-                                    struct heddle_perf_entry **entry_out)
+heddle_status heddle_perf_entry_get(struct heddle_perf_series *series, uint64_t shape, double flops,
+                                    double bytes, struct heddle_perf_entry **entry_out)
 {
     struct heddle_perf_entry *e = heddle_model_entry_find(series, shape);
     struct heddle_perf *perf = series->kernel->perf;
     heddle_status st = HEDDLE_OK;
 
     /* Relaxed: seen late, it makes some shapes more, at most one per thread. */
-    if (e == NULL &&
-        heddle_load_rlx(&series->nentries) >= HEDDLE_MODEL_SHAPES) {
+    if (e == NULL && heddle_load_rlx(&series->nentries) >= HEDDLE_MODEL_SHAPES) {
         shape = bucket_shape(flops, bytes);
         e = heddle_model_entry_find(series, shape);
     }
@@ -192,8 +183,7 @@ static void series_destroy(struct heddle_perf_series *s)
     heddle_free(a, s, sizeof(*s));
 }
 
-static int series_compare(const struct heddle_perf_series *s,
-                          const struct heddle_perf_key *key)
+static int series_compare(const struct heddle_perf_series *s, const struct heddle_perf_key *key)
 {
     int c = strcmp(s->variant, key->variant);
 
@@ -204,9 +194,8 @@ static int series_compare(const struct heddle_perf_series *s,
     return c;
 }
 
-struct heddle_perf_series *
-heddle_model_series_find(struct heddle_model_kernel *k,
-                         const struct heddle_perf_key *key)
+struct heddle_perf_series *heddle_model_series_find(struct heddle_model_kernel *k,
+                                                    const struct heddle_perf_key *key)
 {
     /* Acquire: pairs with the release in heddle_model_series_add(). */
     struct heddle_perf_series *s = heddle_load_acq(&k->series);
@@ -217,8 +206,7 @@ heddle_model_series_find(struct heddle_model_kernel *k,
 }
 
 /* Finds or makes the record of a device. Needs the lock. */
-static struct heddle_model_device *device_get(struct heddle_perf *perf,
-                                              const char *name)
+static struct heddle_model_device *device_get(struct heddle_perf *perf, const char *name)
 {
     struct heddle_model_device *d = perf->devices;
 
@@ -253,8 +241,7 @@ static struct heddle_perf_series *series_new(struct heddle_model_kernel *k,
     heddle_store_rlx(&s->gen, 1); /* not shared yet */
     if (k->perf != NULL)
         s->peaks = device_get(k->perf, key->device);
-    if (s->variant == NULL || s->device == NULL ||
-        (k->perf != NULL && s->peaks == NULL)) {
+    if (s->variant == NULL || s->device == NULL || (k->perf != NULL && s->peaks == NULL)) {
         series_destroy(s);
         return NULL;
     }
@@ -293,9 +280,8 @@ heddle_status heddle_model_series_add(struct heddle_model_kernel *k,
 
 /* --- kernels ------------------------------------------------------------- */
 
-struct heddle_model_kernel *
-heddle_model_kernel_create(const struct heddle_allocator *alloc,
-                           struct heddle_perf *perf, const char *name)
+struct heddle_model_kernel *heddle_model_kernel_create(const struct heddle_allocator *alloc,
+                                                       struct heddle_perf *perf, const char *name)
 {
     struct heddle_model_kernel *k = heddle_zalloc(alloc, 1, sizeof(*k));
 
@@ -328,8 +314,7 @@ void heddle_model_kernel_destroy(struct heddle_model_kernel *k)
     heddle_free(k->alloc, k, sizeof(*k));
 }
 
-struct heddle_model_kernel *heddle_model_kernel_find(struct heddle_perf *perf,
-                                                     const char *name)
+struct heddle_model_kernel *heddle_model_kernel_find(struct heddle_perf *perf, const char *name)
 {
     /* Acquire: pairs with the release in heddle_model_kernel_link(). */
     struct heddle_model_kernel *k = heddle_load_acq(&perf->kernels);
@@ -339,14 +324,12 @@ struct heddle_model_kernel *heddle_model_kernel_find(struct heddle_perf *perf,
     return k;
 }
 
-void heddle_model_kernel_link(struct heddle_perf *perf,
-                              struct heddle_model_kernel *k)
+void heddle_model_kernel_link(struct heddle_perf *perf, struct heddle_model_kernel *k)
 {
     _Atomic(struct heddle_model_kernel *) *at = &perf->kernels;
     struct heddle_model_kernel *next;
 
-    while ((next = heddle_load_rlx(at)) != NULL &&
-           strcmp(next->name, k->name) < 0)
+    while ((next = heddle_load_rlx(at)) != NULL && strcmp(next->name, k->name) < 0)
         at = &next->next;
     heddle_store_rlx(&k->next, next); /* published by the next line */
     /* Publishes *k; pairs with the acquires of the walkers. */
@@ -371,8 +354,7 @@ void heddle_model_kernel_clear(struct heddle_model_kernel *k)
 
 /* --- the face ------------------------------------------------------------ */
 
-heddle_status heddle_perf_series_get(heddle_perf *perf,
-                                     const struct heddle_perf_key *key,
+heddle_status heddle_perf_series_get(heddle_perf *perf, const struct heddle_perf_key *key,
                                      struct heddle_perf_series **series_out)
 {
     struct heddle_model_kernel *k = NULL;
@@ -413,10 +395,9 @@ heddle_status heddle_perf_device_set(heddle_perf *perf, const char *device,
         heddle_store_rlx(&d->peak_flops, dev->peak_flops);
         heddle_store_rlx(&d->peak_bytes_per_s, dev->peak_bytes_per_s);
         heddle_store_rlx(&d->overhead_ns, dev->overhead_ns);
-        for (k = heddle_load_rlx(&perf->kernels); k != NULL;
-             k = heddle_load_rlx(&k->next))
-            for (struct heddle_perf_series *s = heddle_load_rlx(&k->series);
-                 s != NULL; s = heddle_load_rlx(&s->next))
+        for (k = heddle_load_rlx(&perf->kernels); k != NULL; k = heddle_load_rlx(&k->next))
+            for (struct heddle_perf_series *s = heddle_load_rlx(&k->series); s != NULL;
+                 s = heddle_load_rlx(&s->next))
                 heddle_add_rlx(&s->gen, 1); /* a hint, as above */
     }
     heddle_mutex_unlock(&perf->lock);

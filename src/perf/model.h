@@ -93,7 +93,7 @@ struct heddle_perf_series {
 
 struct heddle_model_kernel {
     const struct heddle_allocator *alloc;
-    struct heddle_perf *perf; /* NULL: a tree used for merging */
+    struct heddle_perf *perf;                   /* NULL: a tree used for merging */
     _Atomic(struct heddle_model_kernel *) next; /* by name */
     char *name;
     _Atomic(struct heddle_perf_series *) series;
@@ -116,41 +116,34 @@ struct heddle_perf {
 
 bool heddle_model_name_ok(const char *name);
 
-struct heddle_model_kernel *
-heddle_model_kernel_create(const struct heddle_allocator *alloc,
-                           struct heddle_perf *perf, const char *name);
+struct heddle_model_kernel *heddle_model_kernel_create(const struct heddle_allocator *alloc,
+                                                       struct heddle_perf *perf, const char *name);
 void heddle_model_kernel_destroy(struct heddle_model_kernel *k);
 
 /* No lock: NULL when there is none. */
-struct heddle_model_kernel *heddle_model_kernel_find(struct heddle_perf *perf,
-                                                     const char *name);
-struct heddle_perf_series *
-heddle_model_series_find(struct heddle_model_kernel *k,
-                         const struct heddle_perf_key *key);
-struct heddle_perf_entry *heddle_model_entry_find(struct heddle_perf_series *s,
-                                                  uint64_t shape);
+struct heddle_model_kernel *heddle_model_kernel_find(struct heddle_perf *perf, const char *name);
+struct heddle_perf_series *heddle_model_series_find(struct heddle_model_kernel *k,
+                                                    const struct heddle_perf_key *key);
+struct heddle_perf_entry *heddle_model_entry_find(struct heddle_perf_series *s, uint64_t shape);
 
 /* Links a kernel into the perf. */
-void heddle_model_kernel_link(struct heddle_perf *perf,
-                              struct heddle_model_kernel *k);
+void heddle_model_kernel_link(struct heddle_perf *perf, struct heddle_model_kernel *k);
 /* Finds or creates; key->kernel is not looked at. */
 heddle_status heddle_model_series_add(struct heddle_model_kernel *k,
                                       const struct heddle_perf_key *key,
                                       struct heddle_perf_series **out);
 /* Finds or creates, whatever the number of entries. */
-heddle_status heddle_model_entry_add(struct heddle_perf_series *s,
-                                     uint64_t shape,
+heddle_status heddle_model_entry_add(struct heddle_perf_series *s, uint64_t shape,
                                      struct heddle_perf_entry **out);
-void heddle_model_entry_cost(struct heddle_perf_entry *e, double flops,
-                             double bytes);
+void heddle_model_entry_cost(struct heddle_perf_entry *e, double flops, double bytes);
 void heddle_model_kernel_clear(struct heddle_model_kernel *k);
 
 /* --- predict.c ------------------------------------------------------------ */
 
 /* The estimate for a shape that was not measured. Any thread, no lock. False:
  * another thread is fitting, this is only the prior. */
-bool heddle_model_guess(struct heddle_perf_series *s, double flops,
-                        double bytes, struct heddle_estimate *est_out);
+bool heddle_model_guess(struct heddle_perf_series *s, double flops, double bytes,
+                        struct heddle_estimate *est_out);
 
 /* --- link.c --------------------------------------------------------------- */
 
@@ -164,8 +157,7 @@ void heddle_model_links_reset(struct heddle_perf *perf);
 #define HEDDLE_MODEL_FILE_MAX 256 /* bytes of a file name, with its end */
 
 /* The file of a kernel, "name.model", safe for any name. */
-void heddle_model_file_name(const char *kernel,
-                            char out[HEDDLE_MODEL_FILE_MAX]);
+void heddle_model_file_name(const char *kernel, char out[HEDDLE_MODEL_FILE_MAX]);
 
 /* What a text says about itself. */
 struct heddle_model_header {
@@ -179,16 +171,15 @@ heddle_status heddle_model_read_header(const char *text, size_t bytes,
 
 /* Adds the entries of a text to a kernel; *nignored_out lines were no good.
  * The text is written on. HEDDLE_ENOMEM: some entries are missing. */
-heddle_status heddle_model_read(struct heddle_model_kernel *k, char *text,
-                                size_t bytes, uint64_t *nignored_out);
+heddle_status heddle_model_read(struct heddle_model_kernel *k, char *text, size_t bytes,
+                                uint64_t *nignored_out);
 
 /* Writes a kernel to a file descriptor: touched entries first, at most
  * HEDDLE_MODEL_ENTRIES of a series, no series for which `skip` says true.
  * HEDDLE_EIO: errno says why. */
-heddle_status
-heddle_model_write(const struct heddle_model_kernel *k, int fd,
-                   bool (*skip)(void *user, const struct heddle_perf_series *s),
-                   void *user);
+heddle_status heddle_model_write(const struct heddle_model_kernel *k, int fd,
+                                 bool (*skip)(void *user, const struct heddle_perf_series *s),
+                                 void *user);
 
 /* --- store.c: the directory ----------------------------------------------- */
 
@@ -203,7 +194,6 @@ heddle_status heddle_store_load_all(struct heddle_perf *perf);
 
 /* The public calls of the same name; they need the lock. */
 heddle_status heddle_store_save(struct heddle_perf *perf);
-heddle_status heddle_store_forget(struct heddle_perf *perf, const char *kernel,
-                                  size_t *nfiles_out);
+heddle_status heddle_store_forget(struct heddle_perf *perf, const char *kernel, size_t *nfiles_out);
 
 #endif /* HEDDLE_PERF_MODEL_H */

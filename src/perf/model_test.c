@@ -17,9 +17,8 @@ static struct heddle_perf *memory_perf(void)
     return perf;
 }
 
-static struct heddle_perf_series *series(struct heddle_perf *perf,
-                                         const char *kernel, const char *device,
-                                         uint64_t version)
+static struct heddle_perf_series *series(struct heddle_perf *perf, const char *kernel,
+                                         const char *device, uint64_t version)
 {
     const struct heddle_perf_key key = {kernel, "plain", device, version};
     struct heddle_perf_series *s = NULL;
@@ -28,8 +27,8 @@ static struct heddle_perf_series *series(struct heddle_perf *perf,
     return s;
 }
 
-static struct heddle_perf_entry *
-entry(struct heddle_perf_series *s, uint64_t shape, double flops, double bytes)
+static struct heddle_perf_entry *entry(struct heddle_perf_series *s, uint64_t shape, double flops,
+                                       double bytes)
 {
     struct heddle_perf_entry *e = NULL;
 
@@ -113,8 +112,7 @@ TEST(guesses_get_better)
         const double flops = 1e5 * size;
 
         for (int i = 0; i < 6; i++)
-            heddle_perf_record(entry(s, (uint64_t)size, flops, 10),
-                               flops * 0.4);
+            heddle_perf_record(entry(s, (uint64_t)size, flops, 10), flops * 0.4);
         heddle_perf_predict(e, &est);
         CHECK_EQ(est.source, size < 3 ? HEDDLE_EST_SCALED : HEDDLE_EST_FIT);
         CHECK_NEAR(est.ns, 4e6, size < 3 ? 1e5 : 1e3);
@@ -137,8 +135,7 @@ TEST(peaks_can_change)
 {
     struct heddle_perf_device dev = {1e10, 1e10, 0.0};
     struct heddle_perf *perf = memory_perf();
-    struct heddle_perf_entry *e =
-        entry(series(perf, "k", "gpu:x", 0), 1, 1e7, 0);
+    struct heddle_perf_entry *e = entry(series(perf, "k", "gpu:x", 0), 1, 1e7, 0);
     struct heddle_estimate est;
 
     heddle_perf_predict(e, &est);
@@ -212,8 +209,7 @@ struct walk {
     char last[32];
 };
 
-static heddle_status count_kernel(void *user,
-                                  const struct heddle_perf_kernel_info *info)
+static heddle_status count_kernel(void *user, const struct heddle_perf_kernel_info *info)
 {
     struct walk *w = user;
 
@@ -226,8 +222,7 @@ static heddle_status count_kernel(void *user,
     return HEDDLE_OK;
 }
 
-static heddle_status count_shape(void *user,
-                                 const struct heddle_perf_info *info)
+static heddle_status count_shape(void *user, const struct heddle_perf_info *info)
 {
     struct walk *w = user;
 
@@ -252,8 +247,7 @@ TEST(list_show_forget)
 
     for (int k = 0; k < 3; k++) {
         for (int d = 0; d < 2; d++) {
-            struct heddle_perf_series *s =
-                series(perf, names[k], devices[d], 4);
+            struct heddle_perf_series *s = series(perf, names[k], devices[d], 4);
 
             (void)entry(s, 100, 1, 1); /* no samples: not listed */
             for (uint64_t shape = 0; shape < 2; shape++) {
@@ -266,8 +260,7 @@ TEST(list_show_forget)
     CHECK_EQ(w.n, 3);
     CHECK_EQ(w.samples, 12);
     w = (struct walk){0};
-    CHECK_STATUS(heddle_perf_show(perf, "b", count_shape, &w),
-                 HEDDLE_ECANCELED);
+    CHECK_STATUS(heddle_perf_show(perf, "b", count_shape, &w), HEDDLE_ECANCELED);
     CHECK_EQ(w.n, 3);
     CHECK_OK(heddle_perf_forget(perf, "b", &nfiles));
     CHECK_EQ(nfiles, 0);
@@ -373,8 +366,7 @@ static void *faulty_alloc(void *user, size_t bytes, size_t align)
 
     if (f->left-- == 0)
         return NULL;
-    if (posix_memalign(&p, align < sizeof(void *) ? sizeof(void *) : align,
-                       bytes) != 0)
+    if (posix_memalign(&p, align < sizeof(void *) ? sizeof(void *) : align, bytes) != 0)
         return NULL;
     f->live++;
     return p;
@@ -430,7 +422,6 @@ TEST(every_allocation_may_fail)
     CHECK(k > 20);
 }
 
-TEST_MAIN(keys_are_kept_apart, bad_names_and_arguments, guesses_get_better,
-          peaks_can_change, query_leaves_no_trace, many_shapes_share_buckets,
-          too_many_series, list_show_forget, source_names, threads,
-          every_allocation_may_fail)
+TEST_MAIN(keys_are_kept_apart, bad_names_and_arguments, guesses_get_better, peaks_can_change,
+          query_leaves_no_trace, many_shapes_share_buckets, too_many_series, list_show_forget,
+          source_names, threads, every_allocation_may_fail)

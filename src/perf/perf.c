@@ -52,11 +52,10 @@ static void perf_free(struct heddle_perf *perf)
     heddle_free(&a, perf, sizeof(*perf));
 }
 
-heddle_status heddle_perf_create(const struct heddle_allocator *alloc,
-                                 const char *dir, heddle_perf **perf_out)
+heddle_status heddle_perf_create(const struct heddle_allocator *alloc, const char *dir,
+                                 heddle_perf **perf_out)
 {
-    const struct heddle_allocator *a =
-        alloc != NULL ? alloc : &heddle_allocator_default;
+    const struct heddle_allocator *a = alloc != NULL ? alloc : &heddle_allocator_default;
     struct heddle_perf *perf;
     struct heddle_text t;
     size_t n;
@@ -127,8 +126,7 @@ uint64_t heddle_perf_error(heddle_perf *perf, char *buf, size_t bytes)
 
 /* --- walks --------------------------------------------------------------- */
 
-static heddle_status kernel_walk(struct heddle_model_kernel *k,
-                                 heddle_perf_info_fn fn, void *user)
+static heddle_status kernel_walk(struct heddle_model_kernel *k, heddle_perf_info_fn fn, void *user)
 {
     struct heddle_perf_series *s = heddle_load_acq(&k->series);
 
@@ -159,8 +157,7 @@ static heddle_status tally_add(void *user, const struct heddle_perf_info *info)
     struct tally *t = user;
 
     /* The strings belong to the series: equal pointers, equal series. */
-    if (t->variant != info->variant || t->device != info->device ||
-        t->version != info->version)
+    if (t->variant != info->variant || t->device != info->device || t->version != info->version)
         t->info.nseries++;
     t->variant = info->variant;
     t->device = info->device;
@@ -170,8 +167,7 @@ static heddle_status tally_add(void *user, const struct heddle_perf_info *info)
     return HEDDLE_OK;
 }
 
-heddle_status heddle_perf_list(heddle_perf *perf, heddle_perf_kernel_fn fn,
-                               void *user)
+heddle_status heddle_perf_list(heddle_perf *perf, heddle_perf_kernel_fn fn, void *user)
 {
     struct heddle_model_kernel *k;
     heddle_status st;
@@ -181,8 +177,7 @@ heddle_status heddle_perf_list(heddle_perf *perf, heddle_perf_kernel_fn fn,
     st = heddle_store_load_all(perf);
     heddle_mutex_unlock(&perf->lock);
     HEDDLE_TRY(st);
-    for (k = heddle_load_acq(&perf->kernels); k != NULL;
-         k = heddle_load_acq(&k->next)) {
+    for (k = heddle_load_acq(&perf->kernels); k != NULL; k = heddle_load_acq(&k->next)) {
         struct tally t = {.info = {.name = k->name}};
 
         if (strcmp(k->name, HEDDLE_PERF_LINKS) == 0)
@@ -194,8 +189,8 @@ heddle_status heddle_perf_list(heddle_perf *perf, heddle_perf_kernel_fn fn,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_perf_show(heddle_perf *perf, const char *kernel,
-                               heddle_perf_info_fn fn, void *user)
+heddle_status heddle_perf_show(heddle_perf *perf, const char *kernel, heddle_perf_info_fn fn,
+                               void *user)
 {
     struct tally t = {0};
     struct heddle_model_kernel *k = NULL;
@@ -214,8 +209,7 @@ heddle_status heddle_perf_show(heddle_perf *perf, const char *kernel,
     return kernel_walk(k, fn, user);
 }
 
-heddle_status heddle_perf_forget(heddle_perf *perf, const char *kernel,
-                                 size_t *nfiles_out)
+heddle_status heddle_perf_forget(heddle_perf *perf, const char *kernel, size_t *nfiles_out)
 {
     size_t nfiles = 0;
     heddle_status st;
@@ -231,8 +225,7 @@ heddle_status heddle_perf_forget(heddle_perf *perf, const char *kernel,
     return st;
 }
 
-heddle_status heddle_perf_query(heddle_perf *perf,
-                                const struct heddle_perf_key *key,
+heddle_status heddle_perf_query(heddle_perf *perf, const struct heddle_perf_key *key,
                                 uint64_t shape, double flops, double bytes,
                                 struct heddle_estimate *est_out)
 {

@@ -43,20 +43,18 @@ extern const struct heddle_perf_device heddle_perf_device_default;
 
 /* max(flops / peak, bytes / bandwidth) + overhead, in ns; 0 when neither flops
  * nor bytes is positive and finite. */
-double heddle_perf_roofline(const struct heddle_perf_device *dev, double flops,
-                            double bytes);
+double heddle_perf_roofline(const struct heddle_perf_device *dev, double flops, double bytes);
 
 /* Gives the peaks of all devices that go by this key, now and later.
  * HEDDLE_EINVAL: a bad name, or a field is negative or not finite. */
-HEDDLE_MUST_USE heddle_status
-heddle_perf_device_set(heddle_perf *perf, const char *device,
-                       const struct heddle_perf_device *dev);
+HEDDLE_MUST_USE heddle_status heddle_perf_device_set(heddle_perf *perf, const char *device,
+                                                     const struct heddle_perf_device *dev);
 
 /* HEDDLE_EINVAL: a bad name. HEDDLE_ENOMEM. HEDDLE_EOVERFLOW: the kernel has
  * too many series already. */
-HEDDLE_MUST_USE heddle_status
-heddle_perf_series_get(heddle_perf *perf, const struct heddle_perf_key *key,
-                       struct heddle_perf_series **series_out);
+HEDDLE_MUST_USE heddle_status heddle_perf_series_get(heddle_perf *perf,
+                                                     const struct heddle_perf_key *key,
+                                                     struct heddle_perf_series **series_out);
 
 /*
  * The entry of a shape. `shape` is a hash of everything that makes two calls
@@ -64,17 +62,16 @@ heddle_perf_series_get(heddle_perf *perf, const struct heddle_perf_key *key,
  * where unknown; the latest ones given are kept. When a series has seen very
  * many shapes, new ones of similar cost share an entry. HEDDLE_ENOMEM.
  */
-HEDDLE_MUST_USE heddle_status heddle_perf_entry_get(
-    struct heddle_perf_series *series, uint64_t shape, double flops,
-    double bytes, struct heddle_perf_entry **entry_out);
+HEDDLE_MUST_USE heddle_status heddle_perf_entry_get(struct heddle_perf_series *series,
+                                                    uint64_t shape, double flops, double bytes,
+                                                    struct heddle_perf_entry **entry_out);
 
 /* Adds a measured time. What is not a positive, finite and sane number of ns is
  * counted and dropped. */
 void heddle_perf_record(struct heddle_perf_entry *entry, double ns);
 
 /* The present estimate; may lag behind record() by 7 samples. */
-void heddle_perf_predict(struct heddle_perf_entry *entry,
-                         struct heddle_estimate *est_out);
+void heddle_perf_predict(struct heddle_perf_entry *entry, struct heddle_estimate *est_out);
 
 /* Everything about an entry, computed afresh. */
 void heddle_perf_entry_info(const struct heddle_perf_entry *entry,
@@ -87,22 +84,19 @@ void heddle_perf_entry_info(const struct heddle_perf_entry *entry,
  * long as the perf. HEDDLE_EINVAL: a bad name. HEDDLE_ENOMEM. HEDDLE_EOVERFLOW:
  * there are too many links already.
  */
-HEDDLE_MUST_USE heddle_status
-heddle_perf_link_get(heddle_perf *perf, const char *from, const char *to,
-                     struct heddle_perf_link **link_out);
+HEDDLE_MUST_USE heddle_status heddle_perf_link_get(heddle_perf *perf, const char *from,
+                                                   const char *to,
+                                                   struct heddle_perf_link **link_out);
 
 /* Adds a measured copy. No lock, no allocation. No bytes, no time, a time that
  * is no sane number, or more than 100 TB/s: counted and dropped. */
-void heddle_perf_link_record(struct heddle_perf_link *link, uint64_t bytes,
-                             double ns);
+void heddle_perf_link_record(struct heddle_perf_link *link, uint64_t bytes, double ns);
 
 /* The present estimate; never HEDDLE_EST_NONE. 10 us + 5 GB/s of confidence 0
  * while nothing is known. No lock. 0 bytes: the latency. */
-struct heddle_estimate heddle_perf_link_predict(struct heddle_perf_link *link,
-                                                uint64_t bytes);
+struct heddle_estimate heddle_perf_link_predict(struct heddle_perf_link *link, uint64_t bytes);
 
-void heddle_perf_link_info(struct heddle_perf_link *link,
-                           struct heddle_perf_link_info *info_out);
+void heddle_perf_link_info(struct heddle_perf_link *link, struct heddle_perf_link_info *info_out);
 
 /* Mixes v into h; start with 0. For shape hashes. Part of the file format:
  * another function makes every stored measurement unknown. */

@@ -28,8 +28,7 @@ static double work_of(double flops, double bytes)
     return flops > 0.0 ? flops : bytes;
 }
 
-static double series_roofline(const struct heddle_perf_series *s, double flops,
-                              double bytes)
+static double series_roofline(const struct heddle_perf_series *s, double flops, double bytes)
 {
     struct heddle_perf_device d = heddle_perf_device_default;
 
@@ -65,14 +64,12 @@ static void collect(struct heddle_perf_series *s, struct sample_set *set)
     struct heddle_estimate est;
 
     set->n = 0;
-    for (size_t i = 0; e != NULL && set->n < COLLECT;
-         i++, e = heddle_load_acq(&e->next)) {
+    for (size_t i = 0; e != NULL && set->n < COLLECT; i++, e = heddle_load_acq(&e->next)) {
         const double flops = heddle_load_rlx(&e->flops);
         const double bytes = heddle_load_rlx(&e->bytes);
 
         heddle_history_unpack(heddle_load_rlx(&e->history.est), &est);
-        if (i % step != 0 || est.source != HEDDLE_EST_MEASURED ||
-            work_of(flops, bytes) <= 0.0)
+        if (i % step != 0 || est.source != HEDDLE_EST_MEASURED || work_of(flops, bytes) <= 0.0)
             continue;
         set->point[set->n].x = work_of(flops, bytes);
         set->point[set->n].y = est.ns;
@@ -103,8 +100,8 @@ static void guess_prior(double roofline, struct heddle_estimate *est)
     }
 }
 
-bool heddle_model_guess(struct heddle_perf_series *s, double flops,
-                        double bytes, struct heddle_estimate *est_out)
+bool heddle_model_guess(struct heddle_perf_series *s, double flops, double bytes,
+                        struct heddle_estimate *est_out)
 {
     const uint32_t gen = heddle_load_rlx(&s->gen);
     const double roofline = series_roofline(s, flops, bytes);
@@ -131,14 +128,12 @@ bool heddle_model_guess(struct heddle_perf_series *s, double flops,
 }
 
 /* Makes a guess and keeps it, unless a measurement arrives first. */
-HEDDLE_COLD static uint64_t entry_guess(struct heddle_perf_entry *e,
-                                        uint64_t seen)
+HEDDLE_COLD static uint64_t entry_guess(struct heddle_perf_entry *e, uint64_t seen)
 {
     const uint32_t gen = heddle_load_rlx(&e->series->gen);
     struct heddle_estimate est;
     const bool is_final =
-        heddle_model_guess(e->series, heddle_load_rlx(&e->flops),
-                           heddle_load_rlx(&e->bytes), &est);
+        heddle_model_guess(e->series, heddle_load_rlx(&e->flops), heddle_load_rlx(&e->bytes), &est);
     uint64_t word;
 
     word = heddle_history_pack(&est);
@@ -149,14 +144,12 @@ HEDDLE_COLD static uint64_t entry_guess(struct heddle_perf_entry *e,
     return word;
 }
 
-void heddle_perf_predict(struct heddle_perf_entry *entry,
-                         struct heddle_estimate *est_out)
+void heddle_perf_predict(struct heddle_perf_entry *entry, struct heddle_estimate *est_out)
 {
     uint64_t word = heddle_load_rlx(&entry->history.est);
 
     if (HEDDLE_UNLIKELY(heddle_history_source(word) != HEDDLE_EST_MEASURED) &&
-        heddle_load_rlx(&entry->guess_gen) !=
-            heddle_load_rlx(&entry->series->gen))
+        heddle_load_rlx(&entry->guess_gen) != heddle_load_rlx(&entry->series->gen))
         word = entry_guess(entry, word);
     heddle_history_unpack(word, est_out);
 }
@@ -166,8 +159,7 @@ void heddle_perf_record(struct heddle_perf_entry *entry, double ns)
     const uint64_t n = heddle_history_record(&entry->history, ns);
 
     /* 1, 2, 4, ... 32 and then every 64th tell the series something new. */
-    if (HEDDLE_UNLIKELY(n <= HEDDLE_HISTORY_SAMPLES ? (n & (n - 1)) == 0
-                                                    : n % GEN_EVERY == 0) &&
+    if (HEDDLE_UNLIKELY(n <= HEDDLE_HISTORY_SAMPLES ? (n & (n - 1)) == 0 : n % GEN_EVERY == 0) &&
         n != 0)
         heddle_add_rlx(&entry->series->gen, 1);
 }
@@ -190,8 +182,7 @@ void heddle_perf_entry_info(const struct heddle_perf_entry *entry,
         .ns = stats.ns,
         .mad_ns = stats.mad_ns,
         .confidence = stats.confidence,
-        .count = heddle_load_rlx(&entry->before) +
-                 heddle_load_rlx(&entry->history.head),
+        .count = heddle_load_rlx(&entry->before) + heddle_load_rlx(&entry->history.head),
         .ignored = heddle_load_rlx(&entry->history.ignored),
     };
 }

@@ -29,8 +29,7 @@ static double either(double v, double otherwise)
     return usable(v) > 0.0 ? v : otherwise;
 }
 
-double heddle_perf_roofline(const struct heddle_perf_device *dev, double flops,
-                            double bytes)
+double heddle_perf_roofline(const struct heddle_perf_device *dev, double flops, double bytes)
 {
     const struct heddle_perf_device *d = &heddle_perf_device_default;
     double compute, memory;
@@ -43,7 +42,6 @@ double heddle_perf_roofline(const struct heddle_perf_device *dev, double flops,
         return 0.0;
     compute = flops * 1e9 / either(dev->peak_flops, d->peak_flops);
     memory = bytes * 1e9 / either(dev->peak_bytes_per_s, d->peak_bytes_per_s);
-    return fmin(fmax(compute, memory) +
-                    either(dev->overhead_ns, d->overhead_ns),
+    return fmin(fmax(compute, memory) + either(dev->overhead_ns, d->overhead_ns),
                 HEDDLE_HISTORY_MAX_NS);
 }

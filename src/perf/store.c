@@ -49,13 +49,12 @@ static void say(struct heddle_perf *perf, const char *fmt, ...)
     va_end(ap);
 }
 
-static heddle_status io_failed(struct heddle_perf *perf, const char *verb,
-                               const char *name)
+static heddle_status io_failed(struct heddle_perf *perf, const char *verb, const char *name)
 {
     const char *why = strerrordesc_np(errno);
 
-    say(perf, "cannot %s %s%s%s: %s", verb, perf->dir,
-        name[0] == '\0' ? "" : "/", name, why != NULL ? why : "unknown error");
+    say(perf, "cannot %s %s%s%s: %s", verb, perf->dir, name[0] == '\0' ? "" : "/", name,
+        why != NULL ? why : "unknown error");
     return HEDDLE_EIO;
 }
 
@@ -65,8 +64,8 @@ static heddle_status no_memory(struct heddle_perf *perf, const char *name)
     return HEDDLE_ENOMEM;
 }
 
-static heddle_status ignored(struct heddle_perf *perf, const char *name,
-                             const char *why, heddle_status st)
+static heddle_status ignored(struct heddle_perf *perf, const char *name, const char *why,
+                             heddle_status st)
 {
     perf->nignored++;
     say(perf, "%s/%s %s and was ignored", perf->dir, name, why);
@@ -87,8 +86,7 @@ static void file_fini(struct heddle_perf *perf, struct file *f)
     heddle_free(&perf->alloc, f->text, f->cap);
 }
 
-static heddle_status file_slurp(struct heddle_perf *perf, int fd,
-                                const char *name, struct file *f)
+static heddle_status file_slurp(struct heddle_perf *perf, int fd, const char *name, struct file *f)
 {
     struct stat sb;
 
@@ -125,8 +123,8 @@ static heddle_status file_slurp(struct heddle_perf *perf, int fd,
  * HEDDLE_EVERSION  of a newer format
  * HEDDLE_EIO, HEDDLE_ENOMEM
  */
-static heddle_status file_read(struct heddle_perf *perf, int dirfd,
-                               const char *name, struct file *f)
+static heddle_status file_read(struct heddle_perf *perf, int dirfd, const char *name,
+                               struct file *f)
 {
     /* Without O_NONBLOCK a named pipe would block here. */
     const int fd = openat(dirfd, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -147,19 +145,19 @@ static heddle_status file_read(struct heddle_perf *perf, int dirfd,
 }
 
 /* Adds what the file says to a kernel. HEDDLE_ENOMEM. */
-static heddle_status file_parse(struct heddle_perf *perf, const char *name,
-                                struct file *f, struct heddle_model_kernel *k)
+static heddle_status file_parse(struct heddle_perf *perf, const char *name, struct file *f,
+                                struct heddle_model_kernel *k)
 {
     uint64_t nignored = 0;
-    heddle_status st = heddle_model_read(
-        k, f->text + f->header.length, f->bytes - f->header.length, &nignored);
+    heddle_status st =
+        heddle_model_read(k, f->text + f->header.length, f->bytes - f->header.length, &nignored);
 
     perf->nignored += nignored;
     if (st != HEDDLE_OK)
         return no_memory(perf, name);
     if (nignored > 0)
-        say(perf, "%s/%s has bad lines, which were ignored: %llu", perf->dir,
-            name, (unsigned long long)nignored);
+        say(perf, "%s/%s has bad lines, which were ignored: %llu", perf->dir, name,
+            (unsigned long long)nignored);
     return HEDDLE_OK;
 }
 
@@ -216,12 +214,10 @@ static bool is_model_file(const char *name)
 {
     const size_t n = strlen(name), suffix = strlen(MODEL_SUFFIX);
 
-    return name[0] != '.' && n > suffix &&
-           strcmp(name + n - suffix, MODEL_SUFFIX) == 0;
+    return name[0] != '.' && n > suffix && strcmp(name + n - suffix, MODEL_SUFFIX) == 0;
 }
 
-static heddle_status load_file(struct heddle_perf *perf, int dirfd,
-                               const char *name)
+static heddle_status load_file(struct heddle_perf *perf, int dirfd, const char *name)
 {
     char expected[HEDDLE_MODEL_FILE_MAX];
     struct heddle_model_kernel *k = NULL;
@@ -241,8 +237,8 @@ static heddle_status load_file(struct heddle_perf *perf, int dirfd,
 
 /* Calls fn for each name in the directory until one fails. Takes dirfd over. */
 static heddle_status dir_each(struct heddle_perf *perf, int dirfd,
-                              heddle_status (*fn)(struct heddle_perf *perf,
-                                                  int dirfd, const char *name))
+                              heddle_status (*fn)(struct heddle_perf *perf, int dirfd,
+                                                  const char *name))
 {
     DIR *d = fdopendir(dirfd);
     heddle_status st = HEDDLE_OK;
@@ -381,12 +377,10 @@ static bool kernel_is_fresh(const struct heddle_model_kernel *k)
 }
 
 /* Adds the unsaved samples of e to its twin in the tree read from the file. */
-static heddle_status entry_merge(struct heddle_model_kernel *to,
-                                 struct heddle_perf_entry *e)
+static heddle_status entry_merge(struct heddle_model_kernel *to, struct heddle_perf_entry *e)
 {
-    const struct heddle_perf_key key = {.variant = e->series->variant,
-                                        .device = e->series->device,
-                                        .version = e->series->version};
+    const struct heddle_perf_key key = {
+        .variant = e->series->variant, .device = e->series->device, .version = e->series->version};
     const uint64_t fresh = entry_fresh(e);
     double ns[HEDDLE_HISTORY_SAMPLES];
     struct heddle_perf_series *s = NULL;
@@ -398,8 +392,7 @@ static heddle_status entry_merge(struct heddle_model_kernel *to,
         return HEDDLE_OK;
     HEDDLE_TRY(heddle_model_series_add(to, &key, &s));
     HEDDLE_TRY(heddle_model_entry_add(s, e->shape, &t));
-    heddle_model_entry_cost(t, heddle_load_rlx(&e->flops),
-                            heddle_load_rlx(&e->bytes));
+    heddle_model_entry_cost(t, heddle_load_rlx(&e->flops), heddle_load_rlx(&e->bytes));
     n = heddle_history_copy(&e->history, e->merging, fresh, ns);
     for (unsigned i = 0; i < n; i++)
         heddle_perf_record(t, ns[i]);
@@ -409,8 +402,7 @@ static heddle_status entry_merge(struct heddle_model_kernel *to,
     return HEDDLE_OK;
 }
 
-static heddle_status kernel_merge(struct heddle_model_kernel *to,
-                                  struct heddle_model_kernel *from)
+static heddle_status kernel_merge(struct heddle_model_kernel *to, struct heddle_model_kernel *from)
 {
     struct heddle_perf_series *s = heddle_load_rlx(&from->series);
 
@@ -444,8 +436,7 @@ static bool is_stale(void *user, const struct heddle_perf_series *s)
     bool has_other = false;
 
     for (; l != NULL; l = heddle_load_rlx(&l->next)) {
-        if (!l->is_live || strcmp(l->variant, s->variant) != 0 ||
-            strcmp(l->device, s->device) != 0)
+        if (!l->is_live || strcmp(l->variant, s->variant) != 0 || strcmp(l->device, s->device) != 0)
             continue;
         if (l->version == s->version)
             return false;
@@ -455,9 +446,8 @@ static bool is_stale(void *user, const struct heddle_perf_series *s)
 }
 
 /* Writes `tree` under `name`, all or nothing. */
-static heddle_status file_replace(struct heddle_perf *perf,
-                                  const struct dir_lock *l, const char *name,
-                                  const struct heddle_model_kernel *tree,
+static heddle_status file_replace(struct heddle_perf *perf, const struct dir_lock *l,
+                                  const char *name, const struct heddle_model_kernel *tree,
                                   struct heddle_model_kernel *live)
 {
     char tmp[HEDDLE_MODEL_FILE_MAX];
@@ -467,10 +457,8 @@ static heddle_status file_replace(struct heddle_perf *perf,
 
     /* Under the lock the name is ours, and what a crash left is overwritten. */
     heddle_text_init(&t, tmp, sizeof(tmp));
-    heddle_text_add(&t, ".%s.tmp%ld", name,
-                    l->is_exclusive ? 0L : (long)getpid());
-    fd = openat(l->dirfd, tmp,
-                O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    heddle_text_add(&t, ".%s.tmp%ld", name, l->is_exclusive ? 0L : (long)getpid());
+    fd = openat(l->dirfd, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return io_failed(perf, "write", name);
     if (heddle_model_write(tree, fd, is_stale, live) != HEDDLE_OK)
@@ -485,8 +473,7 @@ static heddle_status file_replace(struct heddle_perf *perf,
 }
 
 /* Fills `tree` with what the kernel's file holds now. */
-static heddle_status tree_read(struct heddle_perf *perf, int dirfd,
-                               const char *name,
+static heddle_status tree_read(struct heddle_perf *perf, int dirfd, const char *name,
                                struct heddle_model_kernel *tree)
 {
     struct file f;
@@ -496,8 +483,7 @@ static heddle_status tree_read(struct heddle_perf *perf, int dirfd,
         if (strcmp(f.header.kernel, tree->name) == 0)
             st = file_parse(perf, name, &f, tree);
         else
-            st = ignored(perf, name, "belongs to another kernel",
-                         HEDDLE_EFORMAT);
+            st = ignored(perf, name, "belongs to another kernel", HEDDLE_EFORMAT);
     } else if (st == HEDDLE_ENOENT || st == HEDDLE_EFORMAT) {
         st = HEDDLE_OK; /* nothing to keep */
     }
@@ -505,12 +491,10 @@ static heddle_status tree_read(struct heddle_perf *perf, int dirfd,
     return st;
 }
 
-static heddle_status kernel_save(struct heddle_perf *perf,
-                                 const struct dir_lock *l,
+static heddle_status kernel_save(struct heddle_perf *perf, const struct dir_lock *l,
                                  struct heddle_model_kernel *k)
 {
-    struct heddle_model_kernel *tree =
-        heddle_model_kernel_create(&perf->alloc, NULL, k->name);
+    struct heddle_model_kernel *tree = heddle_model_kernel_create(&perf->alloc, NULL, k->name);
     char name[HEDDLE_MODEL_FILE_MAX];
     heddle_status st = HEDDLE_ENOMEM;
 
@@ -553,8 +537,7 @@ heddle_status heddle_store_save(struct heddle_perf *perf)
 
 /* --- forgetting ---------------------------------------------------------- */
 
-static heddle_status delete_file(struct heddle_perf *perf, int dirfd,
-                                 const char *name)
+static heddle_status delete_file(struct heddle_perf *perf, int dirfd, const char *name)
 {
     if (unlinkat(dirfd, name, 0) == 0) {
         perf->ndeleted++;
@@ -582,8 +565,7 @@ static heddle_status delete_files(struct heddle_perf *perf, const char *kernel)
     return st == HEDDLE_ENOENT ? HEDDLE_OK : st;
 }
 
-heddle_status heddle_store_forget(struct heddle_perf *perf, const char *kernel,
-                                  size_t *nfiles_out)
+heddle_status heddle_store_forget(struct heddle_perf *perf, const char *kernel, size_t *nfiles_out)
 {
     struct heddle_model_kernel *k = heddle_load_rlx(&perf->kernels);
     bool is_known = kernel == NULL;

@@ -23,8 +23,7 @@ static const char *new_dir(char path[32])
     return path;
 }
 
-static int remove_one(const char *path, const struct stat *sb, int type,
-                      struct FTW *ftw)
+static int remove_one(const char *path, const struct stat *sb, int type, struct FTW *ftw)
 {
     (void)sb;
     (void)type;
@@ -45,9 +44,8 @@ static struct heddle_perf *open_perf(const char *dir)
     return perf;
 }
 
-static struct heddle_perf_entry *entry_of(struct heddle_perf *perf,
-                                          const char *kernel, uint64_t version,
-                                          uint64_t shape)
+static struct heddle_perf_entry *entry_of(struct heddle_perf *perf, const char *kernel,
+                                          uint64_t version, uint64_t shape)
 {
     const struct heddle_perf_key key = {kernel, "plain", "cpu:x", version};
     struct heddle_perf_series *s = NULL;
@@ -58,8 +56,8 @@ static struct heddle_perf_entry *entry_of(struct heddle_perf *perf,
     return e;
 }
 
-static void record_n(struct heddle_perf *perf, const char *kernel,
-                     uint64_t version, uint64_t shape, unsigned n)
+static void record_n(struct heddle_perf *perf, const char *kernel, uint64_t version, uint64_t shape,
+                     unsigned n)
 {
     struct heddle_perf_entry *e = entry_of(perf, kernel, version, shape);
 
@@ -67,8 +65,7 @@ static void record_n(struct heddle_perf *perf, const char *kernel,
         heddle_perf_record(e, 100.0 * (double)(shape + 1));
 }
 
-static uint64_t count_of(const char *dir, const char *kernel, uint64_t version,
-                         uint64_t shape)
+static uint64_t count_of(const char *dir, const char *kernel, uint64_t version, uint64_t shape)
 {
     struct heddle_perf *perf = open_perf(dir);
     struct heddle_perf_info info;
@@ -311,9 +308,7 @@ TEST(saves_while_measuring)
     for (int i = 0; i < 2; i++)
         CHECK_OK(heddle_thread_join(&t[i]));
     CHECK_OK(heddle_perf_destroy(perf));
-    CHECK_EQ(count_of(dir, "k", 0, 0) + count_of(dir, "k", 0, 1) +
-                 count_of(dir, "k", 0, 2),
-             4000);
+    CHECK_EQ(count_of(dir, "k", 0, 0) + count_of(dir, "k", 0, 1) + count_of(dir, "k", 0, 2), 4000);
     remove_dir(dir);
 }
 
@@ -350,8 +345,7 @@ TEST(corrupt_files_are_survived)
 
 TEST(newer_and_foreign_files_are_left_alone)
 {
-    static const char *const header[] = {"heddle-model 2 k",
-                                         "heddle-model 1 j"};
+    static const char *const header[] = {"heddle-model 2 k", "heddle-model 1 j"};
     static const heddle_status want[] = {HEDDLE_EVERSION, HEDDLE_EFORMAT};
     char dir[32], models[64], path[80], text[128], now[128], message[256];
 
@@ -470,8 +464,7 @@ TEST(full_disk)
 
 /* --- list and forget ----------------------------------------------------- */
 
-static heddle_status count_kernels(void *user,
-                                   const struct heddle_perf_kernel_info *info)
+static heddle_status count_kernels(void *user, const struct heddle_perf_kernel_info *info)
 {
     (void)info;
     ++*(size_t *)user;
@@ -566,8 +559,7 @@ static void *faulty_alloc(void *user, size_t bytes, size_t align)
 
     if (f->left-- == 0)
         return NULL;
-    if (posix_memalign(&p, align < sizeof(void *) ? sizeof(void *) : align,
-                       bytes) != 0)
+    if (posix_memalign(&p, align < sizeof(void *) ? sizeof(void *) : align, bytes) != 0)
         return NULL;
     f->live++;
     return p;
@@ -583,8 +575,7 @@ static void faulty_free(void *user, void *ptr, size_t bytes)
 }
 
 /* Loads, measures, lists and saves. *saved: the samples are in the file. */
-static heddle_status use_files(const struct heddle_allocator *a,
-                               const char *dir, bool *saved)
+static heddle_status use_files(const struct heddle_allocator *a, const char *dir, bool *saved)
 {
     const struct heddle_perf_key key = {"k", "plain", "cpu:x", 0};
     struct heddle_perf_series *s = NULL;
@@ -639,9 +630,7 @@ TEST(every_allocation_may_fail)
 }
 
 TEST_MAIN(saves_and_loads, loaded_shapes_make_a_fit, no_samples_no_files,
-          a_new_version_drops_the_old, processes_lose_nothing, instances_add_up,
-          lock_is_waited_for, saves_while_measuring, corrupt_files_are_survived,
-          newer_and_foreign_files_are_left_alone, odd_directories,
-          very_long_directory, full_disk, list_and_forget_files,
-          forget_while_measuring, old_shapes_make_room,
-          every_allocation_may_fail)
+          a_new_version_drops_the_old, processes_lose_nothing, instances_add_up, lock_is_waited_for,
+          saves_while_measuring, corrupt_files_are_survived, newer_and_foreign_files_are_left_alone,
+          odd_directories, very_long_directory, full_disk, list_and_forget_files,
+          forget_while_measuring, old_shapes_make_room, every_allocation_may_fail)

@@ -79,8 +79,7 @@ static bool make_index(struct place *p, struct heddle_scratch *mem)
 
     make_order(p);
     for (uint32_t i = 0; i < p->n; i++)
-        for (uint32_t k = first_list(&p->block[i]); k < end_list(&p->block[i]);
-             k++)
+        for (uint32_t k = first_list(&p->block[i]); k < end_list(&p->block[i]); k++)
             p->list[k + 1]++;
     for (uint32_t k = 0; k <= p->nlists + 1; k++) {
         sum += p->list[k];
@@ -91,8 +90,7 @@ static bool make_index(struct place *p, struct heddle_scratch *mem)
         return false;
     /* list[k] is the end of list k - 1 while they are filled from behind */
     for (uint32_t i = p->n; i-- > 0;)
-        for (uint32_t k = first_list(&p->block[i]); k < end_list(&p->block[i]);
-             k++)
+        for (uint32_t k = first_list(&p->block[i]); k < end_list(&p->block[i]); k++)
             p->here[--p->list[k + 1]] = i;
     for (uint32_t k = 0; k < p->nlists; k++) {
         while (at < p->n && p->block[p->by_begin[at]].begin < k * STEPS)
@@ -113,8 +111,7 @@ static uint32_t list_end(const struct place *p, uint32_t k)
     return p->list[k + 2];
 }
 
-static void note(struct place *p, const struct heddle_plan_block *b,
-                 uint32_t other, uint32_t *n)
+static void note(struct place *p, const struct heddle_plan_block *b, uint32_t other, uint32_t *n)
 {
     const struct heddle_plan_block *x = &p->block[other];
 
@@ -131,8 +128,7 @@ static uint32_t find_near(struct place *p, const struct heddle_plan_block *b)
     for (at = list_begin(p, k); at < list_end(p, k); at++)
         note(p, b, p->here[at], &n);
     p->work += list_end(p, k) - list_begin(p, k);
-    for (at = p->first[k];
-         at < p->n && p->block[p->by_begin[at]].begin < b->end; at++)
+    for (at = p->first[k]; at < p->n && p->block[p->by_begin[at]].begin < b->end; at++)
         note(p, b, p->by_begin[at], &n);
     p->work += at - p->first[k];
     return n;
@@ -142,8 +138,7 @@ static uint32_t find_near(struct place *p, const struct heddle_plan_block *b)
 
 static void sort_near(struct place *p, uint32_t n)
 {
-    for (uint32_t gap = n < 16 ? 1 : n / 2; gap > 0;
-         gap = gap == 2 ? 1 : gap * 5 / 11)
+    for (uint32_t gap = n < 16 ? 1 : n / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11)
         for (uint32_t i = gap; i < n; i++) {
             const struct span t = p->near[i];
             uint32_t k = i;
@@ -155,8 +150,7 @@ static void sort_near(struct place *p, uint32_t n)
     p->work += 4.0 * n;
 }
 
-static uint64_t find_gap(struct place *p, const struct heddle_plan_block *b,
-                         bool is_tight)
+static uint64_t find_gap(struct place *p, const struct heddle_plan_block *b, bool is_tight)
 {
     const uint32_t n = find_near(p, b);
     uint64_t top = 0, best = UINT64_MAX, slack = UINT64_MAX;
@@ -230,8 +224,8 @@ static bool is_done(const struct place *p)
 /* ---- what sticks out ----------------------------------------------------------- */
 
 /* What it costs to have b at `offset`: all that is there. */
-static float cost_at(const struct place *p, uint32_t nnear, uint64_t offset,
-                     uint64_t bytes, float most)
+static float cost_at(const struct place *p, uint32_t nnear, uint64_t offset, uint64_t bytes,
+                     float most)
 {
     float sum = 0;
 
@@ -241,8 +235,8 @@ static float cost_at(const struct place *p, uint32_t nnear, uint64_t offset,
     return sum;
 }
 
-static void try_offset(const struct place *p, uint32_t nnear, uint64_t offset,
-                       uint64_t bytes, float *least, uint64_t *best)
+static void try_offset(const struct place *p, uint32_t nnear, uint64_t offset, uint64_t bytes,
+                       float *least, uint64_t *best)
 {
     float c;
 
@@ -269,8 +263,8 @@ static void force(struct place *p, uint32_t id)
 
         try_offset(p, n, up / p->align * p->align, b->bytes, &least, &best);
         if (p->near[i].from >= b->bytes)
-            try_offset(p, n, (p->near[i].from - b->bytes) / p->align * p->align,
-                       b->bytes, &least, &best);
+            try_offset(p, n, (p->near[i].from - b->bytes) / p->align * p->align, b->bytes, &least,
+                       &best);
     }
     p->work += 2.0 * n * n / 4;
     for (uint32_t i = 0; i < n; i++)
@@ -295,8 +289,7 @@ static bool eject_once(struct place *p)
         struct heddle_plan_block *b = &p->block[i];
 
         b->offset = p->best[i];
-        p->weight[i] =
-            (float)sqrt(sqrt((double)b->bytes * (double)(b->end - b->begin)));
+        p->weight[i] = (float)sqrt(sqrt((double)b->bytes * (double)(b->end - b->begin)));
         p->is_placed[i] = b->offset + b->bytes <= p->goal;
         if (!p->is_placed[i])
             p->queue[p->nqueue++] = i;
@@ -361,18 +354,14 @@ static bool place_init(struct place *p, struct heddle_scratch *mem)
     p->queue = heddle_scratch_get(mem, n, sizeof(*p->queue));
     p->near = heddle_scratch_get(mem, n, sizeof(*p->near));
     p->best = heddle_scratch_get(mem, n, sizeof(*p->best));
-    return p->by_begin != NULL && p->first != NULL && p->list != NULL &&
-           p->order != NULL && p->tmp != NULL && p->is_placed != NULL &&
-           p->weight != NULL && p->queue != NULL && p->near != NULL &&
-           p->best != NULL && make_index(p, mem);
+    return p->by_begin != NULL && p->first != NULL && p->list != NULL && p->order != NULL &&
+           p->tmp != NULL && p->is_placed != NULL && p->weight != NULL && p->queue != NULL &&
+           p->near != NULL && p->best != NULL && make_index(p, mem);
 }
 
-heddle_status heddle_plan_assign_long(struct heddle_plan_block *block,
-                                      uint32_t n, uint64_t align,
-                                      uint64_t budget, double work,
-                                      uint64_t deadline_ns,
-                                      const struct heddle_allocator *alloc,
-                                      uint64_t *arena_out)
+heddle_status heddle_plan_assign_long(struct heddle_plan_block *block, uint32_t n, uint64_t align,
+                                      uint64_t budget, double work, uint64_t deadline_ns,
+                                      const struct heddle_allocator *alloc, uint64_t *arena_out)
 {
     struct heddle_scratch mem = heddle_scratch_make(alloc);
     struct place p = {.block = block,
@@ -390,8 +379,7 @@ heddle_status heddle_plan_assign_long(struct heddle_plan_block *block,
         lives += block[i].end - block[i].begin;
         end = block[i].end > end ? block[i].end : end;
         /* not more than all of them on top of each other */
-        if (block[i].end <= block[i].begin ||
-            block[i].bytes > UINT64_MAX / 4 - bytes - align)
+        if (block[i].end <= block[i].begin || block[i].bytes > UINT64_MAX / 4 - bytes - align)
             return HEDDLE_ENOENT;
         bytes += block[i].bytes + align;
     }

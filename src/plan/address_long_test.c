@@ -31,8 +31,7 @@ static uint64_t busiest(void)
         uint64_t sum = 0;
 
         for (uint32_t j = 0; j < MANY; j++)
-            if (block[j].begin <= block[i].begin &&
-                block[i].begin < block[j].end)
+            if (block[j].begin <= block[i].begin && block[i].begin < block[j].end)
                 sum += block[j].bytes;
         most = sum > most ? sum : most;
     }
@@ -52,8 +51,7 @@ static void check_addresses(uint64_t align, uint64_t arena)
         for (uint32_t j = i + 1; j < MANY; j++) {
             const struct heddle_plan_block *y = &block[j];
 
-            bad += x->begin < y->end && y->begin < x->end &&
-                   x->offset < y->offset + y->bytes &&
+            bad += x->begin < y->end && y->begin < x->end && x->offset < y->offset + y->bytes &&
                    y->offset < x->offset + x->bytes;
         }
     }
@@ -72,14 +70,12 @@ TEST(addresses_do_not_overlap)
 
         random_blocks(&r, TIME, 5 + 5 * (uint32_t)k);
         least = busiest();
-        CHECK_OK(heddle_plan_assign_long(block, MANY, align, least, 5e7,
-                                         UINT64_MAX, NULL, &arena));
+        CHECK_OK(heddle_plan_assign_long(block, MANY, align, least, 5e7, UINT64_MAX, NULL, &arena));
         check_addresses(align, arena);
         CHECK(arena >= least);
         CHECK(arena <= least + least / 4 + 20 * align);
         /* a budget with some room is met */
-        CHECK_OK(heddle_plan_assign_long(block, MANY, align,
-                                         least + least / 5 + 20 * align, 5e7,
+        CHECK_OK(heddle_plan_assign_long(block, MANY, align, least + least / 5 + 20 * align, 5e7,
                                          UINT64_MAX, NULL, &arena));
         check_addresses(align, arena);
         CHECK(arena <= least + least / 5 + 20 * align);
@@ -107,8 +103,7 @@ TEST(large_blocks_of_one_size)
         small = busiest();
         for (uint32_t i = 0; i < MANY; i += 2)
             block[i].bytes = 1000;
-        CHECK_OK(heddle_plan_assign_long(block, MANY, 1, 1, 1, UINT64_MAX, NULL,
-                                         &arena));
+        CHECK_OK(heddle_plan_assign_long(block, MANY, 1, 1, 1, UINT64_MAX, NULL, &arena));
         check_addresses(1, arena);
         CHECK(arena <= large + 2 * small);
     }
@@ -123,16 +118,12 @@ TEST(crowds_are_refused)
     random_blocks(&r, 10, 10);
     for (uint32_t i = 0; i < MANY; i++) /* all at a time */
         block[i].end = 20;
-    CHECK_EQ(heddle_plan_assign_long(block, MANY, 1, 1, 1e6, UINT64_MAX, NULL,
-                                     &arena),
+    CHECK_EQ(heddle_plan_assign_long(block, MANY, 1, 1, 1e6, UINT64_MAX, NULL, &arena),
              HEDDLE_ENOENT);
     block[7].end = block[7].begin;
-    CHECK_EQ(heddle_plan_assign_long(block, MANY, 1, 1, 1e6, UINT64_MAX, NULL,
-                                     &arena),
+    CHECK_EQ(heddle_plan_assign_long(block, MANY, 1, 1, 1e6, UINT64_MAX, NULL, &arena),
              HEDDLE_ENOENT);
-    CHECK_EQ(
-        heddle_plan_assign_long(block, 0, 1, 1, 1e6, UINT64_MAX, NULL, &arena),
-        HEDDLE_ENOENT);
+    CHECK_EQ(heddle_plan_assign_long(block, 0, 1, 1, 1e6, UINT64_MAX, NULL, &arena), HEDDLE_ENOENT);
 }
 
 TEST(no_memory)
@@ -147,13 +138,11 @@ TEST(no_memory)
         heddle_status st;
 
         faulty_init(&f, k);
-        st = heddle_plan_assign_long(block, MANY, 1, 1, 1e6, UINT64_MAX, &f.a,
-                                     &arena);
+        st = heddle_plan_assign_long(block, MANY, 1, 1, 1e6, UINT64_MAX, &f.a, &arena);
         CHECK_EQ(st, f.has_failed ? HEDDLE_ENOMEM : HEDDLE_OK);
         CHECK_EQ(f.nlive, 0);
     }
     CHECK(arena > 0);
 }
 
-TEST_MAIN(addresses_do_not_overlap, large_blocks_of_one_size,
-          crowds_are_refused, no_memory)
+TEST_MAIN(addresses_do_not_overlap, large_blocks_of_one_size, crowds_are_refused, no_memory)

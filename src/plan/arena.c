@@ -30,8 +30,7 @@
 /* ---- slots ----------------------------------------------------------------- */
 
 /* The first place with at >= x. */
-static uint32_t find_place(const struct heddle_plan_rank *r, uint32_t n,
-                           uint64_t x)
+static uint32_t find_place(const struct heddle_plan_rank *r, uint32_t n, uint64_t x)
 {
     uint32_t lo = 0, hi = n;
 
@@ -47,8 +46,7 @@ static uint32_t find_place(const struct heddle_plan_rank *r, uint32_t n,
 }
 
 /* Moves what is at `from` and behind it to `to`; n of them in all. */
-static void shift(struct heddle_plan_rank *r, uint32_t to, uint32_t from,
-                  uint32_t n)
+static void shift(struct heddle_plan_rank *r, uint32_t to, uint32_t from, uint32_t n)
 {
     memmove(&r->at[to], &r->at[from], (n - from) * sizeof(*r->at));
     memmove(&r->begin[to], &r->begin[from], (n - from) * sizeof(*r->begin));
@@ -56,8 +54,8 @@ static void shift(struct heddle_plan_rank *r, uint32_t to, uint32_t from,
     memmove(&r->id[to], &r->id[from], (n - from) * sizeof(*r->id));
 }
 
-static void rank_insert(struct heddle_plan_arena *a, struct heddle_plan_rank *r,
-                        uint32_t id, uint64_t at)
+static void rank_insert(struct heddle_plan_arena *a, struct heddle_plan_rank *r, uint32_t id,
+                        uint64_t at)
 {
     const uint32_t k = find_place(r, a->nplaced, at);
 
@@ -68,8 +66,8 @@ static void rank_insert(struct heddle_plan_arena *a, struct heddle_plan_rank *r,
     r->id[k] = id;
 }
 
-static void rank_remove(struct heddle_plan_arena *a, struct heddle_plan_rank *r,
-                        uint32_t id, uint64_t at)
+static void rank_remove(struct heddle_plan_arena *a, struct heddle_plan_rank *r, uint32_t id,
+                        uint64_t at)
 {
     uint32_t k = find_place(r, a->nplaced, at);
 
@@ -78,8 +76,7 @@ static void rank_remove(struct heddle_plan_arena *a, struct heddle_plan_rank *r,
     shift(r, k, k + 1, a->nplaced);
 }
 
-void heddle_plan_arena_insert(struct heddle_plan_arena *a, uint32_t id,
-                              uint64_t offset)
+void heddle_plan_arena_insert(struct heddle_plan_arena *a, uint32_t id, uint64_t offset)
 {
     a->offset[id] = offset;
     rank_insert(a, &a->low, id, offset);
@@ -94,8 +91,8 @@ void heddle_plan_arena_remove(struct heddle_plan_arena *a, uint32_t id)
     a->nplaced--;
 }
 
-void heddle_plan_arena_near(struct heddle_plan_arena *a,
-                            const struct heddle_plan_rank *r, uint32_t id)
+void heddle_plan_arena_near(struct heddle_plan_arena *a, const struct heddle_plan_rank *r,
+                            uint32_t id)
 {
     const uint32_t begin = a->block[id].begin, end = a->block[id].end;
     const uint32_t *from = r->begin, *to = r->stop, nplaced = a->nplaced;
@@ -135,21 +132,18 @@ void heddle_plan_arena_keep(struct heddle_plan_arena *a)
 bool heddle_plan_arena_is_good(const struct heddle_plan_arena *a)
 {
     return a->best_arena == a->least ||
-           (a->best_arena <= a->budget &&
-            a->best_arena - a->least <= a->least / 200);
+           (a->best_arena <= a->budget && a->best_arena - a->least <= a->least / 200);
 }
 
 bool heddle_plan_arena_is_late(const struct heddle_plan_arena *a)
 {
     /* a little is always done, so that a slow machine does not matter */
-    return a->work > a->limit ||
-           (a->work > a->little && heddle_clock_ns() >= a->deadline_ns);
+    return a->work > a->limit || (a->work > a->little && heddle_clock_ns() >= a->deadline_ns);
 }
 
 /* ---- one pass -------------------------------------------------------------- */
 
-static uint64_t find_gap(struct heddle_plan_arena *a, uint32_t id,
-                         bool is_tight)
+static uint64_t find_gap(struct heddle_plan_arena *a, uint32_t id, bool is_tight)
 {
     const uint64_t bytes = a->block[id].bytes;
     uint64_t top = 0, best = UINT64_MAX, slack = UINT64_MAX;
@@ -243,8 +237,7 @@ static void set_keys(struct heddle_plan_arena *a, int rule)
 /* ---- many blocks ------------------------------------------------------------ */
 
 /* Takes n gaps, sorted: [at, weight) is free; gives [from, to) back to them. */
-static uint32_t give_back(struct heddle_plan_near *gap, uint32_t n,
-                          uint64_t from, uint64_t to)
+static uint32_t give_back(struct heddle_plan_near *gap, uint32_t n, uint64_t from, uint64_t to)
 {
     uint32_t lo = 0, hi = n;
     bool is_at_end, is_at_begin;
@@ -363,15 +356,13 @@ static uint64_t find_least(struct heddle_plan_arena *a)
     return most;
 }
 
-static bool rank_init(struct heddle_plan_rank *r, uint32_t n,
-                      struct heddle_scratch *mem)
+static bool rank_init(struct heddle_plan_rank *r, uint32_t n, struct heddle_scratch *mem)
 {
     r->at = heddle_scratch_get(mem, n, sizeof(*r->at));
     r->begin = heddle_scratch_get(mem, n, sizeof(*r->begin));
     r->stop = heddle_scratch_get(mem, n, sizeof(*r->stop));
     r->id = heddle_scratch_get(mem, n, sizeof(*r->id));
-    return r->at != NULL && r->begin != NULL && r->stop != NULL &&
-           r->id != NULL;
+    return r->at != NULL && r->begin != NULL && r->stop != NULL && r->id != NULL;
 }
 
 static bool arena_init(struct heddle_plan_arena *a, struct heddle_scratch *mem)
@@ -391,25 +382,21 @@ static bool arena_init(struct heddle_plan_arena *a, struct heddle_scratch *mem)
     a->weight = heddle_scratch_get(mem, n, sizeof(*a->weight));
     a->above = heddle_scratch_get(mem, (size_t)n + 1, sizeof(*a->above));
     a->below = heddle_scratch_get(mem, (size_t)n + 1, sizeof(*a->below));
-    return a->size != NULL && a->offset != NULL && a->best != NULL &&
-           a->order != NULL && a->key != NULL && a->is_near != NULL &&
-           a->near != NULL && a->queue != NULL && a->heavy != NULL &&
-           a->hard != NULL && a->weight != NULL && a->above != NULL &&
-           a->below != NULL && rank_init(&a->low, n, mem) &&
-           rank_init(&a->high, n, mem);
+    return a->size != NULL && a->offset != NULL && a->best != NULL && a->order != NULL &&
+           a->key != NULL && a->is_near != NULL && a->near != NULL && a->queue != NULL &&
+           a->heavy != NULL && a->hard != NULL && a->weight != NULL && a->above != NULL &&
+           a->below != NULL && rank_init(&a->low, n, mem) && rank_init(&a->high, n, mem);
 }
 
 /* All of them on top of each other: nothing can be above that. */
-static bool fits_in_64_bits(const struct heddle_plan_block *block, uint32_t n,
-                            uint64_t align)
+static bool fits_in_64_bits(const struct heddle_plan_block *block, uint32_t n, uint64_t align)
 {
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < n; i++) {
         const uint64_t bytes = block[i].bytes;
 
-        if (bytes > UINT64_MAX - align ||
-            heddle_plan_round_up(bytes, align) > UINT64_MAX - sum)
+        if (bytes > UINT64_MAX - align || heddle_plan_round_up(bytes, align) > UINT64_MAX - sum)
             return false;
         sum += heddle_plan_round_up(bytes, align);
     }
@@ -425,23 +412,21 @@ static void take_offsets(struct heddle_plan_arena *a)
     heddle_plan_arena_keep(a);
 }
 
-static heddle_status assign(struct heddle_plan_block *block, uint32_t n,
-                            uint64_t align, uint64_t budget, bool is_placed,
-                            double work, uint64_t deadline_ns,
-                            const struct heddle_allocator *alloc,
-                            uint64_t *arena_out)
+static heddle_status assign(struct heddle_plan_block *block, uint32_t n, uint64_t align,
+                            uint64_t budget, bool is_placed, double work, uint64_t deadline_ns,
+                            const struct heddle_allocator *alloc, uint64_t *arena_out)
 {
     struct heddle_scratch mem = heddle_scratch_make(alloc);
     const double most = PASSES * n * n + 1e6;
-    struct heddle_plan_arena a = {
-        .block = block,
-        .n = n,
-        .align = align,
-        .budget = budget,
-        .best_arena = UINT64_MAX,
-        .limit = fmin(work, work > HEDDLE_PLAN_WORK_LITTLE ? most : most / 40),
-        .little = fmin(HEDDLE_PLAN_WORK_LITTLE, most / 40),
-        .deadline_ns = deadline_ns};
+    struct heddle_plan_arena a = {.block = block,
+                                  .n = n,
+                                  .align = align,
+                                  .budget = budget,
+                                  .best_arena = UINT64_MAX,
+                                  .limit =
+                                      fmin(work, work > HEDDLE_PLAN_WORK_LITTLE ? most : most / 40),
+                                  .little = fmin(HEDDLE_PLAN_WORK_LITTLE, most / 40),
+                                  .deadline_ns = deadline_ns};
 
     *arena_out = 0;
     if (n == 0)
@@ -467,22 +452,16 @@ static heddle_status assign(struct heddle_plan_block *block, uint32_t n,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_plan_assign(struct heddle_plan_block *block, uint32_t n,
-                                 uint64_t align, uint64_t budget, double work,
-                                 uint64_t deadline_ns,
-                                 const struct heddle_allocator *a,
-                                 uint64_t *arena_out)
+heddle_status heddle_plan_assign(struct heddle_plan_block *block, uint32_t n, uint64_t align,
+                                 uint64_t budget, double work, uint64_t deadline_ns,
+                                 const struct heddle_allocator *a, uint64_t *arena_out)
 {
-    return assign(block, n, align, budget, false, work, deadline_ns, a,
-                  arena_out);
+    return assign(block, n, align, budget, false, work, deadline_ns, a, arena_out);
 }
 
-heddle_status heddle_plan_assign_lower(struct heddle_plan_block *block,
-                                       uint32_t n, uint64_t align, double work,
-                                       uint64_t deadline_ns,
-                                       const struct heddle_allocator *a,
-                                       uint64_t *arena_out)
+heddle_status heddle_plan_assign_lower(struct heddle_plan_block *block, uint32_t n, uint64_t align,
+                                       double work, uint64_t deadline_ns,
+                                       const struct heddle_allocator *a, uint64_t *arena_out)
 {
-    return assign(block, n, align, UINT64_MAX, true, work, deadline_ns, a,
-                  arena_out);
+    return assign(block, n, align, UINT64_MAX, true, work, deadline_ns, a, arena_out);
 }

@@ -52,10 +52,10 @@ struct heddle_plan_arena {
     double *key;
 
     /* of arena_eject.c */
-    uint32_t *queue;  /* blocks without an address */
-    uint32_t *heavy;  /* weight of a block at the beginning */
-    uint32_t *hard;   /* how often it had to take others away */
-    uint64_t *weight; /* the product */
+    uint32_t *queue;                        /* blocks without an address */
+    uint32_t *heavy;                        /* weight of a block at the beginning */
+    uint32_t *hard;                         /* how often it had to take others away */
+    uint64_t *weight;                       /* the product */
     struct heddle_plan_near *above, *below; /* [n + 1] by offset, by end */
     struct heddle_rng rng;
 };
@@ -70,13 +70,12 @@ bool heddle_plan_arena_is_good(const struct heddle_plan_arena *a);
 bool heddle_plan_arena_is_late(const struct heddle_plan_arena *a);
 
 /* Gives a block an address, or takes it away. */
-void heddle_plan_arena_insert(struct heddle_plan_arena *a, uint32_t id,
-                              uint64_t offset);
+void heddle_plan_arena_insert(struct heddle_plan_arena *a, uint32_t id, uint64_t offset);
 void heddle_plan_arena_remove(struct heddle_plan_arena *a, uint32_t id);
 
 /* Fills near: indices in `r` of the blocks in the time of `id`, from below. */
-void heddle_plan_arena_near(struct heddle_plan_arena *a,
-                            const struct heddle_plan_rank *r, uint32_t id);
+void heddle_plan_arena_near(struct heddle_plan_arena *a, const struct heddle_plan_rank *r,
+                            uint32_t id);
 
 /* All blocks are placed: takes their offsets unless they are worse. */
 void heddle_plan_arena_keep(struct heddle_plan_arena *a);

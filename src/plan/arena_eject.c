@@ -34,8 +34,7 @@
 
 /* Where the blocks in the time of `id` begin, or end, from below; one at the end
  * that is above everything. */
-static void find_near(struct heddle_plan_arena *a,
-                      const struct heddle_plan_rank *r, uint32_t id,
+static void find_near(struct heddle_plan_arena *a, const struct heddle_plan_rank *r, uint32_t id,
                       struct heddle_plan_near *out)
 {
     heddle_plan_arena_near(a, r, id);
@@ -53,8 +52,8 @@ static void find_near(struct heddle_plan_arena *a,
  * less the size, so it is enough to look at address 0 and behind every end; the
  * lowest cost holds from there to the next offset less the size.
  */
-static uint64_t find_spot(struct heddle_plan_arena *a, uint32_t id,
-                          uint64_t top, uint64_t *cost_out)
+static uint64_t find_spot(struct heddle_plan_arena *a, uint32_t id, uint64_t top,
+                          uint64_t *cost_out)
 {
     const uint64_t size = a->size[id];
     const uint64_t last = (top - a->block[id].bytes) / a->align * a->align;
@@ -70,13 +69,11 @@ static uint64_t find_spot(struct heddle_plan_arena *a, uint32_t id,
         while (below->at <= o)
             cost -= (below++)->weight;
         if (cost <= least) {
-            const uint64_t to =
-                above->at - size < last ? above->at - size : last;
+            const uint64_t to = above->at - size < last ? above->at - size : last;
             const bool is_better = cost < least || to - o < width;
 
             ties = is_better ? 1 : ties + (to - o == width);
-            if (is_better ||
-                (to - o == width && heddle_rng_below32(&a->rng, ties) == 0)) {
+            if (is_better || (to - o == width && heddle_rng_below32(&a->rng, ties) == 0)) {
                 least = cost;
                 width = to - o;
                 at = heddle_rng_below32(&a->rng, 2) == 0 ? to : o;
@@ -114,8 +111,7 @@ static void set_hard(struct heddle_plan_arena *a, uint32_t id, uint32_t hard)
 }
 
 /* Those near `id` that would overlap it at `at` wait again. */
-static void eject(struct heddle_plan_arena *a, uint32_t id, uint64_t at,
-                  uint32_t *nqueue)
+static void eject(struct heddle_plan_arena *a, uint32_t id, uint64_t at, uint32_t *nqueue)
 {
     const uint64_t end = at + a->size[id];
 

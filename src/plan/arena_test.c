@@ -10,8 +10,8 @@
 
 enum { MANY = 120, FEW = 6 };
 
-static void random_blocks(struct heddle_rng *r, struct heddle_plan_block *b,
-                          uint32_t n, uint32_t bytes, uint32_t time)
+static void random_blocks(struct heddle_rng *r, struct heddle_plan_block *b, uint32_t n,
+                          uint32_t bytes, uint32_t time)
 {
     for (uint32_t i = 0; i < n; i++) {
         b[i].bytes = 1 + heddle_rng_below(r, bytes);
@@ -20,8 +20,7 @@ static void random_blocks(struct heddle_rng *r, struct heddle_plan_block *b,
     }
 }
 
-static bool overlap_in_time(const struct heddle_plan_block *x,
-                            const struct heddle_plan_block *y)
+static bool overlap_in_time(const struct heddle_plan_block *x, const struct heddle_plan_block *y)
 {
     return x->begin < y->end && y->begin < x->end;
 }
@@ -34,17 +33,15 @@ static uint64_t busiest(const struct heddle_plan_block *b, uint32_t n)
         uint64_t sum = 0;
 
         for (uint32_t j = 0; j < n; j++)
-            sum += b[j].begin <= b[i].begin && b[i].begin < b[j].end
-                       ? b[j].bytes
-                       : 0;
+            sum += b[j].begin <= b[i].begin && b[i].begin < b[j].end ? b[j].bytes : 0;
         most = sum > most ? sum : most;
     }
     return most;
 }
 
 /* Each in its turn at the lowest address that is free, by trying all of them. */
-static uint64_t first_fit(const struct heddle_plan_block *b,
-                          const uint32_t *order, uint32_t n, uint64_t align)
+static uint64_t first_fit(const struct heddle_plan_block *b, const uint32_t *order, uint32_t n,
+                          uint64_t align)
 {
     uint64_t at[MANY], arena = 0;
 
@@ -55,8 +52,7 @@ static uint64_t first_fit(const struct heddle_plan_block *b,
         for (uint32_t j = 0; j < i; j++) {
             const struct heddle_plan_block *y = &b[order[j]];
 
-            if (!overlap_in_time(x, y) || o + x->bytes <= at[j] ||
-                at[j] + y->bytes <= o)
+            if (!overlap_in_time(x, y) || o + x->bytes <= at[j] || at[j] + y->bytes <= o)
                 continue;
             o = (at[j] + y->bytes + align - 1) / align * align;
             j = UINT32_MAX; /* again from the first */
@@ -67,8 +63,7 @@ static uint64_t first_fit(const struct heddle_plan_block *b,
     return arena;
 }
 
-static void by_size(const struct heddle_plan_block *b, uint32_t *order,
-                    uint32_t n)
+static void by_size(const struct heddle_plan_block *b, uint32_t *order, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         uint32_t k = i;
@@ -81,8 +76,8 @@ static void by_size(const struct heddle_plan_block *b, uint32_t *order,
 
 /* The least arena: the blocks of the best addresses, taken from below, get them
  * again. */
-static uint64_t least_of_all(const struct heddle_plan_block *b, uint32_t *order,
-                             uint32_t k, uint32_t n, uint64_t align)
+static uint64_t least_of_all(const struct heddle_plan_block *b, uint32_t *order, uint32_t k,
+                             uint32_t n, uint64_t align)
 {
     uint64_t least = UINT64_MAX;
 
@@ -102,8 +97,8 @@ static uint64_t least_of_all(const struct heddle_plan_block *b, uint32_t *order,
     return least;
 }
 
-static void check_addresses(const struct heddle_plan_block *b, uint32_t n,
-                            uint64_t align, uint64_t arena)
+static void check_addresses(const struct heddle_plan_block *b, uint32_t n, uint64_t align,
+                            uint64_t arena)
 {
     uint64_t top = 0;
 
@@ -111,20 +106,17 @@ static void check_addresses(const struct heddle_plan_block *b, uint32_t n,
         CHECK_EQ(b[i].offset % align, 0);
         top = b[i].offset + b[i].bytes > top ? b[i].offset + b[i].bytes : top;
         for (uint32_t j = 0; j < i; j++)
-            CHECK(!overlap_in_time(&b[i], &b[j]) ||
-                  b[i].offset >= b[j].offset + b[j].bytes ||
+            CHECK(!overlap_in_time(&b[i], &b[j]) || b[i].offset >= b[j].offset + b[j].bytes ||
                   b[j].offset >= b[i].offset + b[i].bytes);
     }
     CHECK_EQ(arena, top);
 }
 
-static uint64_t assign(struct heddle_plan_block *b, uint32_t n, uint64_t align,
-                       double work)
+static uint64_t assign(struct heddle_plan_block *b, uint32_t n, uint64_t align, double work)
 {
     uint64_t arena = 0;
 
-    CHECK_OK(
-        heddle_plan_assign(b, n, align, 0, work, UINT64_MAX, NULL, &arena));
+    CHECK_OK(heddle_plan_assign(b, n, align, 0, work, UINT64_MAX, NULL, &arena));
     check_addresses(b, n, align, arena);
     return arena;
 }
@@ -176,8 +168,7 @@ TEST(many_blocks_lose_little)
         plain += (double)fit / (double)busiest(b, some);
         n++;
     }
-    printf("arena %.4f of the busiest step, %.4f by size\n", sum / n,
-           plain / n);
+    printf("arena %.4f of the busiest step, %.4f by size\n", sum / n, plain / n);
     CHECK(sum / n < 1.02);
     CHECK(sum < plain);
 }
@@ -212,15 +203,13 @@ TEST(lower_is_never_above)
             b[i].offset = sum;
             sum += b[i].bytes;
         }
-        CHECK_OK(heddle_plan_assign_lower(b, MANY, 1,
-                                          HEDDLE_PLAN_WORK_LITTLE / 10,
-                                          UINT64_MAX, NULL, &arena));
+        CHECK_OK(heddle_plan_assign_lower(b, MANY, 1, HEDDLE_PLAN_WORK_LITTLE / 10, UINT64_MAX,
+                                          NULL, &arena));
         check_addresses(b, MANY, 1, arena);
         CHECK(arena <= sum && arena >= busiest(b, MANY));
         sum = arena;
-        CHECK_OK(heddle_plan_assign_lower(b, MANY, 1,
-                                          HEDDLE_PLAN_WORK_LITTLE / 10,
-                                          UINT64_MAX, NULL, &arena));
+        CHECK_OK(heddle_plan_assign_lower(b, MANY, 1, HEDDLE_PLAN_WORK_LITTLE / 10, UINT64_MAX,
+                                          NULL, &arena));
         check_addresses(b, MANY, 1, arena);
         CHECK(arena <= sum);
     }
@@ -256,8 +245,7 @@ TEST(no_memory)
         heddle_status st;
 
         faulty_init(&f, k);
-        st = heddle_plan_assign(b, 30, 1, 0, HEDDLE_PLAN_WORK_LITTLE, 0, &f.a,
-                                &arena);
+        st = heddle_plan_assign(b, 30, 1, 0, HEDDLE_PLAN_WORK_LITTLE, 0, &f.a, &arena);
         CHECK_EQ(st, f.has_failed ? HEDDLE_ENOMEM : HEDDLE_OK);
         CHECK_EQ(f.nlive, 0);
     }
@@ -270,11 +258,10 @@ TEST(huge_blocks_are_refused)
     uint64_t arena = 0;
 
     for (unsigned i = 0; i < 8; i++)
-        b[i] = (struct heddle_plan_block){
-            .bytes = ((uint64_t)1 << 62) - 1, .begin = 0, .end = 1};
-    CHECK_STATUS(heddle_plan_assign(b, 8, 1 << 30, UINT64_MAX,
-                                    HEDDLE_PLAN_WORK_LITTLE, 0, NULL, &arena),
-                 HEDDLE_EOVERFLOW);
+        b[i] = (struct heddle_plan_block){.bytes = ((uint64_t)1 << 62) - 1, .begin = 0, .end = 1};
+    CHECK_STATUS(
+        heddle_plan_assign(b, 8, 1 << 30, UINT64_MAX, HEDDLE_PLAN_WORK_LITTLE, 0, NULL, &arena),
+        HEDDLE_EOVERFLOW);
 }
 
 /* So many that the first pass is the one in the order of time. */
@@ -289,8 +276,7 @@ TEST(very_many)
         uint64_t arena = 0, top = 0;
 
         random_blocks(&r, b, N, 900, 3000);
-        CHECK_OK(heddle_plan_assign(b, N, align, UINT64_MAX, 1, UINT64_MAX,
-                                    NULL, &arena));
+        CHECK_OK(heddle_plan_assign(b, N, align, UINT64_MAX, 1, UINT64_MAX, NULL, &arena));
         for (uint32_t i = 0; i < N; i++) {
             const uint64_t end = b[i].offset + b[i].bytes;
 
@@ -298,14 +284,12 @@ TEST(very_many)
             CHECK(b[i].offset % align == 0);
             for (uint32_t j = 0; j < i; j++)
                 if (overlap_in_time(&b[i], &b[j]))
-                    CHECK(end <= b[j].offset ||
-                          b[j].offset + b[j].bytes <= b[i].offset);
+                    CHECK(end <= b[j].offset || b[j].offset + b[j].bytes <= b[i].offset);
         }
         CHECK_EQ(arena, top);
         CHECK(arena >= busiest(b, N) && arena < 2 * busiest(b, N) + N * align);
     }
 }
 
-TEST_MAIN(very_many, few_blocks_have_the_best_addresses,
-          many_blocks_lose_little, more_work_helps, lower_is_never_above,
-          the_same_every_time, no_memory, huge_blocks_are_refused)
+TEST_MAIN(very_many, few_blocks_have_the_best_addresses, many_blocks_lose_little, more_work_helps,
+          lower_is_never_above, the_same_every_time, no_memory, huge_blocks_are_refused)

@@ -60,7 +60,7 @@ struct state {
     uint32_t first, n; /* in pool */
     uint32_t left;     /* targets that have run */
     uint32_t from;     /* the state behind it in time; NONE */
-    uint32_t over; /* node that is computed on the way there; NONE: a target */
+    uint32_t over;     /* node that is computed on the way there; NONE: a target */
     bool is_bold;
 };
 
@@ -99,8 +99,7 @@ struct heddle_plan_back {
 
 /* ---- the graph ---------------------------------------------------------------- */
 
-static bool is_made_from(const struct heddle_plan_back *b, uint32_t x,
-                         uint32_t y)
+static bool is_made_from(const struct heddle_plan_back *b, uint32_t x, uint32_t y)
 {
     return (b->above[(size_t)x * b->nwords + y / 64] >> (y % 64) & 1) != 0;
 }
@@ -118,8 +117,7 @@ static bool is_read(const struct heddle_plan_back *b, uint32_t v)
 }
 
 /* The large inputs of an operation, each once; returns their number. */
-static uint32_t add_inputs(struct heddle_plan_back *b, uint32_t a,
-                           uint32_t *ninput)
+static uint32_t add_inputs(struct heddle_plan_back *b, uint32_t a, uint32_t *ninput)
 {
     const struct heddle_plan_op *op = &b->g->ops[a];
     const uint32_t begin = *ninput;
@@ -154,8 +152,8 @@ static bool is_tail(const struct heddle_plan_back *b, uint32_t a)
 
 /* Nodes of the large outputs of an operation that somebody reads, and a target if it
  * makes something else out of large values. */
-static void add_op(struct heddle_plan_back *b, uint32_t a, uint64_t small,
-                   uint32_t *dep, uint32_t *ninput)
+static void add_op(struct heddle_plan_back *b, uint32_t a, uint64_t small, uint32_t *dep,
+                   uint32_t *ninput)
 {
     const struct heddle_plan_op *op = &b->g->ops[a];
     const uint32_t begin = *ninput, ninputs = add_inputs(b, a, ninput);
@@ -173,11 +171,8 @@ static void add_op(struct heddle_plan_back *b, uint32_t a, uint64_t small,
         if (b->number[v] != NONE && b->node[b->number[v]].dep > dep[a])
             dep[a] = b->node[b->number[v]].dep;
     }
-    x = (struct node){.work = op->work_bytes,
-                      .op = a,
-                      .first_input = begin,
-                      .ninputs = ninputs,
-                      .dep = dep[a]};
+    x = (struct node){
+        .work = op->work_bytes, .op = a, .first_input = begin, .ninputs = ninputs, .dep = dep[a]};
     for (uint32_t v = op->first_value; v < op->first_value + op->nvalues; v++) {
         b->number[v] = NONE;
         bytes += b->g->values[v].bytes;
@@ -190,13 +185,11 @@ static void add_op(struct heddle_plan_back *b, uint32_t a, uint64_t small,
         b->node[b->n] = x;
         b->node[b->n].bytes = b->g->values[v].bytes;
         b->node[b->n].hash = heddle_mix64((uint64_t)v + 1);
-        b->node[b->n++].first_bytes =
-            v > op->first_value ? b->g->values[op->first_value].bytes : 0;
+        b->node[b->n++].first_bytes = v > op->first_value ? b->g->values[op->first_value].bytes : 0;
     }
-    if (is_target && (ninputs > 0 || b->n > begin_node || bytes > small) &&
-        !is_tail(b, a)) {
-        b->target[b->ntargets++] = (struct target){
-            .bytes = bytes, .op = a, .first_input = begin, .ninputs = ninputs};
+    if (is_target && (ninputs > 0 || b->n > begin_node || bytes > small) && !is_tail(b, a)) {
+        b->target[b->ntargets++] =
+            (struct target){.bytes = bytes, .op = a, .first_input = begin, .ninputs = ninputs};
         dep[a] = b->ntargets;
     } else if (b->n == begin_node) {
         *ninput = begin;
@@ -213,9 +206,8 @@ static void measure(struct heddle_plan_back *b)
         if (b->node[x].bytes > largest)
             largest = b->node[x].bytes;
     for (uint32_t x = 0; x < b->n; x++)
-        b->node[x].far = x + 1 +
-                         (uint64_t)((double)b->n * (double)b->node[x].bytes /
-                                    (double)largest);
+        b->node[x].far =
+            x + 1 + (uint64_t)((double)b->n * (double)b->node[x].bytes / (double)largest);
     for (uint32_t i = 0; i < b->ntargets; i++) {
         const struct target *t = &b->target[i];
 
@@ -233,20 +225,18 @@ static heddle_status make_nodes(struct heddle_plan_back *b, uint64_t small)
     uint32_t ninput = 0;
 
     b->number = heddle_scratch_raw(mem, b->g->nvalues, sizeof(*b->number));
-    b->input =
-        heddle_scratch_raw(mem, b->g->ninputs + (size_t)1, sizeof(*b->input));
+    b->input = heddle_scratch_raw(mem, b->g->ninputs + (size_t)1, sizeof(*b->input));
     b->node = heddle_scratch_raw(mem, NODES, sizeof(*b->node));
     b->target = heddle_scratch_raw(mem, b->g->nops, sizeof(*b->target));
-    if (dep == NULL || b->number == NULL || b->input == NULL ||
-        b->node == NULL || b->target == NULL)
+    if (dep == NULL || b->number == NULL || b->input == NULL || b->node == NULL ||
+        b->target == NULL)
         return HEDDLE_ENOMEM;
     memset(b->number, 0xff, b->g->nvalues * sizeof(*b->number));
     for (uint32_t a = 0; a < b->g->nops; a++)
         add_op(b, a, small, dep, &ninput);
     measure(b);
     b->nwords = b->n / 64 + 1;
-    b->above = heddle_scratch_get(mem, (size_t)b->n * b->nwords + 1,
-                                  sizeof(*b->above));
+    b->above = heddle_scratch_get(mem, (size_t)b->n * b->nwords + 1, sizeof(*b->above));
     b->is_in = heddle_scratch_get(mem, b->n + (size_t)1, 1);
     if (b->above == NULL || b->is_in == NULL)
         return HEDDLE_ENOMEM;
@@ -301,8 +291,7 @@ static bool put_inputs(struct heddle_plan_back *b, uint32_t first, uint32_t n)
     return true;
 }
 
-static uint64_t missing_bytes(const struct heddle_plan_back *b, uint32_t first,
-                              uint32_t n)
+static uint64_t missing_bytes(const struct heddle_plan_back *b, uint32_t first, uint32_t n)
 {
     uint64_t sum = 0;
 
@@ -315,24 +304,20 @@ static uint64_t missing_bytes(const struct heddle_plan_back *b, uint32_t first,
 }
 
 /* Memory beside the set and x while the operation of x runs. */
-static uint64_t extra_bytes(const struct heddle_plan_back *b,
-                            const struct node *x)
+static uint64_t extra_bytes(const struct heddle_plan_back *b, const struct node *x)
 {
     const bool is_there = x->first != NONE && b->is_in[x->first];
 
-    return missing_bytes(b, x->first_input, x->ninputs) + x->work +
-           (is_there ? 0 : x->first_bytes);
+    return missing_bytes(b, x->first_input, x->ninputs) + x->work + (is_there ? 0 : x->first_bytes);
 }
 
 /* ---- what can be made again ------------------------------------------------------ */
 
-static bool can_make(struct heddle_plan_back *b, uint32_t x, uint64_t room,
-                     uint32_t depth);
+static bool can_make(struct heddle_plan_back *b, uint32_t x, uint64_t room, uint32_t depth);
 
 /* All of `miss` but those in `done`, one after the other, in some order. */
-static bool can_make_all(struct heddle_plan_back *b, const uint32_t *miss,
-                         uint32_t n, uint32_t done, uint64_t room,
-                         uint32_t depth)
+static bool can_make_all(struct heddle_plan_back *b, const uint32_t *miss, uint32_t n,
+                         uint32_t done, uint64_t room, uint32_t depth)
 {
     if (done == (1u << n) - 1)
         return true;
@@ -343,8 +328,7 @@ static bool can_make_all(struct heddle_plan_back *b, const uint32_t *miss,
         if ((done >> i & 1) != 0 || !can_make(b, y, room, depth))
             continue;
         b->is_in[y] = 1;
-        is_made = can_make_all(b, miss, n, done | 1u << i,
-                               room - b->node[y].bytes, depth);
+        is_made = can_make_all(b, miss, n, done | 1u << i, room - b->node[y].bytes, depth);
         b->is_in[y] = 0;
         if (is_made)
             return true;
@@ -354,8 +338,7 @@ static bool can_make_all(struct heddle_plan_back *b, const uint32_t *miss,
 }
 
 /* Whether x can be made in so many bytes beside what is in; how, is in the log. */
-static bool can_make(struct heddle_plan_back *b, uint32_t x, uint64_t room,
-                     uint32_t depth)
+static bool can_make(struct heddle_plan_back *b, uint32_t x, uint64_t room, uint32_t depth)
 {
     const struct node *p = &b->node[x];
     const uint64_t all = extra_bytes(b, p) + p->bytes;
@@ -388,8 +371,7 @@ static void drop(struct heddle_plan_back *b)
 
         b->is_in[x] = 0;
         b->calls = CALLS;
-        if (rest <= b->limit && b->nevent < LOG &&
-            can_make(b, x, b->limit - rest, DEPTH)) {
+        if (rest <= b->limit && b->nevent < LOG && can_make(b, x, b->limit - rest, DEPTH)) {
             b->event[b->nevent++] = (uint16_t)nlog;
             b->is_in[x] = 1;
             take_at(b, i);
@@ -422,8 +404,8 @@ static bool exchange(struct heddle_plan_back *b, uint32_t i, bool is_bold)
     uint16_t old[2 * MOST];
     uint64_t more = 0;
 
-    if (b->base + b->bytes + extra_bytes(b, p) > b->limit || b->nlog == LOG ||
-        b->nevent == LOG || (!is_bold && !is_alone(b, x)))
+    if (b->base + b->bytes + extra_bytes(b, p) > b->limit || b->nlog == LOG || b->nevent == LOG ||
+        (!is_bold && !is_alone(b, x)))
         return false;
     memcpy(old, b->now, nold * sizeof(*old));
     take_at(b, i);
@@ -458,8 +440,7 @@ static void exchange_all(struct heddle_plan_back *b, bool is_bold)
 /* ---- states -------------------------------------------------------------------- */
 
 /* Whether a part of the set at hand with that hash was seen, with as few targets. */
-static bool was_seen(const struct heddle_plan_back *b, uint64_t hash,
-                     uint32_t n, uint32_t left)
+static bool was_seen(const struct heddle_plan_back *b, uint64_t hash, uint32_t n, uint32_t left)
 {
     for (uint32_t slot = (uint32_t)hash & b->mask; b->table[slot] != NONE;
          slot = (slot + 1) & b->mask) {
@@ -477,8 +458,7 @@ static bool was_seen(const struct heddle_plan_back *b, uint64_t hash,
 }
 
 /* The same for the set, and for it without one or two values. */
-static bool is_known(const struct heddle_plan_back *b, uint64_t hash,
-                     uint32_t left)
+static bool is_known(const struct heddle_plan_back *b, uint64_t hash, uint32_t left)
 {
     if (was_seen(b, hash, b->nnow, left))
         return true;
@@ -498,14 +478,12 @@ static bool is_nearer(const void *of, uint32_t x, uint32_t y)
 {
     const struct heddle_plan_back *b = of;
 
-    return b->state[x].far != b->state[y].far
-               ? b->state[x].far < b->state[y].far
-               : x > y;
+    return b->state[x].far != b->state[y].far ? b->state[x].far < b->state[y].far : x > y;
 }
 
 /* Adds the set at hand, unless it is known. False: no room. */
-static bool add(struct heddle_plan_back *b, uint32_t left, uint32_t from,
-                uint32_t over, bool is_bold)
+static bool add(struct heddle_plan_back *b, uint32_t left, uint32_t from, uint32_t over,
+                bool is_bold)
 {
     uint64_t hash = 0, far = 0;
     uint32_t slot;
@@ -541,8 +519,7 @@ static bool add(struct heddle_plan_back *b, uint32_t left, uint32_t from,
 
 /* Makes the set in front of the computation of x, or of the last target (NONE), which leads
  * to state q. False: over the limit. */
-static bool step_back(struct heddle_plan_back *b, const struct state *q,
-                      uint32_t x)
+static bool step_back(struct heddle_plan_back *b, const struct state *q, uint32_t x)
 {
     load(b, &b->pool[q->first], q->n);
     if (x == NONE) {
@@ -551,8 +528,7 @@ static bool step_back(struct heddle_plan_back *b, const struct state *q,
         for (uint32_t i = 0; i < b->nnow; i++)
             if (b->node[b->now[i]].dep >= q->left)
                 return false;
-        if (b->base + b->bytes + t->bytes +
-                    missing_bytes(b, t->first_input, t->ninputs) >
+        if (b->base + b->bytes + t->bytes + missing_bytes(b, t->first_input, t->ninputs) >
                 b->limit ||
             !put_inputs(b, t->first_input, t->ninputs))
             return false;
@@ -585,8 +561,8 @@ static bool is_part(const struct heddle_plan_back *b, const struct state *q)
 
 /* The states in front of one step to q, careful and bold; only the bold one when it is
  * a part of the other. *is_better: the careful one is a part of q. False: no room. */
-static bool add_both(struct heddle_plan_back *b, const struct state *q,
-                     uint32_t id, uint32_t x, bool *is_better)
+static bool add_both(struct heddle_plan_back *b, const struct state *q, uint32_t id, uint32_t x,
+                     bool *is_better)
 {
     const uint32_t left = q->left - (x == NONE);
     uint16_t old[2 * MOST];
@@ -655,8 +631,7 @@ static uint32_t search(struct heddle_plan_back *b)
     if (!add_end(b))
         return NONE;
     for (uint32_t k = 0; b->nheap > 0; k++) {
-        const uint32_t id =
-            heddle_plan_heap_pop(b->heap, &b->nheap, is_nearer, b);
+        const uint32_t id = heddle_plan_heap_pop(b->heap, &b->nheap, is_nearer, b);
 
         if (b->state[id].n == 0 && b->state[id].left == 0)
             return id;
@@ -666,8 +641,7 @@ static uint32_t search(struct heddle_plan_back *b)
             least = b->state[id].left < least ? b->state[id].left : least;
             stall = 0;
         }
-        if (stall == STALL ||
-            (k % PERIOD == 0 && heddle_plan_search_is_late(b->x)) ||
+        if (stall == STALL || (k % PERIOD == 0 && heddle_plan_search_is_late(b->x)) ||
             !expand(b, id))
             break;
     }
@@ -686,11 +660,9 @@ static bool append(struct heddle_plan_back *b, uint32_t a)
 }
 
 /* The operation of input i of a, if that has not run; NONE. */
-static uint32_t missing_op(const struct heddle_plan_back *b, uint32_t a,
-                           uint32_t i)
+static uint32_t missing_op(const struct heddle_plan_back *b, uint32_t a, uint32_t i)
 {
-    const uint32_t by =
-        b->g->values[b->g->inputs[b->g->ops[a].first_input + i]].op;
+    const uint32_t by = b->g->values[b->g->inputs[b->g->ops[a].first_input + i]].op;
 
     return by != NONE && !b->is_done[by] ? by : NONE;
 }
@@ -716,8 +688,8 @@ static bool emit_idle(struct heddle_plan_back *b)
             for (uint32_t k = u->first[v]; k < u->first[v + 1]; k++) {
                 const uint32_t r = u->user[k];
 
-                if (!b->is_done[r] && !b->is_needed[r] &&
-                    first_missing(b, r) == NONE && !append(b, r))
+                if (!b->is_done[r] && !b->is_needed[r] && first_missing(b, r) == NONE &&
+                    !append(b, r))
                     return false;
             }
     }
@@ -756,8 +728,7 @@ static void find_needed(struct heddle_plan_back *b)
         b->is_needed[b->node[i].op] = 1;
     for (uint32_t a = g->nops; a-- > 0;)
         for (uint32_t i = 0; i < g->ops[a].ninputs && b->is_needed[a]; i++) {
-            const uint32_t by =
-                g->values[g->inputs[g->ops[a].first_input + i]].op;
+            const uint32_t by = g->values[g->inputs[g->ops[a].first_input + i]].op;
 
             if (by != NONE)
                 b->is_needed[by] = 1;
@@ -812,9 +783,8 @@ static heddle_status make_room(struct heddle_plan_back *b, uint32_t work)
     b->is_needed = heddle_scratch_raw(mem, b->g->nops, 1);
     b->stack = heddle_scratch_raw(mem, b->g->nops, sizeof(*b->stack));
     b->mask--;
-    return b->state != NULL && b->heap != NULL && b->pool != NULL &&
-                   b->table != NULL && b->is_done != NULL &&
-                   b->is_needed != NULL && b->stack != NULL
+    return b->state != NULL && b->heap != NULL && b->pool != NULL && b->table != NULL &&
+                   b->is_done != NULL && b->is_needed != NULL && b->stack != NULL
                ? HEDDLE_OK
                : HEDDLE_ENOMEM;
 }

@@ -18,8 +18,7 @@ struct bench {
     struct heddle_plan_back *b;
 };
 
-static void bench_init(struct bench *b, const struct heddle_plan_graph *g,
-                       struct why *w)
+static void bench_init(struct bench *b, const struct heddle_plan_graph *g, struct why *w)
 {
     b->mem = heddle_scratch_make(NULL);
     rig_init(&b->rig, g, &w->o);
@@ -60,8 +59,7 @@ static uint64_t check_seq(const struct bench *b)
     }
     CHECK_EQ(n, g->nops);
     heddle_plan_draft_init(&d, NULL);
-    CHECK_OK(heddle_plan_draft_from_sequence(g, b->s.op, b->s.n,
-                                             why_init(&w, NULL), &d));
+    CHECK_OK(heddle_plan_draft_from_sequence(g, b->s.op, b->s.n, why_init(&w, NULL), &d));
     CHECK_OK(heddle_plan_eval(g, &b->rig.m, d.step, d.n, &w.o, &cost));
     heddle_plan_draft_fini(&d);
     CHECK_EQ(cost.peak_bytes, (uint64_t)b->s.peak);
@@ -76,8 +74,7 @@ TEST(small_graphs_against_the_truth)
     heddle_rng_seed(&r, test_seed());
     for (; n < test_scale(2000); n++) {
         struct heddle_plan_graph *g =
-            small_graph(&r, 5 + heddle_rng_below32(&r, NMAX - 4),
-                        1 + heddle_rng_below32(&r, 4));
+            small_graph(&r, 5 + heddle_rng_below32(&r, NMAX - 4), 1 + heddle_rng_below32(&r, 4));
         const uint64_t truth = least_memory(g);
         struct bench b;
         struct why w;
@@ -117,8 +114,7 @@ static struct heddle_plan_graph *any_graph(struct heddle_rng *r, uint32_t n,
     for (unsigned i = 0; i < heddle_rng_below32(r, 3); i++)
         parts_value(&p, HEDDLE_PLAN_NONE, heddle_rng_below(r, 600), 0);
     for (uint32_t i = 0; i < n; i++) {
-        const uint32_t nout =
-            heddle_rng_below32(r, 10) == 0 ? 0 : 1 + heddle_rng_below32(r, 3);
+        const uint32_t nout = heddle_rng_below32(r, 10) == 0 ? 0 : 1 + heddle_rng_below32(r, 3);
 
         parts_inputs(&p, r, i, 4);
         p.op[i].time = 1;
@@ -128,10 +124,8 @@ static struct heddle_plan_graph *any_graph(struct heddle_rng *r, uint32_t n,
         if (heddle_rng_below32(r, 4) == 0)
             p.op[i].work_bytes = heddle_rng_below(r, 500);
         for (uint32_t k = 0; k < nout; k++)
-            parts_value(
-                &p, i,
-                heddle_rng_below(r, heddle_rng_below32(r, 2) == 0 ? 8 : 900),
-                heddle_rng_below32(r, 24) == 0 ? HEDDLE_PLAN_RESULT : 0);
+            parts_value(&p, i, heddle_rng_below(r, heddle_rng_below32(r, 2) == 0 ? 8 : 900),
+                        heddle_rng_below32(r, 24) == 0 ? HEDDLE_PLAN_RESULT : 0);
     }
     CHECK_OK(heddle_plan_graph_create(&p.g, o, &g));
     return g;
@@ -189,8 +183,7 @@ TEST(an_unrolled_network)
 
         why_init(&w, NULL);
         bench_init(&b, g, &w);
-        CHECK_OK(
-            heddle_plan_bound_sets(&b.rig.job, UINT64_MAX, 20000, &bound, &op));
+        CHECK_OK(heddle_plan_bound_sets(&b.rig.job, UINT64_MAX, 20000, &bound, &op));
         CHECK_EQ(heddle_plan_back_run(b.b, bound - 1, &b.s), HEDDLE_ENOENT);
         CHECK_OK(heddle_plan_back_run(b.b, bound, &b.s));
         CHECK_EQ(check_seq(&b), bound);
@@ -223,26 +216,23 @@ TEST(the_unrolled_gan)
     double before = 0;
 
     if (shared != NULL)
-        snprintf(path, sizeof(path), "%s/data/planner/dtr/dtr_unroll_gan.dag",
-                 shared);
+        snprintf(path, sizeof(path), "%s/data/planner/dtr/dtr_unroll_gan.dag", shared);
     if (access(path, R_OK) != 0) {
         printf("no file\n");
         return;
     }
     CHECK_OK(heddle_plan_graph_read(path, NULL, &g));
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        const struct heddle_plan_machine m = {
-            .size = sizeof(m), .budget = ((uint64_t)all[i].tenths << 20) / 10};
-        const struct heddle_plan_solve_opts o = {.size = sizeof(o),
-                                                 .solver = all[i].solver,
-                                                 .time_limit_s =
-                                                     all[i].seconds};
+        const struct heddle_plan_machine m = {.size = sizeof(m),
+                                              .budget = ((uint64_t)all[i].tenths << 20) / 10};
+        const struct heddle_plan_solve_opts o = {
+            .size = sizeof(o), .solver = all[i].solver, .time_limit_s = all[i].seconds};
         struct heddle_plan *p = NULL;
 
         CHECK_OK(heddle_plan_solve(g, &m, &o, &p));
         CHECK_OK(heddle_plan_check(g, &m, p, NULL, NULL));
-        printf("%s, %g MiB: %u steps, %.3g s\n", all[i].solver,
-               all[i].tenths / 10.0, p->nsteps, p->seconds);
+        printf("%s, %g MiB: %u steps, %.3g s\n", all[i].solver, all[i].tenths / 10.0, p->nsteps,
+               p->seconds);
         if (i == 3)
             CHECK(p->makespan <= before * (1 + 1e-9));
         before = p->makespan;
@@ -259,8 +249,7 @@ TEST(no_memory)
     size_t k = 1;
 
     for (; k == 1 || f.has_failed; k++) {
-        struct heddle_plan_solve_opts o = {
-            .size = sizeof(o), .solver = "back", .time_limit_s = 10};
+        struct heddle_plan_solve_opts o = {.size = sizeof(o), .solver = "back", .time_limit_s = 10};
         struct heddle_plan *p = NULL;
         struct why w;
         heddle_status st;
@@ -276,5 +265,5 @@ TEST(no_memory)
     heddle_plan_graph_destroy(g);
 }
 
-TEST_MAIN(small_graphs_against_the_truth, runs_of_any_graph,
-          an_unrolled_network, the_unrolled_gan, no_memory)
+TEST_MAIN(small_graphs_against_the_truth, runs_of_any_graph, an_unrolled_network, the_unrolled_gan,
+          no_memory)

@@ -20,8 +20,8 @@ struct maker {
 };
 
 /* At most so many places. */
-static size_t count(const struct heddle_plan_graph *g,
-                    const struct heddle_plan_step *step, uint32_t nsteps)
+static size_t count(const struct heddle_plan_graph *g, const struct heddle_plan_step *step,
+                    uint32_t nsteps)
 {
     size_t n = 0;
 
@@ -37,20 +37,18 @@ static size_t count(const struct heddle_plan_graph *g,
 
 static uint32_t open_block(struct maker *m, uint32_t step, uint64_t bytes)
 {
-    m->block[m->nblocks] = (struct heddle_plan_block){
-        .bytes = bytes, .begin = step, .end = m->nsteps};
+    m->block[m->nblocks] =
+        (struct heddle_plan_block){.bytes = bytes, .begin = step, .end = m->nsteps};
     return m->nblocks++;
 }
 
 /* Puts a place where the order wants it: only those of step 0 can be out of it,
  * where values from the beginning meet outputs. */
-static void add_place(struct maker *m, uint32_t step, uint32_t value,
-                      uint32_t block)
+static void add_place(struct maker *m, uint32_t step, uint32_t value, uint32_t block)
 {
     uint32_t i = m->nplaces++;
 
-    while (i > 0 && m->place[i - 1].step == step &&
-           m->place[i - 1].value > value) {
+    while (i > 0 && m->place[i - 1].step == step && m->place[i - 1].value > value) {
         m->place[i] = m->place[i - 1];
         m->of[i] = m->of[i - 1];
         i--;
@@ -77,8 +75,7 @@ static void drop(struct maker *m, uint32_t end, uint32_t v)
 }
 
 /* The first output takes the memory of an input. */
-static void replace(struct maker *m, uint32_t step,
-                    const struct heddle_plan_op *op)
+static void replace(struct maker *m, uint32_t step, const struct heddle_plan_op *op)
 {
     const uint32_t from = op->inplace, to = op->first_value;
 
@@ -93,8 +90,7 @@ static void replace(struct maker *m, uint32_t step,
     }
 }
 
-static void compute(struct maker *m, uint32_t at,
-                    const struct heddle_plan_step *s)
+static void compute(struct maker *m, uint32_t at, const struct heddle_plan_step *s)
 {
     const struct heddle_plan_op *op = &m->g->ops[s->what];
 
@@ -111,12 +107,12 @@ static void compute(struct maker *m, uint32_t at,
     }
 }
 
-heddle_status heddle_plan_blocks_make(
-    const struct heddle_plan_graph *g, const struct heddle_plan_step *step,
-    uint32_t nsteps, const struct heddle_plan_opts *o,
-    struct heddle_scratch *mem, struct heddle_plan_block **block_out,
-    uint32_t *nblocks_out, struct heddle_plan_place **place_out,
-    uint32_t **block_of_place_out, uint32_t *nplaces_out)
+heddle_status heddle_plan_blocks_make(const struct heddle_plan_graph *g,
+                                      const struct heddle_plan_step *step, uint32_t nsteps,
+                                      const struct heddle_plan_opts *o, struct heddle_scratch *mem,
+                                      struct heddle_plan_block **block_out, uint32_t *nblocks_out,
+                                      struct heddle_plan_place **place_out,
+                                      uint32_t **block_of_place_out, uint32_t *nplaces_out)
 {
     struct maker m = {.g = g, .nsteps = nsteps};
     const size_t n = count(g, step, nsteps);
@@ -128,8 +124,7 @@ heddle_status heddle_plan_blocks_make(
     m.of = heddle_scratch_get(mem, n, sizeof(*m.of));
     m.cur = heddle_scratch_get(mem, g->nvalues, sizeof(*m.cur));
     m.is_in = heddle_scratch_get(mem, g->nvalues, sizeof(*m.is_in));
-    if (m.block == NULL || m.place == NULL || m.of == NULL || m.cur == NULL ||
-        m.is_in == NULL)
+    if (m.block == NULL || m.place == NULL || m.of == NULL || m.cur == NULL || m.is_in == NULL)
         return heddle_plan_fail(o, HEDDLE_ENOMEM, "no memory for addresses");
     for (uint32_t v = 0; v < g->nvalues; v++)
         if (heddle_plan_is_initial(&g->values[v]))

@@ -45,8 +45,8 @@ struct bound {
     uint32_t *cut; /* positions looked at */
     uint32_t ncut;
     double *excess, *l, *best_l, *slope; /* [ncut] */
-    uint32_t *first, *open; /* gaps open at cut c: open[first[c]..] */
-    uint32_t *order;        /* scratch of one cut */
+    uint32_t *first, *open;              /* gaps open at cut c: open[first[c]..] */
+    uint32_t *order;                     /* scratch of one cut */
     double *key;
     double best;
 };
@@ -61,16 +61,15 @@ static void add(int64_t *diff, uint32_t lo, uint32_t hi, uint64_t bytes)
     diff[hi] -= (int64_t)bytes;
 }
 
-static void add_gap(struct bound *b, uint32_t lo, uint32_t hi, uint64_t bytes,
-                    double time, bool is_once)
+static void add_gap(struct bound *b, uint32_t lo, uint32_t hi, uint64_t bytes, double time,
+                    bool is_once)
 {
     if (lo >= hi || bytes == 0)
         return;
     add(b->diff, lo, hi, bytes);
     if (is_once)
         return; /* it cannot be dropped */
-    b->gap[b->ngap++] =
-        (struct gap){.time = time, .size = (double)bytes, .lo = lo, .hi = hi};
+    b->gap[b->ngap++] = (struct gap){.time = time, .size = (double)bytes, .lo = lo, .hi = hi};
 }
 
 static void add_gaps_of(struct bound *b, uint32_t v, double time)
@@ -117,8 +116,7 @@ static heddle_status make_gaps(struct bound *b, struct heddle_scratch *mem)
     const struct heddle_plan_graph *g = b->g;
     uint8_t *may_go = heddle_scratch_get(mem, g->nvalues, 1);
 
-    b->gap = heddle_scratch_get(mem, (size_t)g->ninputs + g->nvalues,
-                                sizeof(*b->gap));
+    b->gap = heddle_scratch_get(mem, (size_t)g->ninputs + g->nvalues, sizeof(*b->gap));
     b->diff = heddle_scratch_get(mem, (size_t)g->nops + 1, sizeof(*b->diff));
     if (may_go == NULL || b->gap == NULL || b->diff == NULL)
         return HEDDLE_ENOMEM;
@@ -136,8 +134,7 @@ static heddle_status make_gaps(struct bound *b, struct heddle_scratch *mem)
             if (own > 0)
                 add_gaps_of(b, op->first_value + k, op->time * (own / bytes));
         }
-        add(b->diff, i, i + 1,
-            heddle_plan_op_bytes(g, i, op->nvalues > 0 ? 1 : 0));
+        add(b->diff, i, i + 1, heddle_plan_op_bytes(g, i, op->nvalues > 0 ? 1 : 0));
     }
     add_initial(b, may_go);
     return HEDDLE_OK;
@@ -173,8 +170,7 @@ static heddle_status sort_gaps(struct bound *b, struct heddle_scratch *mem)
 static heddle_status make_cuts(struct bound *b, struct heddle_scratch *mem)
 {
     const uint32_t n = b->g->nops;
-    const int64_t budget =
-        b->job->m->budget < INT64_MAX ? (int64_t)b->job->m->budget : INT64_MAX;
+    const int64_t budget = b->job->m->budget < INT64_MAX ? (int64_t)b->job->m->budget : INT64_MAX;
     int64_t *over = heddle_scratch_get(mem, n, sizeof(*over));
     int64_t sum = 0;
     uint32_t count = 0, stretch, seen = 0;
@@ -193,8 +189,8 @@ static heddle_status make_cuts(struct bound *b, struct heddle_scratch *mem)
     b->best_l = heddle_scratch_get(mem, NCUT_MAX + 1, sizeof(*b->best_l));
     b->slope = heddle_scratch_get(mem, NCUT_MAX + 1, sizeof(*b->slope));
     b->first = heddle_scratch_get(mem, NCUT_MAX + 2, sizeof(*b->first));
-    if (b->cut == NULL || b->excess == NULL || b->l == NULL ||
-        b->best_l == NULL || b->slope == NULL || b->first == NULL)
+    if (b->cut == NULL || b->excess == NULL || b->l == NULL || b->best_l == NULL ||
+        b->slope == NULL || b->first == NULL)
         return HEDDLE_ENOMEM;
     for (uint32_t p = 0; p < n; p++) {
         if (over[p] <= 0)
@@ -434,9 +430,8 @@ static void climb(struct bound *b, double upper, uint32_t work)
     }
 }
 
-heddle_status heddle_plan_bound_dag(const struct heddle_plan_job *job,
-                                    double plan_time, uint32_t work,
-                                    double *out)
+heddle_status heddle_plan_bound_dag(const struct heddle_plan_job *job, double plan_time,
+                                    uint32_t work, double *out)
 {
     struct heddle_scratch mem = heddle_scratch_make(job->opts.base.alloc);
     struct bound b = {.job = job, .g = job->g};

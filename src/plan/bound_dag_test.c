@@ -55,8 +55,7 @@ static void expand(struct brute *b, uint32_t state)
             (b->is_in_order && (done >> v & 1) == 0 && done != (1u << v) - 1) ||
             bytes_of(b->g, in | 1u << v) > b->budget)
             continue;
-        relax(b, (done | 1u << v) << n | in | 1u << v,
-              b->best[state] + op->time);
+        relax(b, (done | 1u << v) << n | in | 1u << v, b->best[state] + op->time);
     }
 }
 
@@ -86,8 +85,8 @@ static double optimum(struct brute *b)
     }
 }
 
-static void check_bounds(const struct heddle_plan_graph *g, uint64_t budget,
-                         double in_order, double free)
+static void check_bounds(const struct heddle_plan_graph *g, uint64_t budget, double in_order,
+                         double free)
 {
     struct heddle_scratch mem = heddle_scratch_make(NULL);
     struct why w;
@@ -106,8 +105,7 @@ static void check_bounds(const struct heddle_plan_graph *g, uint64_t budget,
         CHECK(climbed <= in_order * (1 + 1e-9));
         CHECK(climbed >= cut * (1 - 1e-9));
     }
-    CHECK_OK(
-        heddle_plan_bound_memory(&r.job, UINT64_MAX, g->nops, &least, &op));
+    CHECK_OK(heddle_plan_bound_memory(&r.job, UINT64_MAX, g->nops, &least, &op));
     CHECK(least >= heddle_plan_floor(g, NULL));
     CHECK((free < INFINITY) == (budget >= least));
     CHECK_OK(heddle_plan_least(g, 10, &w.o, &again));
@@ -115,16 +113,14 @@ static void check_bounds(const struct heddle_plan_graph *g, uint64_t budget,
     heddle_scratch_drop(&mem);
 }
 
-static void check_plan(const struct heddle_plan_graph *g, uint64_t budget,
-                       const char *solver, double free, unsigned *nfound)
+static void check_plan(const struct heddle_plan_graph *g, uint64_t budget, const char *solver,
+                       double free, unsigned *nfound)
 {
     struct why w;
     struct heddle_plan *p = NULL;
     const struct heddle_plan_machine m = {.size = sizeof(m), .budget = budget};
-    const struct heddle_plan_solve_opts o = {.size = sizeof(o),
-                                             .solver = solver,
-                                             .time_limit_s = 0.002,
-                                             .base = *why_init(&w, NULL)};
+    const struct heddle_plan_solve_opts o = {
+        .size = sizeof(o), .solver = solver, .time_limit_s = 0.002, .base = *why_init(&w, NULL)};
     const heddle_status st = heddle_plan_solve(g, &m, &o, &p);
 
     if (st == HEDDLE_OK) {
@@ -150,13 +146,12 @@ TEST(no_bound_is_above_the_optimum)
     for (unsigned k = 0; k < test_scale(200); k++) {
         struct why w;
         struct heddle_plan_graph *g =
-            random_graph(&r, 3 + heddle_rng_below32(&r, NMAX - 3), PLAIN,
-                         why_init(&w, NULL));
+            random_graph(&r, 3 + heddle_rng_below32(&r, NMAX - 3), PLAIN, why_init(&w, NULL));
         const uint64_t floor = heddle_plan_floor(g, NULL);
 
         b.g = g;
-        for (b.budget = floor > 0 ? floor - 1 : 0;
-             b.budget <= heddle_plan_peak(g); b.budget++, n++) {
+        for (b.budget = floor > 0 ? floor - 1 : 0; b.budget <= heddle_plan_peak(g);
+             b.budget++, n++) {
             double in_order, free;
 
             b.is_in_order = true;
@@ -168,13 +163,12 @@ TEST(no_bound_is_above_the_optimum)
             for (size_t i = 0; (s = heddle_plan_get_solver(i)) != NULL; i++)
                 if (!s->is_for_chains)
                     check_plan(g, b.budget, s->name, free,
-                               strcmp(s->name, "improve") == 0 ? &nfound
-                                                               : &nothers);
+                               strcmp(s->name, "improve") == 0 ? &nfound : &nothers);
         }
         heddle_plan_graph_destroy(g);
     }
-    printf("%u budgets: %u with a plan, %u found, %u by other solvers\n", n,
-           nexists, nfound, nothers);
+    printf("%u budgets: %u with a plan, %u found, %u by other solvers\n", n, nexists, nfound,
+           nothers);
     /* addresses cost something: not all that fit in bytes fit in one piece */
     CHECK(nfound * 10 >= nexists * 9);
 }
@@ -193,22 +187,19 @@ TEST(no_memory)
     for (unsigned i = 0; i < 8; i++) {
         const uint64_t floor = heddle_plan_floor(g, NULL);
         const struct heddle_plan_machine m = {
-            .size = sizeof(m),
-            .budget = i < 4 ? floor : (floor + heddle_plan_peak(g)) / 2};
+            .size = sizeof(m), .budget = i < 4 ? floor : (floor + heddle_plan_peak(g)) / 2};
         struct faulty f;
 
         for (size_t k = 1; k == 1 || f.has_failed; k++) {
-            struct heddle_plan_solve_opts o = {.size = sizeof(o),
-                                               .solver = solver[i % 4],
-                                               .time_limit_s = 0.001};
+            struct heddle_plan_solve_opts o = {
+                .size = sizeof(o), .solver = solver[i % 4], .time_limit_s = 0.001};
             struct heddle_plan *p = NULL;
             heddle_status st;
 
             faulty_init(&f, k);
             o.base = *why_init(&w, &f.a);
             st = heddle_plan_solve(g, &m, &o, &p);
-            CHECK(st == HEDDLE_OK || st == HEDDLE_ENOENT ||
-                  (st == HEDDLE_ENOMEM && f.has_failed));
+            CHECK(st == HEDDLE_OK || st == HEDDLE_ENOENT || (st == HEDDLE_ENOMEM && f.has_failed));
             nfailed += st == HEDDLE_ENOMEM;
             heddle_plan_destroy(p);
             CHECK_EQ(f.nlive, 0);
@@ -243,5 +234,4 @@ TEST(least_without_memory_or_graph)
     heddle_plan_graph_destroy(g);
 }
 
-TEST_MAIN(no_bound_is_above_the_optimum, no_memory,
-          least_without_memory_or_graph)
+TEST_MAIN(no_bound_is_above_the_optimum, no_memory, least_without_memory_or_graph)

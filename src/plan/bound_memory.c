@@ -27,7 +27,7 @@
 
 struct state {
     uint64_t peak, bytes;
-    uint64_t far; /* how far from the end: sum of the numbers of operations */
+    uint64_t far;      /* how far from the end: sum of the numbers of operations */
     uint32_t first, n; /* in pool */
     uint32_t then, op; /* running op from here leads there; NONE: the end */
     uint32_t slot;     /* in table */
@@ -62,8 +62,7 @@ static bool memory_init(struct memory *m, struct heddle_scratch *mem)
     if (m->table != NULL)
         memset(m->table, 0xff, m->table_mask * sizeof(*m->table));
     m->table_mask--;
-    return m->state != NULL && m->pool != NULL && m->heap != NULL &&
-           m->table != NULL;
+    return m->state != NULL && m->pool != NULL && m->heap != NULL && m->table != NULL;
 }
 
 /* ---- a queue, the lowest peak first; then the nearest to the end ------------ */
@@ -217,8 +216,8 @@ static bool is_end(const struct memory *m, const struct state *s)
  * at *end_out, NONE when the search was stopped: at a peak above `enough`, or
  * after so many steps.
  */
-static uint64_t search(struct memory *m, uint64_t known, uint64_t enough,
-                       uint32_t steps, uint32_t *end_out)
+static uint64_t search(struct memory *m, uint64_t known, uint64_t enough, uint32_t steps,
+                       uint32_t *end_out)
 {
     uint64_t peak = known;
 
@@ -230,8 +229,7 @@ static uint64_t search(struct memory *m, uint64_t known, uint64_t enough,
     if (!add(m, known))
         return known;
     while (m->nheap > 0) {
-        const uint32_t id =
-            heddle_plan_heap_pop(m->heap, &m->nheap, is_lower, m);
+        const uint32_t id = heddle_plan_heap_pop(m->heap, &m->nheap, is_lower, m);
         const struct state s = m->state[id];
         uint32_t last = NONE;
 
@@ -253,8 +251,8 @@ static uint64_t search(struct memory *m, uint64_t known, uint64_t enough,
     return peak;
 }
 
-heddle_status heddle_plan_base_bytes(const struct heddle_plan_graph *g,
-                                     struct heddle_scratch *mem, uint64_t *out)
+heddle_status heddle_plan_base_bytes(const struct heddle_plan_graph *g, struct heddle_scratch *mem,
+                                     uint64_t *out)
 {
     uint8_t *may_go = heddle_scratch_get(mem, g->nvalues, 1);
 
@@ -270,9 +268,8 @@ heddle_status heddle_plan_base_bytes(const struct heddle_plan_graph *g,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_plan_bound_memory(const struct heddle_plan_job *job,
-                                       uint64_t enough, uint32_t work,
-                                       uint64_t *out, uint32_t *op_out)
+heddle_status heddle_plan_bound_memory(const struct heddle_plan_job *job, uint64_t enough,
+                                       uint32_t work, uint64_t *out, uint32_t *op_out)
 {
     struct heddle_scratch mem = heddle_scratch_make(job->opts.base.alloc);
     struct memory m = {.job = job, .g = job->g};
@@ -304,8 +301,7 @@ heddle_status heddle_plan_bound_memory(const struct heddle_plan_job *job,
     return st;
 }
 
-heddle_status heddle_plan_least(const struct heddle_plan_graph *g,
-                                double seconds,
+heddle_status heddle_plan_least(const struct heddle_plan_graph *g, double seconds,
                                 const struct heddle_plan_opts *o, uint64_t *out)
 {
     struct heddle_plan_job job = {.g = g, .start_ns = heddle_clock_ns()};
@@ -314,10 +310,8 @@ heddle_status heddle_plan_least(const struct heddle_plan_graph *g,
 
     job.opts.base = heddle_plan_opts_get(o);
     if (g == NULL || out == NULL || !(seconds >= 0))
-        return heddle_plan_fail(&job.opts.base, HEDDLE_EINVAL,
-                                "there is no graph, or no time");
-    job.deadline_ns =
-        job.start_ns + (uint64_t)((seconds < 1e9 ? seconds : 1e9) * 1e9);
+        return heddle_plan_fail(&job.opts.base, HEDDLE_EINVAL, "there is no graph, or no time");
+    job.deadline_ns = job.start_ns + (uint64_t)((seconds < 1e9 ? seconds : 1e9) * 1e9);
     st = heddle_plan_bound_memory(&job, UINT64_MAX, g->nops, out, &op);
     if (st == HEDDLE_OK)
         st = heddle_plan_bound_sets(&job, UINT64_MAX, UINT32_MAX, out, &op);
@@ -345,8 +339,7 @@ static bool is_needed(const struct memory *m, uint32_t v, uint32_t after)
 }
 
 /* Looks for a way to operation v that keeps what is carried. */
-static uint32_t find_way(struct memory *m, const struct carried *c, uint32_t v,
-                         uint64_t budget)
+static uint32_t find_way(struct memory *m, const struct carried *c, uint32_t v, uint64_t budget)
 {
     const struct heddle_plan_op *op = &m->g->ops[v];
     uint64_t need = m->base + op->work_bytes;
@@ -385,8 +378,7 @@ static void carry_on(struct memory *m, struct carried *c, uint32_t v)
         c->here[c->v[i]] = 0;
     c->n = 0;
     for (uint32_t i = 0; i < root->n + op->nvalues; i++) {
-        const uint32_t k = i < root->n ? m->pool[root->first + i]
-                                       : op->first_value + i - root->n;
+        const uint32_t k = i < root->n ? m->pool[root->first + i] : op->first_value + i - root->n;
 
         if (!is_needed(m, k, v) || k == op->inplace)
             continue;
@@ -396,8 +388,8 @@ static void carry_on(struct memory *m, struct carried *c, uint32_t v)
     }
 }
 
-static bool one_stage(const struct heddle_plan_search *x, struct memory *m,
-                      struct carried *c, uint32_t v, struct heddle_plan_seq *s)
+static bool one_stage(const struct heddle_plan_search *x, struct memory *m, struct carried *c,
+                      uint32_t v, struct heddle_plan_seq *s)
 {
     uint32_t end;
 
@@ -423,8 +415,7 @@ static bool one_stage(const struct heddle_plan_search *x, struct memory *m,
     return true;
 }
 
-heddle_status heddle_plan_from_little(struct heddle_plan_search *x,
-                                      struct heddle_plan_seq *s)
+heddle_status heddle_plan_from_little(struct heddle_plan_search *x, struct heddle_plan_seq *s)
 {
     struct heddle_scratch mem = heddle_scratch_make(x->mem.a);
     struct memory m = {.job = x->job, .g = x->g};

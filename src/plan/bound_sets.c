@@ -99,15 +99,12 @@ static bool has_input(const struct sets *s, const struct node *x, uint32_t y)
 }
 
 /* The nodes of the outputs of an operation; all of them have the same inputs. */
-static void add_nodes(struct sets *s, uint32_t a, uint64_t small,
-                      uint32_t *ninput)
+static void add_nodes(struct sets *s, uint32_t a, uint64_t small, uint32_t *ninput)
 {
     const struct heddle_plan_op *op = &s->g->ops[a];
     const uint32_t begin = *ninput, begin_node = s->n;
-    struct node x = {.op = a,
-                     .first_input = begin,
-                     .work = op->work_bytes,
-                     .is_inplace = op->inplace != NONE};
+    struct node x = {
+        .op = a, .first_input = begin, .work = op->work_bytes, .is_inplace = op->inplace != NONE};
 
     for (uint32_t i = 0; i < op->ninputs; i++) {
         const uint32_t k = s->number[s->g->inputs[op->first_input + i]];
@@ -138,8 +135,7 @@ static void add_nodes(struct sets *s, uint32_t a, uint64_t small,
         s->node[k].first = s->number[op->first_value];
 }
 
-static heddle_status make_nodes(struct sets *s, uint64_t small,
-                                struct heddle_scratch *mem)
+static heddle_status make_nodes(struct sets *s, uint64_t small, struct heddle_scratch *mem)
 {
     uint32_t ninput = 0;
 
@@ -152,8 +148,7 @@ static heddle_status make_nodes(struct sets *s, uint64_t small,
     for (uint32_t a = 0; a < s->g->nops; a++)
         add_nodes(s, a, small, &ninput);
     s->nwords = s->n / 64 + 1;
-    s->above = heddle_scratch_get(mem, (size_t)s->n * s->nwords + 1,
-                                  sizeof(*s->above));
+    s->above = heddle_scratch_get(mem, (size_t)s->n * s->nwords + 1, sizeof(*s->above));
     s->is_in = heddle_scratch_get(mem, s->n + (size_t)1, 1);
     if (s->above == NULL || s->is_in == NULL)
         return HEDDLE_ENOMEM;
@@ -242,8 +237,8 @@ static uint64_t need(const struct sets *s, const struct node *x)
 static bool can_make(struct sets *s, uint32_t x, uint64_t room, uint32_t depth);
 
 /* All of `miss` but those in `done`, one after the other, in some order. */
-static bool can_make_all(struct sets *s, const uint32_t *miss, uint32_t n,
-                         uint32_t done, uint64_t room, uint32_t depth)
+static bool can_make_all(struct sets *s, const uint32_t *miss, uint32_t n, uint32_t done,
+                         uint64_t room, uint32_t depth)
 {
     if (done == (1u << n) - 1)
         return true;
@@ -254,8 +249,7 @@ static bool can_make_all(struct sets *s, const uint32_t *miss, uint32_t n,
         if ((done >> i & 1) != 0 || !can_make(s, y, room, depth))
             continue;
         s->is_in[y] = 1;
-        is_made = can_make_all(s, miss, n, done | 1u << i,
-                               room - s->node[y].bytes, depth);
+        is_made = can_make_all(s, miss, n, done | 1u << i, room - s->node[y].bytes, depth);
         s->is_in[y] = 0;
         if (is_made)
             return true;
@@ -324,8 +318,7 @@ static bool exchange(struct sets *s, uint32_t i)
     uint16_t old[2 * MOST];
     uint64_t more = 0;
 
-    if (s->base + s->bytes + missing_bytes(s, &s->node[x]) > s->limit ||
-        !is_alone(s, x))
+    if (s->base + s->bytes + missing_bytes(s, &s->node[x]) > s->limit || !is_alone(s, x))
         return false;
     memcpy(old, s->now, nold * sizeof(*old));
     take_at(s, i);
@@ -395,8 +388,7 @@ static bool is_nearer(const void *of, uint32_t a, uint32_t b)
 {
     const struct sets *s = of;
 
-    return s->set[a].far != s->set[b].far ? s->set[a].far < s->set[b].far
-                                          : a < b;
+    return s->set[a].far != s->set[b].far ? s->set[a].far < s->set[b].far : a < b;
 }
 
 /* Adds the set at hand, unless it is known. False: no room. */
@@ -411,18 +403,14 @@ static bool add(struct sets *s)
     }
     if (is_known(s, hash))
         return true;
-    if (s->nnow > MOST || s->nsets == s->cap ||
-        s->npool + s->nnow > s->pool_cap)
+    if (s->nnow > MOST || s->nsets == s->cap || s->npool + s->nnow > s->pool_cap)
         return false;
     slot = (uint32_t)hash & s->mask;
     while (s->table[slot] != NONE)
         slot = (slot + 1) & s->mask;
     s->table[slot] = s->nsets;
-    s->set[s->nsets] = (struct set){.hash = hash,
-                                    .far = far,
-                                    .first = s->npool,
-                                    .n = s->nnow,
-                                    .slot = slot};
+    s->set[s->nsets] =
+        (struct set){.hash = hash, .far = far, .first = s->npool, .n = s->nnow, .slot = slot};
     memcpy(&s->pool[s->npool], s->now, s->nnow * sizeof(*s->now));
     s->npool += s->nnow;
     heddle_plan_heap_push(s->heap, &s->nheap, s->nsets++, is_nearer, s);
@@ -430,8 +418,7 @@ static bool add(struct sets *s)
 }
 
 /* Room for a search of `work` sets, each of which leads to some others. */
-static heddle_status make_room(struct sets *s, uint32_t work,
-                               struct heddle_scratch *mem)
+static heddle_status make_room(struct sets *s, uint32_t work, struct heddle_scratch *mem)
 {
     s->cap = work < NSETS / 4 ? 4 * work + 1 : NSETS;
     if (s->n < 16 && s->cap > 1u << s->n)
@@ -443,8 +430,7 @@ static heddle_status make_room(struct sets *s, uint32_t work,
     s->heap = heddle_scratch_raw(mem, s->cap, sizeof(*s->heap));
     s->pool = heddle_scratch_raw(mem, s->pool_cap, sizeof(*s->pool));
     s->table = heddle_scratch_raw(mem, s->mask, sizeof(*s->table));
-    if (s->set == NULL || s->heap == NULL || s->pool == NULL ||
-        s->table == NULL)
+    if (s->set == NULL || s->heap == NULL || s->pool == NULL || s->table == NULL)
         return HEDDLE_ENOMEM;
     memset(s->table, 0xff, s->mask * sizeof(*s->table));
     s->mask--;
@@ -509,13 +495,11 @@ static enum answer search(struct sets *s, uint32_t x, uint32_t *work)
         has_room = add(s);
     }
     while (has_room && s->nheap > 0) {
-        const uint32_t id =
-            heddle_plan_heap_pop(s->heap, &s->nheap, is_nearer, s);
+        const uint32_t id = heddle_plan_heap_pop(s->heap, &s->nheap, is_nearer, s);
 
         if (s->set[id].n == 0)
             return FOUND;
-        if (*work == 0 ||
-            (*work % PERIOD == 0 && heddle_clock_ns() >= s->job->deadline_ns))
+        if (*work == 0 || (*work % PERIOD == 0 && heddle_clock_ns() >= s->job->deadline_ns))
             return UNKNOWN;
         --*work;
         has_room = go_back(s, id);
@@ -525,9 +509,8 @@ static enum answer search(struct sets *s, uint32_t x, uint32_t *work)
 
 /* Raises *out as long as the search for x refutes a little more within `most`
  * sets. */
-static enum answer raise_one(struct sets *s, uint32_t x, uint64_t enough,
-                             uint32_t most, uint32_t *work, uint64_t *out,
-                             uint32_t *op_out)
+static enum answer raise_one(struct sets *s, uint32_t x, uint64_t enough, uint32_t most,
+                             uint32_t *work, uint64_t *out, uint32_t *op_out)
 {
     for (;;) {
         const uint32_t before = most < *work ? most : *work;
@@ -589,8 +572,8 @@ static uint32_t find_ends(struct sets *s, uint32_t *end)
 }
 
 /* Few sets for each end; then more for some of those that are left. */
-static void raise_all(struct sets *s, uint64_t enough, uint32_t work,
-                      uint64_t *out, uint32_t *op_out)
+static void raise_all(struct sets *s, uint64_t enough, uint32_t work, uint64_t *out,
+                      uint32_t *op_out)
 {
     uint32_t end[ENDS], n = find_ends(s, end);
 
@@ -598,11 +581,9 @@ static void raise_all(struct sets *s, uint64_t enough, uint32_t work,
         uint32_t nleft = 0;
 
         for (uint32_t i = 0; i < n; i++) {
-            if (work == 0 || *out > enough ||
-                heddle_clock_ns() >= s->job->deadline_ns)
+            if (work == 0 || *out > enough || heddle_clock_ns() >= s->job->deadline_ns)
                 return;
-            if (raise_one(s, end[i], enough, most, &work, out, op_out) ==
-                UNKNOWN)
+            if (raise_one(s, end[i], enough, most, &work, out, op_out) == UNKNOWN)
                 end[nleft++] = end[i];
         }
         if (most >= NSETS)
@@ -611,9 +592,8 @@ static void raise_all(struct sets *s, uint64_t enough, uint32_t work,
     }
 }
 
-heddle_status heddle_plan_bound_sets(const struct heddle_plan_job *job,
-                                     uint64_t enough, uint32_t work,
-                                     uint64_t *out, uint32_t *op_out)
+heddle_status heddle_plan_bound_sets(const struct heddle_plan_job *job, uint64_t enough,
+                                     uint32_t work, uint64_t *out, uint32_t *op_out)
 {
     struct heddle_scratch mem = heddle_scratch_make(job->opts.base.alloc);
     struct sets s = {.job = job, .g = job->g};

@@ -30,8 +30,7 @@ TEST(small_graphs_against_the_truth)
     heddle_rng_seed(&r, test_seed());
     for (; n < test_scale(4000); n++) {
         struct heddle_plan_graph *g =
-            small_graph(&r, 5 + heddle_rng_below32(&r, NMAX - 4),
-                        1 + heddle_rng_below32(&r, 4));
+            small_graph(&r, 5 + heddle_rng_below32(&r, NMAX - 4), 1 + heddle_rng_below32(&r, 4));
         const uint64_t truth = least_memory(g);
         const uint64_t bound = bound_of(g, 5000);
 
@@ -48,8 +47,7 @@ TEST(small_graphs_against_the_truth)
         nbetter += bound == truth && bound > heddle_plan_floor(g, NULL);
         heddle_plan_graph_destroy(g);
     }
-    printf("%u graphs: %u equal, %u of these above the floor\n", n, nequal,
-           nbetter);
+    printf("%u graphs: %u equal, %u of these above the floor\n", n, nequal, nbetter);
     CHECK(nequal * 2 > n);
     CHECK(nbetter > n / 50);
 }
@@ -65,20 +63,16 @@ TEST(no_plan_needs_less)
     heddle_rng_seed(&r, test_seed());
     for (unsigned k = 0; k < test_scale(300); k++) {
         struct why w;
-        struct heddle_plan_graph *g = random_graph(
-            &r, 3 + heddle_rng_below32(&r, 20), 0, why_init(&w, NULL));
+        struct heddle_plan_graph *g =
+            random_graph(&r, 3 + heddle_rng_below32(&r, 20), 0, why_init(&w, NULL));
         const uint64_t bound = bound_of(g, 2000);
         const uint64_t floor = heddle_plan_floor(g, NULL);
 
         for (unsigned i = 0; i < 3; i++) {
             const struct heddle_plan_machine m = {
-                .size = sizeof(m),
-                .budget =
-                    i == 2 ? UINT32_MAX : floor + heddle_rng_below(&r, 8)};
-            const struct heddle_plan_solve_opts o = {.size = sizeof(o),
-                                                     .solver = solver[i],
-                                                     .time_limit_s = 0.001,
-                                                     .base = w.o};
+                .size = sizeof(m), .budget = i == 2 ? UINT32_MAX : floor + heddle_rng_below(&r, 8)};
+            const struct heddle_plan_solve_opts o = {
+                .size = sizeof(o), .solver = solver[i], .time_limit_s = 0.001, .base = w.o};
             struct heddle_plan *p = NULL;
 
             if (heddle_plan_solve(g, &m, &o, &p) != HEDDLE_OK)
@@ -107,14 +101,12 @@ TEST(an_unrolled_network)
     bound = bound_of(g, 20000);
     rig_init(&r, g, why_init(&w, NULL));
     CHECK_OK(heddle_plan_bound_memory(&r.job, UINT64_MAX, g->nops, &old, &op));
-    printf("floor %u, sets %u, the other search %u\n",
-           (unsigned)heddle_plan_floor(g, NULL), (unsigned)bound,
-           (unsigned)old);
+    printf("floor %u, sets %u, the other search %u\n", (unsigned)heddle_plan_floor(g, NULL),
+           (unsigned)bound, (unsigned)old);
     CHECK_EQ(heddle_plan_floor(g, NULL), 40);
     CHECK_EQ(bound, 60);
     CHECK(old <= bound);
     heddle_plan_graph_destroy(g);
 }
 
-TEST_MAIN(small_graphs_against_the_truth, no_plan_needs_less,
-          an_unrolled_network)
+TEST_MAIN(small_graphs_against_the_truth, no_plan_needs_less, an_unrolled_network)

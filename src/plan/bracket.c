@@ -47,8 +47,7 @@ struct bracket {
 static heddle_status no_memory(const struct bracket *b)
 {
     return heddle_plan_fail(&b->job->opts.base, HEDDLE_ENOMEM,
-                            "no memory for the table of solver %s",
-                            b->model->name);
+                            "no memory for the table of solver %s", b->model->name);
 }
 
 static void close_table(struct bracket *b)
@@ -61,15 +60,14 @@ static void close_table(struct bracket *b)
 }
 
 static heddle_status open_table(struct bracket *b, uint64_t unit,
-                                enum heddle_plan_rounding rounding,
-                                uint32_t slots)
+                                enum heddle_plan_rounding rounding, uint32_t slots)
 {
     const struct heddle_allocator *a = b->job->opts.base.alloc;
 
     close_table(b);
     b->unit = unit;
-    if (heddle_plan_units_make(b->job->g->chain, unit, rounding, slots, &b->mem,
-                               &b->u) != HEDDLE_OK ||
+    if (heddle_plan_units_make(b->job->g->chain, unit, rounding, slots, &b->mem, &b->u) !=
+            HEDDLE_OK ||
         b->model->make(&b->u, a, &b->table) != HEDDLE_OK)
         return no_memory(b);
     return HEDDLE_OK;
@@ -87,14 +85,11 @@ static double bound_at(const struct bracket *b, uint32_t m)
 }
 
 /* Whether the steps of the draft are a better plan than the best, in bytes. */
-static heddle_status evaluate(struct bracket *b, uint64_t limit,
-                              struct heddle_plan_cost *cost)
+static heddle_status evaluate(struct bracket *b, uint64_t limit, struct heddle_plan_cost *cost)
 {
-    const struct heddle_plan_opts quiet = {.size = sizeof(quiet),
-                                           .alloc = b->job->opts.base.alloc};
+    const struct heddle_plan_opts quiet = {.size = sizeof(quiet), .alloc = b->job->opts.base.alloc};
 
-    HEDDLE_TRY(heddle_plan_eval(b->job->g, b->job->m, b->draft.step, b->draft.n,
-                                &quiet, cost));
+    HEDDLE_TRY(heddle_plan_eval(b->job->g, b->job->m, b->draft.step, b->draft.n, &quiet, cost));
     return cost->peak_bytes > limit ? HEDDLE_ENOENT : HEDDLE_OK;
 }
 
@@ -107,19 +102,16 @@ static heddle_status draft_plan(struct bracket *b, uint32_t m)
     heddle_plan_draft_clear(&b->draft);
     st = q.st;
     if (st == HEDDLE_OK)
-        st = heddle_plan_draft_from_sequence(b->job->g, q.op, q.n,
-                                             &b->job->opts.base, &b->draft);
+        st = heddle_plan_draft_from_sequence(b->job->g, q.op, q.n, &b->job->opts.base, &b->draft);
     heddle_plan_seq_fini(&q);
     return st;
 }
 
 /* The plan of m units becomes the best, when it fits `limit` bytes, addresses
  * included, and is better. HEDDLE_ENOENT: it does not fit. */
-static heddle_status try_plan(struct bracket *b, uint32_t m, uint64_t limit,
-                              bool is_hard)
+static heddle_status try_plan(struct bracket *b, uint32_t m, uint64_t limit, bool is_hard)
 {
-    struct heddle_plan_claim claim = {.solver = b->model->name,
-                                      .bound_note = b->model->note};
+    struct heddle_plan_claim claim = {.solver = b->model->name, .bound_note = b->model->note};
     struct heddle_plan_machine machine = *b->job->m;
     struct heddle_plan_job job = *b->job;
     struct heddle_plan_cost cost = {0};
@@ -212,8 +204,7 @@ static heddle_status last_resort(struct bracket *b, uint64_t limit)
 /* ---- levels ------------------------------------------------------------------- */
 
 uint32_t heddle_plan_bracket_slots(const struct heddle_plan_job *job,
-                                   const struct heddle_plan_model *model,
-                                   double seconds)
+                                   const struct heddle_plan_model *model, double seconds)
 {
     const uint32_t n = job->g->chain->n;
     /* two tables, one of them an eighth larger */
@@ -234,9 +225,8 @@ static double best_time(const struct bracket *b)
 
 /* Both tables for `limit` bytes. *below_out: no plan within `less` slots is
  * shorter. */
-static heddle_status solve_level(struct bracket *b, uint64_t unit,
-                                 uint64_t limit, bool is_whole, uint32_t less,
-                                 double *below_out)
+static heddle_status solve_level(struct bracket *b, uint64_t unit, uint64_t limit, bool is_whole,
+                                 uint32_t less, double *below_out)
 {
     const uint32_t slots = (uint32_t)(limit / unit);
     heddle_status st = open_table(b, unit, HEDDLE_PLAN_DOWN, slots);
@@ -251,8 +241,7 @@ static heddle_status solve_level(struct bracket *b, uint64_t unit,
     st = walk(b, limit);
     if (st == HEDDLE_OK && is_whole)
         st = last_resort(b, limit);
-    if (st != HEDDLE_OK || is_whole || !isfinite(bound) ||
-        best_time(b) <= bound * (1 + 1e-6))
+    if (st != HEDDLE_OK || is_whole || !isfinite(bound) || best_time(b) <= bound * (1 + 1e-6))
         return st;
     st = open_table(b, unit, HEDDLE_PLAN_EVEN, slots + slots / 8);
     if (st == HEDDLE_OK)
@@ -267,11 +256,10 @@ static heddle_status solve_level(struct bracket *b, uint64_t unit,
 
 static heddle_status no_plan(const struct bracket *b)
 {
-    return heddle_plan_fail(
-        &b->job->opts.base, HEDDLE_ENOENT,
-        isfinite(b->bound) ? "solver %s found no plan within %s"
-                           : "solver %s: no plan of its kind exists within %s",
-        b->model->name, heddle_plan_bytes_label(b->job->m->budget).text);
+    return heddle_plan_fail(&b->job->opts.base, HEDDLE_ENOENT,
+                            isfinite(b->bound) ? "solver %s found no plan within %s"
+                                               : "solver %s: no plan of its kind exists within %s",
+                            b->model->name, heddle_plan_bytes_label(b->job->m->budget).text);
 }
 
 /* The caller says how many slots: one table, of sizes rounded up. */
@@ -294,8 +282,7 @@ static heddle_status solve_fixed(struct bracket *b, uint32_t slots)
 static uint64_t unit_of_level(uint64_t divisor, unsigned level)
 {
     const unsigned shift = level < 4 ? 0 : level / 4 - 1;
-    const uint64_t factor =
-        level < 4 ? level + 1 : (uint64_t)(4 + level % 4) << shift;
+    const uint64_t factor = level < 4 ? level + 1 : (uint64_t)(4 + level % 4) << shift;
 
     return factor <= UINT64_MAX / divisor ? divisor * factor : UINT64_MAX;
 }
@@ -312,12 +299,10 @@ static heddle_status solve_levels(struct bracket *b, uint32_t slots)
         level++;
     for (unsigned i = 0; i < LEVELS_MOST; i++) {
         const uint64_t unit = unit_of_level(divisor, level);
-        const uint64_t finer =
-            level > 0 ? unit_of_level(divisor, level - 1) * slots : 0;
+        const uint64_t finer = level > 0 ? unit_of_level(divisor, level - 1) * slots : 0;
         double below = 0;
 
-        HEDDLE_TRY(solve_level(b, unit, limit, level == 0,
-                               (uint32_t)(finer / unit), &below));
+        HEDDLE_TRY(solve_level(b, unit, limit, level == 0, (uint32_t)(finer / unit), &below));
         if (level == 0 || best_time(b) <= below || !isfinite(b->bound))
             break;
         level--;
@@ -330,16 +315,14 @@ static heddle_status solve_levels(struct bracket *b, uint32_t slots)
 static void set_bound(struct bracket *b)
 {
     if (b->bound > b->best->lower_bound)
-        b->best->lower_bound =
-            b->bound < b->best->makespan ? b->bound : b->best->makespan;
+        b->best->lower_bound = b->bound < b->best->makespan ? b->bound : b->best->makespan;
     b->best->budget = b->job->m->budget;
     b->best->seconds = heddle_plan_job_seconds(b->job);
 }
 
 heddle_status heddle_plan_bracket(const struct heddle_plan_job *job,
-                                  const struct heddle_plan_model *model,
-                                  double seconds, double *bound_out,
-                                  struct heddle_plan **out)
+                                  const struct heddle_plan_model *model, double seconds,
+                                  double *bound_out, struct heddle_plan **out)
 {
     const uint32_t slots = heddle_plan_bracket_slots(job, model, seconds);
     struct bracket b = {.job = job, .model = model, .bound = 0};

@@ -9,9 +9,8 @@
 
 enum { RUNGS = 10 };
 
-static struct heddle_plan *solve(const struct heddle_plan_graph *g,
-                                 uint64_t budget, const char *solver,
-                                 const struct heddle_plan *known)
+static struct heddle_plan *solve(const struct heddle_plan_graph *g, uint64_t budget,
+                                 const char *solver, const struct heddle_plan *known)
 {
     struct why w;
     const struct heddle_plan_machine m = {.size = sizeof(m), .budget = budget};
@@ -43,16 +42,15 @@ static uint64_t rung(const struct heddle_plan_graph *g, unsigned i)
 /* Each solver with the plan before passed on. */
 TEST(known_plans_are_not_lost)
 {
-    static const char *const solver[] = {"improve", "greedy", "blocks", "dtr",
-                                         NULL};
+    static const char *const solver[] = {"improve", "greedy", "blocks", "dtr", NULL};
     struct heddle_rng r;
     unsigned nkept = 0;
 
     heddle_rng_seed(&r, test_seed());
     for (unsigned k = 0; k < test_scale(200); k++) {
         struct why w;
-        struct heddle_plan_graph *g = random_graph(
-            &r, 4 + heddle_rng_below32(&r, 20), PLAIN, why_init(&w, NULL));
+        struct heddle_plan_graph *g =
+            random_graph(&r, 4 + heddle_rng_below32(&r, 20), PLAIN, why_init(&w, NULL));
         struct heddle_plan *before = NULL;
 
         for (unsigned i = 0; i < RUNGS; i++) {
@@ -62,8 +60,7 @@ TEST(known_plans_are_not_lost)
                 CHECK(p->makespan <= before->makespan);
                 CHECK(p->lower_bound <= p->makespan);
                 nkept += p->nsteps == before->nsteps &&
-                         memcmp(p->steps, before->steps,
-                                p->nsteps * sizeof(*p->steps)) == 0;
+                         memcmp(p->steps, before->steps, p->nsteps * sizeof(*p->steps)) == 0;
             }
             heddle_plan_destroy(before);
             before = p;
@@ -84,8 +81,8 @@ TEST(improve_is_nearly_monotone)
     heddle_rng_seed(&r, test_seed());
     for (unsigned k = 0; k < test_scale(100); k++) {
         struct why w;
-        struct heddle_plan_graph *g = random_graph(
-            &r, 4 + heddle_rng_below32(&r, 20), PLAIN, why_init(&w, NULL));
+        struct heddle_plan_graph *g =
+            random_graph(&r, 4 + heddle_rng_below32(&r, 20), PLAIN, why_init(&w, NULL));
         double least = INFINITY;
 
         for (unsigned i = 0; i < RUNGS; i++) {
@@ -103,8 +100,7 @@ TEST(improve_is_nearly_monotone)
         }
         heddle_plan_graph_destroy(g);
     }
-    printf("%u steps up, %u worse, by %.2f %% at most\n", n, nworse,
-           100 * worst);
+    printf("%u steps up, %u worse, by %.2f %% at most\n", n, nworse, 100 * worst);
     /* one in thirty; more when the clock stops it, and few steps vary */
     CHECK(nworse * 8 <= n + 16);
 }
@@ -134,8 +130,7 @@ TEST(known_plans_are_looked_at)
     /* a solver that finds nothing, and every allocation failing */
     p = NULL;
     for (unsigned i = 0; i < 40 && p == NULL; i++)
-        p = solve(g, heddle_plan_peak(g) - 1 - heddle_plan_peak(g) * i / 100,
-                  "improve", NULL);
+        p = solve(g, heddle_plan_peak(g) - 1 - heddle_plan_peak(g) * i / 100, "improve", NULL);
     o.known = p;
     m.budget = heddle_plan_peak(g) - 1;
     CHECK(p != NULL && p->arena_bytes <= m.budget);
@@ -157,5 +152,4 @@ TEST(known_plans_are_looked_at)
     heddle_plan_graph_destroy(other);
 }
 
-TEST_MAIN(known_plans_are_not_lost, improve_is_nearly_monotone,
-          known_plans_are_looked_at)
+TEST_MAIN(known_plans_are_not_lost, improve_is_nearly_monotone, known_plans_are_looked_at)

@@ -19,16 +19,12 @@ struct maker {
     uint32_t nops, nvalues, ninputs;
 };
 
-static heddle_status check(const struct heddle_plan_chain *c,
-                           const struct heddle_plan_opts *o)
+static heddle_status check(const struct heddle_plan_chain *c, const struct heddle_plan_opts *o)
 {
     if (c == NULL || c->n == 0 || c->n > CHAIN_MAX)
-        return heddle_plan_fail(o, HEDDLE_EINVAL,
-                                "a chain has between 1 and 2^26 layers");
-    if (c->x == NULL || c->t == NULL || c->forward == NULL ||
-        c->backward == NULL)
-        return heddle_plan_fail(o, HEDDLE_EINVAL,
-                                "an array of the chain is missing");
+        return heddle_plan_fail(o, HEDDLE_EINVAL, "a chain has between 1 and 2^26 layers");
+    if (c->x == NULL || c->t == NULL || c->forward == NULL || c->backward == NULL)
+        return heddle_plan_fail(o, HEDDLE_EINVAL, "an array of the chain is missing");
     for (uint32_t i = 1; i <= c->n; i++)
         if (c->t[i] < c->x[i])
             return heddle_plan_fail(o, HEDDLE_EINVAL,
@@ -38,16 +34,13 @@ static heddle_status check(const struct heddle_plan_chain *c,
     return HEDDLE_OK;
 }
 
-static uint32_t add_value(struct maker *m, uint64_t bytes, uint32_t op,
-                          uint32_t flags)
+static uint32_t add_value(struct maker *m, uint64_t bytes, uint32_t op, uint32_t flags)
 {
-    m->value[m->nvalues] =
-        (struct heddle_plan_value){.bytes = bytes, .op = op, .flags = flags};
+    m->value[m->nvalues] = (struct heddle_plan_value){.bytes = bytes, .op = op, .flags = flags};
     return m->nvalues++;
 }
 
-static struct heddle_plan_op *add_op(struct maker *m, double time,
-                                     uint64_t work, uint32_t nvalues,
+static struct heddle_plan_op *add_op(struct maker *m, double time, uint64_t work, uint32_t nvalues,
                                      const uint32_t *input, uint32_t ninputs)
 {
     struct heddle_plan_op *op = &m->op[m->nops++];
@@ -90,26 +83,22 @@ static void build(struct maker *m)
         (void)add_op(m, c->forward[i], work(c->work_f, i), 2, &in, 1);
         set_name(m, "F", i);
         (void)add_value(m, c->x[i + 1], m->nops - 1, 0);
-        (void)add_value(m, c->t[i + 1] - c->x[i + 1], m->nops - 1,
-                        HEDDLE_PLAN_TAPE);
+        (void)add_value(m, c->t[i + 1] - c->x[i + 1], m->nops - 1, HEDDLE_PLAN_TAPE);
     }
     (void)add_op(m, 0, 0, 1, (const uint32_t[]){2 * n - 1}, 1);
     m->op[m->nops - 1].name = "loss";
     (void)add_value(m, c->x[n], m->nops - 1, 0);
     for (uint32_t i = n; i-- > 0;) {
         /* x[i], x[i + 1], the rest of the tape, the gradient of x[i + 1] */
-        const uint32_t in[] = {i == 0 ? 0 : 2 * i - 1, 2 * i + 1, 2 * i + 2,
-                               3 * n - i};
+        const uint32_t in[] = {i == 0 ? 0 : 2 * i - 1, 2 * i + 1, 2 * i + 2, 3 * n - i};
 
-        add_op(m, c->backward[i], work(c->work_b, i), 1, in, 4)->flags =
-            HEDDLE_PLAN_BACKWARD;
+        add_op(m, c->backward[i], work(c->work_b, i), 1, in, 4)->flags = HEDDLE_PLAN_BACKWARD;
         set_name(m, "B", i);
         (void)add_value(m, c->x[i], m->nops - 1, 0);
     }
 }
 
-static void *dup(struct heddle_scratch *mem, const void *from, size_t n,
-                 size_t bytes)
+static void *dup(struct heddle_scratch *mem, const void *from, size_t n, size_t bytes)
 {
     void *p = heddle_scratch_get(mem, n, bytes);
 
@@ -119,8 +108,7 @@ static void *dup(struct heddle_scratch *mem, const void *from, size_t n,
 }
 
 /* The chain itself, kept with the graph; missing workspaces are zeros. */
-static struct heddle_plan_chain *keep(struct heddle_scratch *mem,
-                                      const struct heddle_plan_chain *c)
+static struct heddle_plan_chain *keep(struct heddle_scratch *mem, const struct heddle_plan_chain *c)
 {
     struct heddle_plan_chain *r = heddle_scratch_get(mem, 1, sizeof(*r));
 
@@ -133,16 +121,14 @@ static struct heddle_plan_chain *keep(struct heddle_scratch *mem,
     r->backward = dup(mem, c->backward, c->n, sizeof(*c->backward));
     r->work_f = dup(mem, c->work_f, c->n, sizeof(*c->work_f));
     r->work_b = dup(mem, c->work_b, c->n, sizeof(*c->work_b));
-    return r->x == NULL || r->t == NULL || r->forward == NULL ||
-                   r->backward == NULL || r->work_f == NULL || r->work_b == NULL
+    return r->x == NULL || r->t == NULL || r->forward == NULL || r->backward == NULL ||
+                   r->work_f == NULL || r->work_b == NULL
                ? NULL
                : r;
 }
 
-static heddle_status make(struct maker *m, const char *name,
-                          const struct heddle_plan_opts *o,
-                          struct heddle_scratch *tmp,
-                          struct heddle_plan_graph **out)
+static heddle_status make(struct maker *m, const char *name, const struct heddle_plan_opts *o,
+                          struct heddle_scratch *tmp, struct heddle_plan_graph **out)
 {
     const size_t n = m->c->n;
     struct heddle_plan_graph *g = NULL;
@@ -152,8 +138,7 @@ static heddle_status make(struct maker *m, const char *name,
     m->value = heddle_scratch_get(tmp, 3 * n + 2, sizeof(*m->value));
     m->input = heddle_scratch_get(tmp, 5 * n + 1, sizeof(*m->input));
     m->name = heddle_scratch_get(tmp, 2 * n + 1, sizeof(*m->name));
-    if (m->op == NULL || m->value == NULL || m->input == NULL ||
-        m->name == NULL)
+    if (m->op == NULL || m->value == NULL || m->input == NULL || m->name == NULL)
         return heddle_plan_fail(o, HEDDLE_ENOMEM, "no memory for the chain");
     build(m);
     d = (struct heddle_plan_graph){.size = sizeof(d),
@@ -174,9 +159,9 @@ static heddle_status make(struct maker *m, const char *name,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_plan_graph_from_chain(
-    const struct heddle_plan_chain *chain, const char *name,
-    const struct heddle_plan_opts *opts, struct heddle_plan_graph **out)
+heddle_status heddle_plan_graph_from_chain(const struct heddle_plan_chain *chain, const char *name,
+                                           const struct heddle_plan_opts *opts,
+                                           struct heddle_plan_graph **out)
 {
     const struct heddle_plan_opts o = heddle_plan_opts_get(opts);
     struct heddle_scratch tmp = heddle_scratch_make(o.alloc);

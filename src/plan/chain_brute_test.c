@@ -36,8 +36,8 @@ TEST(persistent_is_sound_and_general_is_the_optimum)
         close_table(&p);
         close_table(&g);
     }
-    printf("     persistent above the optimum in %llu of %llu cases\n",
-           (unsigned long long)nworse, (unsigned long long)ncases);
+    printf("     persistent above the optimum in %llu of %llu cases\n", (unsigned long long)nworse,
+           (unsigned long long)ncases);
     CHECK(nworse > 0 && nworse < ncases / 20);
 }
 

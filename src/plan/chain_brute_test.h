@@ -70,9 +70,8 @@ struct brute {
 
 static inline bool brute_before(const struct brute *b, uint32_t i, uint32_t j)
 {
-    return b->heap[i].time != b->heap[j].time
-               ? b->heap[i].time < b->heap[j].time
-               : b->heap[i].peak < b->heap[j].peak;
+    return b->heap[i].time != b->heap[j].time ? b->heap[i].time < b->heap[j].time
+                                              : b->heap[i].peak < b->heap[j].peak;
 }
 
 static inline void brute_swap(struct brute *b, uint32_t i, uint32_t j)
@@ -83,8 +82,7 @@ static inline void brute_swap(struct brute *b, uint32_t i, uint32_t j)
     b->heap[j] = t;
 }
 
-static inline void brute_push(struct brute *b, uint32_t state, uint32_t time,
-                              uint32_t peak)
+static inline void brute_push(struct brute *b, uint32_t state, uint32_t time, uint32_t peak)
 {
     uint32_t i;
 
@@ -123,8 +121,7 @@ static inline void brute_pop(struct brute *b)
 
 static inline bool brute_has(uint32_t state, uint32_t i)
 {
-    return i == 0 || (state >> (i - 1) & 1) != 0 ||
-           (state >> (BRUTE_LAYERS + i - 1) & 1) != 0;
+    return i == 0 || (state >> (i - 1) & 1) != 0 || (state >> (BRUTE_LAYERS + i - 1) & 1) != 0;
 }
 
 static inline bool brute_has_tape(uint32_t state, uint32_t i)
@@ -151,8 +148,7 @@ static inline uint32_t brute_later(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-static inline void brute_moves(struct brute *b, uint32_t state, uint32_t time,
-                               uint32_t peak)
+static inline void brute_moves(struct brute *b, uint32_t state, uint32_t time, uint32_t peak)
 {
     const struct heddle_plan_chain *c = b->c;
     const uint32_t n = c->n, y = state >> (2 * BRUTE_LAYERS);
@@ -160,8 +156,7 @@ static inline void brute_moves(struct brute *b, uint32_t state, uint32_t time,
 
     for (uint32_t i = 1; i <= n; i++) {
         const uint32_t x = 1u << (i - 1), t = x << BRUTE_LAYERS;
-        const bool is_held =
-            b->is_pinned && i < n && brute_has_tape(state, i + 1);
+        const bool is_held = b->is_pinned && i < n && brute_has_tape(state, i + 1);
 
         if ((state & (x | t)) != 0 && !is_held)
             brute_push(b, state & ~(x | t), time, peak);
@@ -174,27 +169,21 @@ static inline void brute_moves(struct brute *b, uint32_t state, uint32_t time,
         if (!brute_has(state, i) || brute_has_tape(state, i + 1))
             continue;
         if (!brute_has(state, i + 1))
-            brute_push(b, state | x, took,
-                       brute_later(peak, more + (uint32_t)c->x[i + 1]));
-        brute_push(
-            b, (state | t) & ~x, took,
-            brute_later(peak,
-                        more + (uint32_t)c->t[i + 1] -
-                            ((state & x) != 0 ? (uint32_t)c->x[i + 1] : 0)));
+            brute_push(b, state | x, took, brute_later(peak, more + (uint32_t)c->x[i + 1]));
+        brute_push(b, (state | t) & ~x, took,
+                   brute_later(peak, more + (uint32_t)c->t[i + 1] -
+                                         ((state & x) != 0 ? (uint32_t)c->x[i + 1] : 0)));
     }
     if (y == n + 1 && brute_has(state, n))
         brute_push(b, state - (1u << (2 * BRUTE_LAYERS)), time,
                    brute_later(peak, here + (uint32_t)c->x[n]));
     if (y >= 1 && y <= n && brute_has_tape(state, y) && brute_has(state, y - 1))
-        brute_push(b, state - (1u << (2 * BRUTE_LAYERS)),
-                   time + (uint32_t)c->backward[y - 1],
-                   brute_later(peak, here + (uint32_t)(c->x[y - 1] +
-                                                       c->work_b[y - 1])));
+        brute_push(b, state - (1u << (2 * BRUTE_LAYERS)), time + (uint32_t)c->backward[y - 1],
+                   brute_later(peak, here + (uint32_t)(c->x[y - 1] + c->work_b[y - 1])));
 }
 
 /* Least time within `budget`; *peak_out: it needs no more than that. NONE. */
-static inline uint32_t brute_solve(struct brute *b, uint32_t budget,
-                                   uint32_t *peak_out)
+static inline uint32_t brute_solve(struct brute *b, uint32_t budget, uint32_t *peak_out)
 {
     memset(b->time, 0xff, sizeof(b->time));
     memset(b->peak, 0xff, sizeof(b->peak));
@@ -217,8 +206,8 @@ static inline uint32_t brute_solve(struct brute *b, uint32_t budget,
 }
 
 /* best[m] for every budget m < BRUTE_BUDGET. */
-static inline void brute_all(struct brute *b, const struct heddle_plan_chain *c,
-                             bool is_pinned, uint32_t *best)
+static inline void brute_all(struct brute *b, const struct heddle_plan_chain *c, bool is_pinned,
+                             uint32_t *best)
 {
     uint32_t m = BRUTE_BUDGET;
 

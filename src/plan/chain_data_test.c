@@ -36,8 +36,7 @@ static struct heddle_plan_graph *open_chain(const char *name)
 
     if (shared == NULL)
         return NULL;
-    snprintf(path, sizeof(path), "%s/data/planner/moccasin/%s.chain", shared,
-             name);
+    snprintf(path, sizeof(path), "%s/data/planner/moccasin/%s.chain", shared, name);
     if (access(path, R_OK) == 0)
         CHECK_OK(heddle_plan_graph_read(path, NULL, &g));
     return g;
@@ -52,14 +51,12 @@ static uint64_t all_tapes(const struct heddle_plan_chain *c)
     return sum;
 }
 
-static struct heddle_plan *solve(const struct heddle_plan_graph *g,
-                                 const char *solver, double fraction)
+static struct heddle_plan *solve(const struct heddle_plan_graph *g, const char *solver,
+                                 double fraction)
 {
     const struct heddle_plan_machine m = {
-        .size = sizeof(m),
-        .budget = (uint64_t)(fraction * (double)all_tapes(g->chain))};
-    const struct heddle_plan_solve_opts o = {.size = sizeof(o),
-                                             .solver = solver};
+        .size = sizeof(m), .budget = (uint64_t)(fraction * (double)all_tapes(g->chain))};
+    const struct heddle_plan_solve_opts o = {.size = sizeof(o), .solver = solver};
     struct heddle_plan *p = NULL;
 
     CHECK_OK(heddle_plan_solve(g, &m, &o, &p));
@@ -77,8 +74,8 @@ TEST(published_optima_are_in_the_bracket)
         if (g == NULL)
             SKIP("no chains of real networks");
         p = solve(g, "chain", a->fraction);
-        printf("     %s %.2f: %.4f >= %.4f\n", a->file, a->fraction,
-               p->makespan / p->baseline, p->lower_bound / p->baseline);
+        printf("     %s %.2f: %.4f >= %.4f\n", a->file, a->fraction, p->makespan / p->baseline,
+               p->lower_bound / p->baseline);
         CHECK(p->lower_bound / p->baseline <= a->persistent[1] + 1e-4);
         CHECK(p->makespan / p->baseline >= a->persistent[0] - 1e-4);
         CHECK(p->makespan / p->baseline <= a->persistent[1] + 0.005);
@@ -102,8 +99,8 @@ TEST(the_default_is_at_least_as_good)
         if (g == NULL)
             SKIP("no chains of real networks");
         p = solve(g, "chain_best", a->fraction);
-        printf("     %s %.2f: %.4f, known %.4f\n", a->file, a->fraction,
-               p->makespan / p->baseline, a->unpinned);
+        printf("     %s %.2f: %.4f, known %.4f\n", a->file, a->fraction, p->makespan / p->baseline,
+               a->unpinned);
         CHECK(p->makespan / p->baseline <= a->persistent[1] + 0.005);
         nbetter += p->makespan / p->baseline <= a->unpinned + 2e-4;
         heddle_plan_destroy(p);

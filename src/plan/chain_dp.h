@@ -38,12 +38,13 @@ uint64_t heddle_plan_chain_unit(const struct heddle_plan_chain *c);
 enum heddle_plan_rounding {
     HEDDLE_PLAN_DOWN, /* a lower bound */
     HEDDLE_PLAN_UP,   /* every plan fits */
-    HEDDLE_PLAN_EVEN /* what one size loses the next one gets: sums are right */
+    HEDDLE_PLAN_EVEN  /* what one size loses the next one gets: sums are right */
 };
-HEDDLE_MUST_USE heddle_status heddle_plan_units_make(
-    const struct heddle_plan_chain *c, uint64_t unit,
-    enum heddle_plan_rounding rounding, uint32_t slots,
-    struct heddle_scratch *mem, struct heddle_plan_units *out);
+HEDDLE_MUST_USE heddle_status heddle_plan_units_make(const struct heddle_plan_chain *c,
+                                                     uint64_t unit,
+                                                     enum heddle_plan_rounding rounding,
+                                                     uint32_t slots, struct heddle_scratch *mem,
+                                                     struct heddle_plan_units *out);
 
 /* --- sequences of operations (units.c) -------------------------------------- */
 
@@ -65,8 +66,7 @@ struct heddle_plan_model {
     const char *note; /* of the bound */
 
     HEDDLE_MUST_USE heddle_status (*make)(const struct heddle_plan_units *u,
-                                          const struct heddle_allocator *a,
-                                          void **out);
+                                          const struct heddle_allocator *a, void **out);
     void (*drop)(void *table);
     /* Scaled time of the whole chain within m units; INFINITY: there is none. */
     double (*value)(const void *table, uint32_t m);
@@ -88,15 +88,15 @@ extern const struct heddle_plan_model heddle_plan_model_free;
 
 /* Slots that a solution in `seconds` has; 0: the chain is too long. */
 uint32_t heddle_plan_bracket_slots(const struct heddle_plan_job *job,
-                                   const struct heddle_plan_model *model,
-                                   double seconds);
+                                   const struct heddle_plan_model *model, double seconds);
 /*
  * The best plan of a model that `seconds` of work give, and its bound.
  * *bound_out (may be NULL): no plan of the model takes less; also set when there is
  * no plan. HEDDLE_ENOENT: none exists, or none was found.
  */
-HEDDLE_MUST_USE heddle_status heddle_plan_bracket(
-    const struct heddle_plan_job *job, const struct heddle_plan_model *model,
-    double seconds, double *bound_out, struct heddle_plan **out);
+HEDDLE_MUST_USE heddle_status heddle_plan_bracket(const struct heddle_plan_job *job,
+                                                  const struct heddle_plan_model *model,
+                                                  double seconds, double *bound_out,
+                                                  struct heddle_plan **out);
 
 #endif /* HEDDLE_PLAN_CHAIN_DP_H */

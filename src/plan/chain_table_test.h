@@ -21,14 +21,12 @@ struct tables {
     void *table;
 };
 
-static inline void open_table(struct tables *t,
-                              const struct heddle_plan_model *model,
+static inline void open_table(struct tables *t, const struct heddle_plan_model *model,
                               const struct heddle_plan_chain *c)
 {
     t->mem = heddle_scratch_make(NULL);
     t->model = model;
-    CHECK_OK(heddle_plan_units_make(c, 1, HEDDLE_PLAN_DOWN, BRUTE_BUDGET - 1,
-                                    &t->mem, &t->u));
+    CHECK_OK(heddle_plan_units_make(c, 1, HEDDLE_PLAN_DOWN, BRUTE_BUDGET - 1, &t->mem, &t->u));
     CHECK(t->u.is_exact);
     CHECK_OK(model->make(&t->u, NULL, &t->table));
 }
@@ -48,11 +46,10 @@ static inline uint32_t table_time(const struct tables *t, uint32_t m)
 }
 
 /* The plan of m units fits and takes what the table says. */
-static inline void check_trace(const struct tables *t,
-                               const struct heddle_plan_graph *g, uint32_t m)
+static inline void check_trace(const struct tables *t, const struct heddle_plan_graph *g,
+                               uint32_t m)
 {
-    const struct heddle_plan_machine machine = {
-        .size = sizeof(machine), .budget = m, .align = 1};
+    const struct heddle_plan_machine machine = {.size = sizeof(machine), .budget = m, .align = 1};
     struct heddle_plan_seq q = {.st = HEDDLE_OK};
     struct heddle_plan_draft d;
     struct heddle_plan_cost cost;
@@ -68,8 +65,7 @@ static inline void check_trace(const struct tables *t,
     heddle_plan_seq_fini(&q);
 }
 
-static inline void check_traces(const struct tables *t,
-                                const struct heddle_plan_chain *c)
+static inline void check_traces(const struct tables *t, const struct heddle_plan_chain *c)
 {
     struct heddle_plan_graph *g = NULL;
 

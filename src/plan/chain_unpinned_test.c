@@ -43,8 +43,8 @@ TEST(unpinned_and_free_are_sound_and_between)
     }
     printf("     unpinned above the optimum in %llu, free in %llu, unpinned "
            "below general in %llu of %llu cases\n",
-           (unsigned long long)nworse, (unsigned long long)nfree,
-           (unsigned long long)nbetter, (unsigned long long)ncases);
+           (unsigned long long)nworse, (unsigned long long)nfree, (unsigned long long)nbetter,
+           (unsigned long long)ncases);
     CHECK(nbetter > 0 && nworse < ncases / 20 && nfree <= nworse);
 }
 

@@ -116,13 +116,10 @@ static bool take(struct run *x, uint64_t offset, uint64_t bytes)
 
     if (offset > UINT64_MAX - bytes || offset + bytes > x->m.budget)
         return wrong_step(x, "%llu bytes at address %llu end beyond the budget",
-                          (unsigned long long)bytes,
-                          (unsigned long long)offset);
-    if ((i > 0 && x->map[i - 1].high > offset) ||
-        (i < x->nspans && x->map[i].low < offset + bytes))
+                          (unsigned long long)bytes, (unsigned long long)offset);
+    if ((i > 0 && x->map[i - 1].high > offset) || (i < x->nspans && x->map[i].low < offset + bytes))
         return wrong_step(x, "%llu bytes at address %llu overlap with others",
-                          (unsigned long long)bytes,
-                          (unsigned long long)offset);
+                          (unsigned long long)bytes, (unsigned long long)offset);
     if (x->nspans == x->cap)
         return wrong_step(x, "more is in memory than there can be");
     memmove(&x->map[i + 1], &x->map[i], (x->nspans - i) * sizeof(*x->map));
@@ -137,8 +134,7 @@ static bool occupy(struct run *x, uint64_t offset, uint64_t bytes)
 {
     if (offset % x->m.align == 0)
         return take(x, offset, bytes);
-    return wrong_step(x, "address %llu is not a multiple of %llu",
-                      (unsigned long long)offset,
+    return wrong_step(x, "address %llu is not a multiple of %llu", (unsigned long long)offset,
                       (unsigned long long)x->m.align);
 }
 
@@ -158,8 +154,7 @@ static bool next_place(struct run *x, uint32_t value, uint64_t *offset)
 
     if (x->place == x->p->nplaces || q->step != x->at || q->value != value)
         return wrong_step(x, "there is no address for %s %u",
-                          value == HEDDLE_PLAN_NONE ? "the workspace; place"
-                                                    : "value",
+                          value == HEDDLE_PLAN_NONE ? "the workspace; place" : "value",
                           value == HEDDLE_PLAN_NONE ? x->place : value);
     *offset = q->offset;
     x->place++;
@@ -179,8 +174,7 @@ static bool arrive(struct run *x, uint32_t v, double since)
     struct item *it = &x->item[v];
     const uint64_t bytes = x->g->values[v].bytes;
 
-    if (bytes > 0 &&
-        (!next_place(x, v, &it->offset) || !occupy(x, it->offset, bytes)))
+    if (bytes > 0 && (!next_place(x, v, &it->offset) || !occupy(x, it->offset, bytes)))
         return false;
     it->is_at[DEVICE] = true;
     it->since[DEVICE] = since;
@@ -206,8 +200,7 @@ static void push(double *t, double to)
 }
 
 /* The output of an operation that takes the memory of an input. */
-static bool overwrite(struct run *x, const struct heddle_plan_op *op,
-                      double end)
+static bool overwrite(struct run *x, const struct heddle_plan_op *op, double end)
 {
     const uint32_t from = op->inplace, to = op->first_value;
     const uint64_t had = x->g->values[from].bytes;
@@ -215,8 +208,7 @@ static bool overwrite(struct run *x, const struct heddle_plan_op *op,
     const uint64_t offset = x->item[from].offset;
 
     if (needs > had)
-        return wrong_step(x, "value %u is too large for the memory of value %u",
-                          to, from);
+        return wrong_step(x, "value %u is too large for the memory of value %u", to, from);
     leave(x, from);
     x->item[from].was_overwritten = true;
     if (!arrive(x, to, end))
@@ -240,11 +232,9 @@ static bool may_compute(struct run *x, const struct heddle_plan_step *s)
     if (op->nvalues < 64 && s->outputs >> op->nvalues != 0)
         return wrong_step(x, "operation %u has no such output", s->what);
     if (op->nvalues > 0 && (s->outputs & 1) == 0)
-        return wrong_step(x, "operation %u must make its first output",
-                          s->what);
+        return wrong_step(x, "operation %u must make its first output", s->what);
     if ((op->flags & HEDDLE_PLAN_ONCE) != 0 && x->ncomputed[s->what] > 0)
-        return wrong_step(x, "operation %u must not be computed again",
-                          s->what);
+        return wrong_step(x, "operation %u must not be computed again", s->what);
     for (uint32_t i = 0; i < op->ninputs; i++)
         if (!x->item[x->g->inputs[op->first_input + i]].is_at[DEVICE])
             return wrong_step(x,
@@ -254,8 +244,7 @@ static bool may_compute(struct run *x, const struct heddle_plan_step *s)
     if (s->in_place > 1)
         return wrong_step(x, "in_place is neither 0 nor 1");
     if (s->in_place == 1 && op->inplace == HEDDLE_PLAN_NONE)
-        return wrong_step(x, "operation %u may not take an input's memory",
-                          s->what);
+        return wrong_step(x, "operation %u may not take an input's memory", s->what);
     if (s->in_place == 1 && x->item[op->first_value].is_at[DEVICE])
         return wrong_step(x, "value %u is in memory already", op->first_value);
     return true;
@@ -263,17 +252,13 @@ static bool may_compute(struct run *x, const struct heddle_plan_step *s)
 
 /* Outputs in the order of their numbers, each with its address; while the
  * operation runs, all that it overwrites is still counted. */
-static bool make_outputs(struct run *x, const struct heddle_plan_step *s,
-                         double end)
+static bool make_outputs(struct run *x, const struct heddle_plan_step *s, double end)
 {
     const struct heddle_plan_op *op = &x->g->ops[s->what];
-    const uint64_t shrink = s->in_place
-                                ? x->g->values[op->inplace].bytes -
-                                      x->g->values[op->first_value].bytes
-                                : 0;
-    const uint64_t rest = s->in_place ? x->item[op->inplace].offset +
-                                            x->g->values[op->first_value].bytes
-                                      : 0;
+    const uint64_t shrink =
+        s->in_place ? x->g->values[op->inplace].bytes - x->g->values[op->first_value].bytes : 0;
+    const uint64_t rest =
+        s->in_place ? x->item[op->inplace].offset + x->g->values[op->first_value].bytes : 0;
     uint64_t offset = 0;
 
     for (uint32_t i = 0; i < op->nvalues; i++) {
@@ -290,8 +275,7 @@ static bool make_outputs(struct run *x, const struct heddle_plan_step *s,
     }
     count_live(x, shrink + op->work_bytes);
     if (op->work_bytes > 0) {
-        if (!next_place(x, HEDDLE_PLAN_NONE, &offset) ||
-            !occupy(x, offset, op->work_bytes))
+        if (!next_place(x, HEDDLE_PLAN_NONE, &offset) || !occupy(x, offset, op->work_bytes))
             return false;
         vacate(x, offset);
         push(&x->freed, end);
@@ -334,8 +318,7 @@ static bool do_discard(struct run *x, uint32_t v)
 
     if (!it->is_at[DEVICE])
         return wrong_step(x, "value %u is not in memory", v);
-    if (x->g->values[v].op == HEDDLE_PLAN_NONE && !it->is_at[HOST] &&
-        !it->is_at[DISK])
+    if (x->g->values[v].op == HEDDLE_PLAN_NONE && !it->is_at[HOST] && !it->is_at[DISK])
         return wrong_step(x, "the only copy of value %u would be lost", v);
     push(&x->freed, x->engine);
     push(&x->freed, it->until[DEVICE]);
@@ -413,13 +396,11 @@ static bool do_step(struct run *x, const struct heddle_plan_step *s)
     if (s->in_place != 0 || s->outputs != 0)
         return wrong_step(x, "only a computation has outputs");
     if (s->kind == HEDDLE_PLAN_DISCARD)
-        return s->level == 0 ? do_discard(x, s->what)
-                             : wrong_step(x, "a discard has no level");
+        return s->level == 0 ? do_discard(x, s->what) : wrong_step(x, "a discard has no level");
     if (s->level != 1 && s->level != 2)
         return wrong_step(x, "there is no level %u", s->level);
     if (!((w == HOST ? x->m.host.out_rate : x->m.disk.out_rate) > 0))
-        return wrong_step(x, "the machine has no %s",
-                          w == HOST ? "host store" : "disk");
+        return wrong_step(x, "the machine has no %s", w == HOST ? "host store" : "disk");
     if (s->kind == HEDDLE_PLAN_OFFLOAD)
         return do_offload(x, s->what, w);
     if (s->kind == HEDDLE_PLAN_PREFETCH)
@@ -451,11 +432,9 @@ static bool begin(struct run *x)
         count_live(x, val->bytes);
         if (val->bytes == 0)
             continue;
-        while (q < x->p->nplaces && x->p->places[q].step == 0 &&
-               x->p->places[q].value < v)
+        while (q < x->p->nplaces && x->p->places[q].step == 0 && x->p->places[q].value < v)
             q++;
-        if (q == x->p->nplaces || x->p->places[q].step != 0 ||
-            x->p->places[q].value != v)
+        if (q == x->p->nplaces || x->p->places[q].step != 0 || x->p->places[q].value != v)
             return wrong_step(x,
                               "there is no address for value %u, which is "
                               "there from the beginning",
@@ -505,14 +484,12 @@ static bool check_end(struct run *x)
     return true;
 }
 
-static bool same_time(struct run *x, const char *what, double claimed,
-                      double is)
+static bool same_time(struct run *x, const char *what, double claimed, double is)
 {
     char buf[128];
     struct heddle_text t;
 
-    if (isfinite(claimed) && isfinite(is) &&
-        fabs(claimed - is) <= 1e-9 * fabs(is))
+    if (isfinite(claimed) && isfinite(is) && fabs(claimed - is) <= 1e-9 * fabs(is))
         return true;
     heddle_text_init(&t, buf, sizeof(buf));
     heddle_text_double(&t, claimed);
@@ -521,12 +498,10 @@ static bool same_time(struct run *x, const char *what, double claimed,
     return wrong(x, "the plan claims that %s is %s", what, buf);
 }
 
-static bool same_bytes(struct run *x, const char *what, uint64_t claimed,
-                       uint64_t is)
+static bool same_bytes(struct run *x, const char *what, uint64_t claimed, uint64_t is)
 {
-    return claimed == is ||
-           wrong(x, "the plan claims that %s is %llu bytes, and it is %llu",
-                 what, (unsigned long long)claimed, (unsigned long long)is);
+    return claimed == is || wrong(x, "the plan claims that %s is %llu bytes, and it is %llu", what,
+                                  (unsigned long long)claimed, (unsigned long long)is);
 }
 
 static bool check_claims(struct run *x)
@@ -545,8 +520,7 @@ static bool check_claims(struct run *x)
         return false;
     if (x->r.peak_bytes > x->m.budget)
         return wrong(x, "what is alive exceeds the budget");
-    if (!(x->p->lower_bound >= 0) ||
-        !(x->p->lower_bound <= x->r.makespan * (1 + 1e-9)))
+    if (!(x->p->lower_bound >= 0) || !(x->p->lower_bound <= x->r.makespan * (1 + 1e-9)))
         return wrong(x, "the lower bound is above the makespan");
     return true;
 }
@@ -565,10 +539,8 @@ static bool follow(struct run *x)
             return false;
         skip_initial(x);
     }
-    x->r.host_bytes =
-        x->used[HOST] > x->r.host_bytes ? x->used[HOST] : x->r.host_bytes;
-    x->r.disk_bytes =
-        x->used[DISK] > x->r.disk_bytes ? x->used[DISK] : x->r.disk_bytes;
+    x->r.host_bytes = x->used[HOST] > x->r.host_bytes ? x->used[HOST] : x->r.host_bytes;
+    x->r.disk_bytes = x->used[DISK] > x->r.disk_bytes ? x->used[DISK] : x->r.disk_bytes;
     x->r.makespan = x->engine;
     for (enum where w = HOST; w <= DISK; w++) {
         push(&x->r.makespan, x->out[w]);
@@ -595,13 +567,12 @@ static void close_run(struct run *x)
 
 static bool is_store(const struct heddle_plan_store *s)
 {
-    return isfinite(s->out_rate) && isfinite(s->in_rate) && s->out_rate >= 0 &&
-           s->in_rate >= 0 && (s->out_rate > 0) == (s->in_rate > 0);
+    return isfinite(s->out_rate) && isfinite(s->in_rate) && s->out_rate >= 0 && s->in_rate >= 0 &&
+           (s->out_rate > 0) == (s->in_rate > 0);
 }
 
 heddle_status heddle_plan_check(const struct heddle_plan_graph *g,
-                                const struct heddle_plan_machine *m,
-                                const struct heddle_plan *p,
+                                const struct heddle_plan_machine *m, const struct heddle_plan *p,
                                 const struct heddle_plan_opts *opts,
                                 struct heddle_plan_report *report_out)
 {
@@ -614,8 +585,7 @@ heddle_status heddle_plan_check(const struct heddle_plan_graph *g,
     x.a = o.alloc;
     x.why = o.why;
     x.why_bytes = o.why_bytes;
-    if (g == NULL || m == NULL || p == NULL ||
-        (p->nsteps > 0 && p->steps == NULL) ||
+    if (g == NULL || m == NULL || p == NULL || (p->nsteps > 0 && p->steps == NULL) ||
         (p->nplaces > 0 && p->places == NULL)) {
         (void)wrong(&x, "a graph, a machine and a plan are needed");
         return HEDDLE_EINVAL;

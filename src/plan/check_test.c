@@ -44,8 +44,7 @@ static void bytes_free(struct bytes *b, uint32_t owner)
             b->owner[i] = 0;
 }
 
-static bool bytes_place(struct bytes *b, uint32_t step, uint32_t value,
-                        uint64_t *at)
+static bool bytes_place(struct bytes *b, uint32_t step, uint32_t value, uint64_t *at)
 {
     if (b->place >= b->p->nplaces || b->p->places[b->place].step != step ||
         b->p->places[b->place].value != value)
@@ -57,13 +56,11 @@ static bool bytes_place(struct bytes *b, uint32_t step, uint32_t value,
 static bool bytes_bring(struct bytes *b, uint32_t step, uint32_t v)
 {
     b->is_in[v] = true;
-    return b->g->values[v].bytes == 0 ||
-           (bytes_place(b, step, v, &b->at[v]) &&
-            bytes_take(b, v + 1, b->at[v], b->g->values[v].bytes));
+    return b->g->values[v].bytes == 0 || (bytes_place(b, step, v, &b->at[v]) &&
+                                          bytes_take(b, v + 1, b->at[v], b->g->values[v].bytes));
 }
 
-static bool bytes_compute(struct bytes *b, uint32_t step,
-                          const struct heddle_plan_step *s)
+static bool bytes_compute(struct bytes *b, uint32_t step, const struct heddle_plan_step *s)
 {
     const struct heddle_plan_op *op = &b->g->ops[s->what];
     const uint32_t from = op->inplace, to = op->first_value;
@@ -73,8 +70,7 @@ static bool bytes_compute(struct bytes *b, uint32_t step,
         b->is_in[from] = false;
         b->is_in[to] = true;
         if (b->g->values[to].bytes > 0) {
-            if (!bytes_place(b, step, to, &b->at[to]) ||
-                b->at[to] != b->at[from])
+            if (!bytes_place(b, step, to, &b->at[to]) || b->at[to] != b->at[from])
                 return false;
         }
         for (uint64_t i = 0; i < b->g->values[to].bytes; i++)
@@ -95,8 +91,7 @@ static bool bytes_compute(struct bytes *b, uint32_t step,
 
 /* Addresses of a plan whose steps can be done. */
 static bool addresses_are_good(const struct heddle_plan_graph *g,
-                               const struct heddle_plan_machine *m,
-                               const struct heddle_plan *p)
+                               const struct heddle_plan_machine *m, const struct heddle_plan *p)
 {
     static struct bytes b;
     uint32_t first = 0;
@@ -112,11 +107,9 @@ static bool addresses_are_good(const struct heddle_plan_graph *g,
         b.is_in[v] = true;
         if (g->values[v].bytes == 0)
             continue;
-        while (first < p->nplaces && p->places[first].step == 0 &&
-               p->places[first].value < v)
+        while (first < p->nplaces && p->places[first].step == 0 && p->places[first].value < v)
             first++;
-        if (first == p->nplaces || p->places[first].step != 0 ||
-            p->places[first].value != v)
+        if (first == p->nplaces || p->places[first].step != 0 || p->places[first].value != v)
             return false;
         b.at[v] = p->places[first].offset;
         if (!bytes_take(&b, v + 1, b.at[v], g->values[v].bytes))
@@ -142,8 +135,7 @@ static bool addresses_are_good(const struct heddle_plan_graph *g,
                heddle_plan_is_initial(&g->values[p->places[b.place].value]))
             b.place++;
     }
-    return b.place == p->nplaces && b.top == p->arena_bytes &&
-           b.top <= m->budget;
+    return b.place == p->nplaces && b.top == p->arena_bytes && b.top <= m->budget;
 }
 
 static bool is_near(double a, double b)
@@ -151,8 +143,7 @@ static bool is_near(double a, double b)
     return isfinite(a) && fabs(a - b) <= 1e-9 * fabs(b);
 }
 
-static bool oracle(const struct heddle_plan_graph *g,
-                   const struct heddle_plan_machine *m,
+static bool oracle(const struct heddle_plan_graph *g, const struct heddle_plan_machine *m,
                    const struct heddle_plan *p)
 {
     struct heddle_plan_cost c;
@@ -164,18 +155,16 @@ static bool oracle(const struct heddle_plan_graph *g,
 
         /* what an evaluation does not look at */
         if (s->in_place > 1 || (!is_copy && s->level != 0) ||
-            (s->kind != HEDDLE_PLAN_COMPUTE &&
-             (s->outputs != 0 || s->in_place != 0)))
+            (s->kind != HEDDLE_PLAN_COMPUTE && (s->outputs != 0 || s->in_place != 0)))
             return false;
     }
     for (uint32_t i = 0; i < g->nops; i++)
         once += g->ops[i].time;
     return heddle_plan_eval(g, m, p->steps, p->nsteps, NULL, &c) == HEDDLE_OK &&
-           c.peak_bytes == p->peak_bytes && c.peak_bytes <= m->budget &&
-           p->budget == m->budget && is_near(p->makespan, c.makespan) &&
-           is_near(p->compute, c.compute) && is_near(p->baseline, once) &&
-           is_near(p->link_busy, c.link_busy) && p->lower_bound >= 0 &&
-           p->lower_bound <= c.makespan * (1 + 1e-9) &&
+           c.peak_bytes == p->peak_bytes && c.peak_bytes <= m->budget && p->budget == m->budget &&
+           is_near(p->makespan, c.makespan) && is_near(p->compute, c.compute) &&
+           is_near(p->baseline, once) && is_near(p->link_busy, c.link_busy) &&
+           p->lower_bound >= 0 && p->lower_bound <= c.makespan * (1 + 1e-9) &&
            addresses_are_good(g, m, p);
 }
 
@@ -271,8 +260,7 @@ struct tally {
 };
 
 static void try_mutation(const struct heddle_plan_graph *g, struct rig *rig,
-                         const struct heddle_plan *p, struct heddle_rng *r,
-                         struct tally *t)
+                         const struct heddle_plan *p, struct heddle_rng *r, struct tally *t)
 {
     static struct copy c;
     struct why w;
@@ -313,8 +301,7 @@ static void fuzz_one(uint64_t seed, struct tally *t)
 
     test_set_seed(seed);
     heddle_rng_seed(&r, seed);
-    g = random_graph(&r, 1 + heddle_rng_below32(&r, 12),
-                     heddle_rng_below32(&r, 4) == 0 ? PLAIN : 0,
+    g = random_graph(&r, 1 + heddle_rng_below32(&r, 12), heddle_rng_below32(&r, 4) == 0 ? PLAIN : 0,
                      why_init(&w, NULL));
     rig_init(&rig, g, &w.o);
     rig.m.align = 1 + heddle_rng_below(&r, 3);
@@ -341,8 +328,7 @@ TEST(random_plans_pass_and_mutations_do_not)
 
     for (uint64_t i = 0; i < test_scale(4000); i++)
         fuzz_one(seed + i, &t);
-    printf("%zu mutations, %zu rejected, %zu harmless\n", t.n, t.nrejected,
-           t.nharmless);
+    printf("%zu mutations, %zu rejected, %zu harmless\n", t.n, t.nrejected, t.nharmless);
     CHECK(t.nrejected * 2 > t.n);
     CHECK(t.nharmless > 0);
 }
@@ -361,18 +347,16 @@ struct pair {
 
 static void pair_init(struct pair *x)
 {
-    static const struct heddle_plan_op op[] = {{.time = 1,
-                                                .first_value = 0,
-                                                .nvalues = 1,
-                                                .inplace = HEDDLE_PLAN_NONE},
-                                               {.time = 2,
-                                                .work_bytes = 2,
-                                                .first_value = 1,
-                                                .nvalues = 1,
-                                                .ninputs = 1,
-                                                .inplace = HEDDLE_PLAN_NONE}};
-    static const struct heddle_plan_value value[] = {
-        {.bytes = 4, .op = 0}, {.bytes = 4, .op = 1, .flags = 1}};
+    static const struct heddle_plan_op op[] = {
+        {.time = 1, .first_value = 0, .nvalues = 1, .inplace = HEDDLE_PLAN_NONE},
+        {.time = 2,
+         .work_bytes = 2,
+         .first_value = 1,
+         .nvalues = 1,
+         .ninputs = 1,
+         .inplace = HEDDLE_PLAN_NONE}};
+    static const struct heddle_plan_value value[] = {{.bytes = 4, .op = 0},
+                                                     {.bytes = 4, .op = 1, .flags = 1}};
     static const uint32_t input[] = {0};
     const struct heddle_plan_graph d = {.size = sizeof(d),
                                         .nops = 2,
@@ -384,8 +368,7 @@ static void pair_init(struct pair *x)
 
     memset(x, 0, sizeof(*x));
     CHECK_OK(heddle_plan_graph_create(&d, why_init(&x->w, NULL), &x->g));
-    x->m = (struct heddle_plan_machine){
-        .size = sizeof(x->m), .budget = 10, .host = {1, 1, 5}};
+    x->m = (struct heddle_plan_machine){.size = sizeof(x->m), .budget = 10, .host = {1, 1, 5}};
     x->step[0] = (struct heddle_plan_step){.what = 0, .outputs = 1};
     x->step[1] = (struct heddle_plan_step){.what = 1, .outputs = 1};
     x->step[2] = (struct heddle_plan_step){.kind = HEDDLE_PLAN_DISCARD};
@@ -409,8 +392,7 @@ static void pair_init(struct pair *x)
 
 static void pair_bad(struct pair *x, const char *word)
 {
-    CHECK_STATUS(heddle_plan_check(x->g, &x->m, &x->p, &x->w.o, NULL),
-                 HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_plan_check(x->g, &x->m, &x->p, &x->w.o, NULL), HEDDLE_EINVAL);
     if (strstr(x->w.text, word) == NULL)
         fprintf(stderr, "'%s' is not in: %s\n", word, x->w.text);
     CHECK(strstr(x->w.text, word) != NULL);
@@ -447,20 +429,16 @@ TEST(each_fault_has_its_sentence)
     x.p.nsteps = 1;
     x.p.nplaces = 1;
     pair_bad(&x, "operation 1 is never computed");
-    x.step[2] = (struct heddle_plan_step){
-        .kind = HEDDLE_PLAN_PREFETCH, .level = 1, .what = 0};
+    x.step[2] = (struct heddle_plan_step){.kind = HEDDLE_PLAN_PREFETCH, .level = 1, .what = 0};
     pair_bad(&x, "in memory already");
-    x.step[2] = (struct heddle_plan_step){
-        .kind = HEDDLE_PLAN_OFFLOAD, .level = 2, .what = 0};
+    x.step[2] = (struct heddle_plan_step){.kind = HEDDLE_PLAN_OFFLOAD, .level = 2, .what = 0};
     pair_bad(&x, "no disk");
-    x.step[2] = (struct heddle_plan_step){
-        .kind = HEDDLE_PLAN_FORGET, .level = 1, .what = 0};
+    x.step[2] = (struct heddle_plan_step){.kind = HEDDLE_PLAN_FORGET, .level = 1, .what = 0};
     pair_bad(&x, "no copy");
     x.step[2].kind = 99;
     pair_bad(&x, "kind 99");
     x.m.host.bytes = 3;
-    x.step[2] = (struct heddle_plan_step){
-        .kind = HEDDLE_PLAN_OFFLOAD, .level = 1, .what = 0};
+    x.step[2] = (struct heddle_plan_step){.kind = HEDDLE_PLAN_OFFLOAD, .level = 1, .what = 0};
     pair_bad(&x, "no room");
     x.m.host.in_rate = -1;
     pair_bad(&x, "rate");
@@ -472,20 +450,16 @@ TEST(each_fault_has_its_sentence)
 /* What is there from the beginning must be there at the end. */
 TEST(weights_are_not_lost)
 {
-    static const struct heddle_plan_op op[] = {{.time = 1,
-                                                .first_value = 2,
-                                                .nvalues = 0,
-                                                .inplace = HEDDLE_PLAN_NONE}};
+    static const struct heddle_plan_op op[] = {
+        {.time = 1, .first_value = 2, .nvalues = 0, .inplace = HEDDLE_PLAN_NONE}};
     static const struct heddle_plan_value value[] = {
         {.bytes = 4, .op = HEDDLE_PLAN_NONE},
         {.bytes = 3, .op = HEDDLE_PLAN_NONE, .flags = HEDDLE_PLAN_AT_HOST}};
     const struct heddle_plan_graph d = {
         .size = sizeof(d), .nops = 1, .nvalues = 2, .ops = op, .values = value};
-    const struct heddle_plan_machine m = {
-        .size = sizeof(m), .budget = 10, .host = {1, 1, 0}};
-    struct heddle_plan_step step[] = {
-        {.kind = HEDDLE_PLAN_COMPUTE},
-        {.kind = HEDDLE_PLAN_FORGET, .level = 1, .what = 1}};
+    const struct heddle_plan_machine m = {.size = sizeof(m), .budget = 10, .host = {1, 1, 0}};
+    struct heddle_plan_step step[] = {{.kind = HEDDLE_PLAN_COMPUTE},
+                                      {.kind = HEDDLE_PLAN_FORGET, .level = 1, .what = 1}};
     const struct heddle_plan_place place[] = {{0, 0, 0}};
     struct heddle_plan p = {.size = sizeof(p),
                             .budget = 10,

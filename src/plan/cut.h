@@ -34,9 +34,9 @@ struct heddle_plan_cuts {
 };
 
 /* Where the backward pass may begin; at most `most` answers. */
-HEDDLE_MUST_USE heddle_status
-heddle_plan_find_turns(const struct heddle_plan_job *job, uint32_t most,
-                       uint32_t *turn_out, uint32_t *n_out);
+HEDDLE_MUST_USE heddle_status heddle_plan_find_turns(const struct heddle_plan_job *job,
+                                                     uint32_t most, uint32_t *turn_out,
+                                                     uint32_t *n_out);
 /* How cuts are chosen, for ever less memory and at ever more cost. */
 enum heddle_plan_cut_style {
     HEDDLE_PLAN_CUT_FEW,  /* few bytes at all of them together */
@@ -46,13 +46,13 @@ enum heddle_plan_cut_style {
 
 /* Cuts around `turn`, with forward parts of up to `most` operations where that
  * is possible. HEDDLE_ENOENT: fewer than two blocks. */
-HEDDLE_MUST_USE heddle_status
-heddle_plan_find_cuts(const struct heddle_plan_job *job, uint32_t turn,
-                      uint32_t most, enum heddle_plan_cut_style style,
-                      struct heddle_scratch *mem, struct heddle_plan_cuts *out);
+HEDDLE_MUST_USE heddle_status heddle_plan_find_cuts(const struct heddle_plan_job *job,
+                                                    uint32_t turn, uint32_t most,
+                                                    enum heddle_plan_cut_style style,
+                                                    struct heddle_scratch *mem,
+                                                    struct heddle_plan_cuts *out);
 /* Whether an operation from `from` to `to` - 1 reads the value. */
-bool heddle_plan_is_read(const struct heddle_plan_job *job, uint32_t v,
-                         uint32_t from, uint32_t to);
+bool heddle_plan_is_read(const struct heddle_plan_job *job, uint32_t v, uint32_t from, uint32_t to);
 
 /* --- blocks and their options (cut_block.c) --------------------------------- */
 
@@ -79,49 +79,51 @@ struct heddle_plan_shape {
 
 struct heddle_plan_stage {
     const struct heddle_plan_shape *shape;
-    const uint32_t *op; /* [nf + nb] */
-    double pass;        /* time of what is needed for what is behind it */
+    const uint32_t *op;               /* [nf + nb] */
+    double pass;                      /* time of what is needed for what is behind it */
     double time[HEDDLE_PLAN_OPTIONS]; /* of both parts */
 };
 
 /* The stages of the cuts. `nshapes_out` may be NULL. HEDDLE_ENOENT: late. */
-HEDDLE_MUST_USE heddle_status heddle_plan_make_stages(
-    struct heddle_plan_search *x, const struct heddle_plan_cuts *cuts,
-    struct heddle_scratch *mem, struct heddle_plan_stage **out,
-    uint32_t *nshapes_out);
+HEDDLE_MUST_USE heddle_status heddle_plan_make_stages(struct heddle_plan_search *x,
+                                                      const struct heddle_plan_cuts *cuts,
+                                                      struct heddle_scratch *mem,
+                                                      struct heddle_plan_stage **out,
+                                                      uint32_t *nshapes_out);
 
 /* --- the chain of blocks (cut_dp.c) ------------------------------------------ */
 
 struct heddle_plan_cut_table;
 
 /* Least times of all parts of the chain for up to `bytes`, in `slots` units. */
-HEDDLE_MUST_USE heddle_status heddle_plan_cut_solve(
-    const struct heddle_plan_cuts *cuts, const struct heddle_plan_stage *stage,
-    uint64_t bytes, uint32_t slots, struct heddle_scratch *mem,
-    struct heddle_plan_cut_table **out);
+HEDDLE_MUST_USE heddle_status heddle_plan_cut_solve(const struct heddle_plan_cuts *cuts,
+                                                    const struct heddle_plan_stage *stage,
+                                                    uint64_t bytes, uint32_t slots,
+                                                    struct heddle_scratch *mem,
+                                                    struct heddle_plan_cut_table **out);
 /* False: nothing for so few slots. Otherwise `op` has the operations of a plan;
  * *n_out > cap: there was no room. */
-bool heddle_plan_cut_trace(struct heddle_plan_cut_table *t, uint32_t slots,
-                           uint32_t *op, uint32_t cap, uint32_t *n_out);
+bool heddle_plan_cut_trace(struct heddle_plan_cut_table *t, uint32_t slots, uint32_t *op,
+                           uint32_t cap, uint32_t *n_out);
 
 /* --- all of it (cut_seq.c) --------------------------------------------------- */
 
 struct heddle_plan_blocks_try {
-    double seconds; /* to spend, or a little more */
-    double goal;    /* a sequence that takes so long is at hand; INFINITY */
-    uint32_t turn, most; /* the best cuts so far; 0: all are tried */
+    double seconds;                   /* to spend, or a little more */
+    double goal;                      /* a sequence that takes so long is at hand; INFINITY */
+    uint32_t turn, most;              /* the best cuts so far; 0: all are tried */
     enum heddle_plan_cut_style style; /* of these; all of them: from here on */
 };
 
 /* The best sequence within x->budget that blocks give, in s. HEDDLE_ENOENT: none,
  * or it became clear that they do not reach the goal; HEDDLE_ENOMEM. */
-HEDDLE_MUST_USE heddle_status heddle_plan_blocks_seq(
-    struct heddle_plan_search *x, struct heddle_plan_blocks_try *try,
-    struct heddle_plan_seq *s);
+HEDDLE_MUST_USE heddle_status heddle_plan_blocks_seq(struct heddle_plan_search *x,
+                                                     struct heddle_plan_blocks_try *try,
+                                                     struct heddle_plan_seq *s);
 /* A plan of it, with addresses that fit: lowers x->budget until they do. */
-HEDDLE_MUST_USE heddle_status heddle_plan_blocks_plan(
-    struct heddle_plan_search *x, struct heddle_plan_blocks_try *try,
-    struct heddle_plan_seq *s, const char *solver, double bound,
-    struct heddle_plan **out);
+HEDDLE_MUST_USE heddle_status heddle_plan_blocks_plan(struct heddle_plan_search *x,
+                                                      struct heddle_plan_blocks_try *try,
+                                                      struct heddle_plan_seq *s, const char *solver,
+                                                      double bound, struct heddle_plan **out);
 
 #endif /* HEDDLE_PLAN_CUT_H */

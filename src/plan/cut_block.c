@@ -59,8 +59,7 @@ struct make {
 
 /* ---- the graph of a block ---------------------------------------------------- */
 
-static struct heddle_plan_op *begin_op(struct part *p, double time,
-                                       uint64_t work, uint32_t flags)
+static struct heddle_plan_op *begin_op(struct part *p, double time, uint64_t work, uint32_t flags)
 {
     struct heddle_plan_op *op = &p->op[p->g.nops++];
 
@@ -73,11 +72,10 @@ static struct heddle_plan_op *begin_op(struct part *p, double time,
     return op;
 }
 
-static uint32_t add_value(struct part *p, struct heddle_plan_op *op,
-                          uint64_t bytes, uint32_t flags)
+static uint32_t add_value(struct part *p, struct heddle_plan_op *op, uint64_t bytes, uint32_t flags)
 {
-    p->value[p->g.nvalues] = (struct heddle_plan_value){
-        .bytes = bytes, .op = p->g.nops - 1, .flags = flags};
+    p->value[p->g.nvalues] =
+        (struct heddle_plan_value){.bytes = bytes, .op = p->g.nops - 1, .flags = flags};
     op->nvalues++;
     return p->g.nvalues++;
 }
@@ -92,8 +90,7 @@ static void add_input(struct part *p, struct heddle_plan_op *op, uint32_t v)
     op->ninputs++;
 }
 
-static void set_local(struct make *k, uint32_t block, uint32_t v,
-                      uint32_t local)
+static void set_local(struct make *k, uint32_t block, uint32_t v, uint32_t local)
 {
     k->local[v] = local;
     k->owner[v] = block + 1;
@@ -106,8 +103,7 @@ static void copy_op(struct make *k, uint32_t block, uint32_t u)
     const struct heddle_plan_op *from = &g->ops[u];
     const struct heddle_plan_cuts *c = k->cuts;
     struct part *p = &k->at;
-    struct heddle_plan_op *op =
-        begin_op(p, from->time, from->work_bytes, from->flags);
+    struct heddle_plan_op *op = begin_op(p, from->time, from->work_bytes, from->flags);
 
     for (uint32_t i = 0; i < from->ninputs; i++) {
         const uint32_t v = g->inputs[from->first_input + i];
@@ -120,13 +116,11 @@ static void copy_op(struct make *k, uint32_t block, uint32_t u)
     }
     for (uint32_t i = 0; i < from->nvalues; i++) {
         const uint32_t v = from->first_value + i;
-        const bool stays =
-            (g->values[v].flags & HEDDLE_PLAN_RESULT) != 0 ||
-            heddle_plan_is_read(k->job, v, c->end[block], g->nops);
+        const bool stays = (g->values[v].flags & HEDDLE_PLAN_RESULT) != 0 ||
+                           heddle_plan_is_read(k->job, v, c->end[block], g->nops);
 
         set_local(k, block, v,
-                  add_value(p, op, g->values[v].bytes,
-                            stays ? HEDDLE_PLAN_RESULT : 0));
+                  add_value(p, op, g->values[v].bytes, stays ? HEDDLE_PLAN_RESULT : 0));
     }
 }
 
@@ -146,8 +140,8 @@ static void add_inside(struct make *k, uint32_t block)
         if (c->is_kept[u])
             continue;
         for (uint32_t i = 0; i < from->nvalues; i++)
-            if (heddle_plan_is_read(k->job, from->first_value + i,
-                                    c->first[block + 1], c->end[block + 1]))
+            if (heddle_plan_is_read(k->job, from->first_value + i, c->first[block + 1],
+                                    c->end[block + 1]))
                 add_input(p, op, k->local[from->first_value + i]);
     }
 }
@@ -170,9 +164,8 @@ static void add_leavers(struct make *k, uint32_t block)
             const uint32_t by = g->values[v].op;
             bool stays;
 
-            if (by == NONE || by < c->first[block + 1] ||
-                by >= c->end[block + 1] || k->owner[v] == block + 1 ||
-                (by < c->turn && c->is_kept[by]))
+            if (by == NONE || by < c->first[block + 1] || by >= c->end[block + 1] ||
+                k->owner[v] == block + 1 || (by < c->turn && c->is_kept[by]))
                 continue;
             if (op->nvalues == WIDE - 1) {
                 op = begin_op(p, 0, 0, HEDDLE_PLAN_ONCE);
@@ -181,8 +174,7 @@ static void add_leavers(struct make *k, uint32_t block)
             stays = (g->values[v].flags & HEDDLE_PLAN_RESULT) != 0 ||
                     heddle_plan_is_read(k->job, v, c->end[block], g->nops);
             set_local(k, block, v,
-                      add_value(p, op, g->values[v].bytes,
-                                stays ? HEDDLE_PLAN_RESULT : 0));
+                      add_value(p, op, g->values[v].bytes, stays ? HEDDLE_PLAN_RESULT : 0));
             rest -= g->values[v].bytes;
         }
     }
@@ -218,8 +210,7 @@ static uint64_t hash_part(const struct part *p)
     uint64_t h = mix(p->nf, p->g.nops);
 
     for (uint32_t i = 0; i < p->g.nops; i++)
-        h = mix(mix(h, p->op[i].work_bytes),
-                (uint64_t)p->op[i].nvalues << 32 | p->op[i].ninputs);
+        h = mix(mix(h, p->op[i].work_bytes), (uint64_t)p->op[i].nvalues << 32 | p->op[i].ninputs);
     for (uint32_t i = 0; i < p->g.nvalues; i++)
         h = mix(h, p->value[i].bytes);
     for (uint32_t i = 0; i < p->g.ninputs; i++)
@@ -230,20 +221,17 @@ static uint64_t hash_part(const struct part *p)
 static bool is_equal(const struct part *a, const struct part *b)
 {
     if (a->hash != b->hash || a->nf != b->nf || a->g.nops != b->g.nops ||
-        a->g.nvalues != b->g.nvalues || a->g.ninputs != b->g.ninputs ||
-        a->nleave != b->nleave)
+        a->g.nvalues != b->g.nvalues || a->g.ninputs != b->g.ninputs || a->nleave != b->nleave)
         return false;
     for (uint32_t i = 0; i < a->g.nops; i++) {
         const struct heddle_plan_op *x = &a->op[i], *y = &b->op[i];
 
         if (x->work_bytes != y->work_bytes || x->nvalues != y->nvalues ||
-            x->ninputs != y->ninputs || x->inplace != y->inplace ||
-            x->flags != y->flags)
+            x->ninputs != y->ninputs || x->inplace != y->inplace || x->flags != y->flags)
             return false;
     }
     for (uint32_t i = 0; i < a->g.nvalues; i++)
-        if (a->value[i].bytes != b->value[i].bytes ||
-            a->value[i].flags != b->value[i].flags)
+        if (a->value[i].bytes != b->value[i].bytes || a->value[i].flags != b->value[i].flags)
             return false;
     return memcmp(a->input, b->input, a->g.ninputs * sizeof(*a->input)) == 0;
 }
@@ -260,11 +248,9 @@ static struct part *keep_part(struct make *k)
     *p = *at;
     p->op = heddle_scratch_get(&k->tmp, at->g.nops, sizeof(*p->op));
     p->value = heddle_scratch_get(&k->tmp, at->g.nvalues, sizeof(*p->value));
-    p->input = heddle_scratch_get(&k->tmp, at->g.ninputs + (size_t)1,
-                                  sizeof(*p->input));
+    p->input = heddle_scratch_get(&k->tmp, at->g.ninputs + (size_t)1, sizeof(*p->input));
     p->shape = heddle_scratch_get(k->mem, 1, sizeof(*p->shape));
-    if (p->op == NULL || p->value == NULL || p->input == NULL ||
-        p->shape == NULL)
+    if (p->op == NULL || p->value == NULL || p->input == NULL || p->shape == NULL)
         return NULL;
     memcpy(p->op, at->op, at->g.nops * sizeof(*p->op));
     memcpy(p->value, at->value, at->g.nvalues * sizeof(*p->value));
@@ -283,13 +269,10 @@ static struct part *keep_part(struct make *k)
 
 static heddle_status set_pass(struct make *k, const struct part *p)
 {
-    bool *needed =
-        heddle_scratch_get(k->mem, p->inside + (size_t)1, sizeof(*needed));
-    uint32_t *pass =
-        heddle_scratch_get(k->mem, p->inside + (size_t)1, sizeof(*pass));
+    bool *needed = heddle_scratch_get(k->mem, p->inside + (size_t)1, sizeof(*needed));
+    uint32_t *pass = heddle_scratch_get(k->mem, p->inside + (size_t)1, sizeof(*pass));
     uint32_t *last = heddle_scratch_get(&k->tmp, p->g.nvalues, sizeof(*last));
-    uint64_t *gone =
-        heddle_scratch_get(&k->tmp, p->inside + (size_t)1, sizeof(*gone));
+    uint64_t *gone = heddle_scratch_get(&k->tmp, p->inside + (size_t)1, sizeof(*gone));
     uint64_t alive = 0, peak = 0;
 
     if (needed == NULL || pass == NULL || last == NULL || gone == NULL)
@@ -316,8 +299,7 @@ static heddle_status set_pass(struct make *k, const struct part *p)
         pass[p->shape->npass++] = i;
         if (!needed[i])
             continue;
-        for (uint32_t v = op->first_value; v < op->first_value + op->nvalues;
-             v++)
+        for (uint32_t v = op->first_value; v < op->first_value + op->nvalues; v++)
             if (last[v] != NONE) {
                 alive += p->value[v].bytes;
                 now += p->value[v].bytes;
@@ -364,8 +346,7 @@ static struct heddle_plan_option measure(const struct solve *z)
     for (p++; p < s->n; p++) {
         if ((uint64_t)s->mem[p] > o.peak_b)
             o.peak_b = (uint64_t)s->mem[p];
-        o.nb +=
-            s->op[p] < z->p->inside || s->op[p] > z->p->inside + z->p->nleave;
+        o.nb += s->op[p] < z->p->inside || s->op[p] > z->p->inside + z->p->nleave;
     }
     return o;
 }
@@ -387,13 +368,12 @@ static void add_option(struct solve *z)
     for (uint32_t i = 0; i < h->noptions; i++) {
         const struct heddle_plan_option *q = &h->option[i];
 
-        if (q->saved <= o.saved && q->peak_f <= o.peak_f &&
-            q->peak_b <= o.peak_b && z->time[i] <= z->s.time)
+        if (q->saved <= o.saved && q->peak_f <= o.peak_f && q->peak_b <= o.peak_b &&
+            z->time[i] <= z->s.time)
             return;
     }
     for (uint32_t p = 0; p < z->s.n; p++)
-        if (z->s.op[p] < z->p->inside ||
-            z->s.op[p] > z->p->inside + z->p->nleave)
+        if (z->s.op[p] < z->p->inside || z->s.op[p] > z->p->inside + z->p->nleave)
             z->seq[z->nseq++] = own_number(z->p, z->s.op[p]);
     z->time[h->noptions] = z->s.time;
     h->option[h->noptions++] = o;
@@ -476,8 +456,7 @@ static void set_held(struct solve *z, bool is_held)
 
 /* The least memory of both parts: between the least peak of an option and what
  * one operation needs. */
-static heddle_status try_least(struct solve *z, uint64_t most, uint64_t all,
-                               uint64_t least)
+static heddle_status try_least(struct solve *z, uint64_t most, uint64_t all, uint64_t least)
 {
     uint64_t high = most, low = 0;
     heddle_status st = HEDDLE_OK;
@@ -531,8 +510,7 @@ static heddle_status try_all(struct solve *z)
 
         if (heddle_plan_search_is_late(z->k->x))
             return HEDDLE_OK;
-        st = try_budgets(z, most,
-                         least + (uint64_t)(part * (double)(all - least)));
+        st = try_budgets(z, most, least + (uint64_t)(part * (double)(all - least)));
         if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
             return st;
     }
@@ -554,8 +532,7 @@ static heddle_status try_all(struct solve *z)
 static heddle_status try_pass(struct solve *z)
 {
     struct heddle_plan_shape *h = z->shape;
-    uint32_t *pass = heddle_scratch_get(
-        z->k->mem, 4 * (z->p->inside + (size_t)1), sizeof(*pass));
+    uint32_t *pass = heddle_scratch_get(z->k->mem, 4 * (z->p->inside + (size_t)1), sizeof(*pass));
     uint64_t high = h->peak_x, low = 0;
 
     if (pass == NULL)
@@ -605,9 +582,7 @@ static heddle_status solve_pass(struct make *k, struct part *p)
         if (st == HEDDLE_OK)
             st = heddle_plan_search_init(&z.x, &z.job);
         if (st == HEDDLE_OK) {
-            st = heddle_plan_seq_init(&z.s, &g, z.x.room, &z.x.mem)
-                     ? try_pass(&z)
-                     : HEDDLE_ENOMEM;
+            st = heddle_plan_seq_init(&z.s, &g, z.x.room, &z.x.mem) ? try_pass(&z) : HEDDLE_ENOMEM;
             k->x->work += z.x.work;
             heddle_plan_search_fini(&z.x);
         }
@@ -631,16 +606,13 @@ static heddle_status solve_part(struct make *k, struct part *p)
     z.m = *k->job->m;
     z.cap = HEDDLE_PLAN_OPTIONS * per_option;
     z.seq = heddle_scratch_get(k->mem, z.cap, sizeof(*z.seq));
-    st = z.seq != NULL ? heddle_plan_users_make(&p->g, &mem, &z.job.users)
-                       : HEDDLE_ENOMEM;
+    st = z.seq != NULL ? heddle_plan_users_make(&p->g, &mem, &z.job.users) : HEDDLE_ENOMEM;
     if (st == HEDDLE_OK)
         st = solve_pass(k, p);
     if (st == HEDDLE_OK)
         st = heddle_plan_search_init(&z.x, &z.job);
     if (st == HEDDLE_OK) {
-        st = heddle_plan_seq_init(&z.s, &p->g, z.x.room, &z.x.mem)
-                 ? try_all(&z)
-                 : HEDDLE_ENOMEM;
+        st = heddle_plan_seq_init(&z.s, &p->g, z.x.room, &z.x.mem) ? try_all(&z) : HEDDLE_ENOMEM;
         k->x->work += z.x.work;
         heddle_plan_search_fini(&z.x);
     }
@@ -652,8 +624,7 @@ static heddle_status solve_part(struct make *k, struct part *p)
 
 /* ---- stages ----------------------------------------------------------------------- */
 
-static heddle_status make_stage(struct make *k, uint32_t block,
-                                struct heddle_plan_stage *out)
+static heddle_status make_stage(struct make *k, uint32_t block, struct heddle_plan_stage *out)
 {
     const struct heddle_plan_graph *g = k->job->g;
     const struct heddle_plan_cuts *c = k->cuts;
@@ -701,8 +672,7 @@ static bool make_room(struct make *k)
     size_t ops = 0, values = 0, inputs = 0;
 
     for (uint32_t b = 0; b < c->n; b++) {
-        const uint32_t range[2][2] = {{c->first[b], c->first[b + 1]},
-                                      {c->end[b + 1], c->end[b]}};
+        const uint32_t range[2][2] = {{c->first[b], c->first[b + 1]}, {c->end[b + 1], c->end[b]}};
         size_t nops = 0, nvalues = 0, ninputs = 0;
 
         for (int r = 0; r < 2; r++)
@@ -718,37 +688,27 @@ static bool make_room(struct make *k)
     /* the inside reads values, leavers make inputs */
     ops += 2 + inputs / (WIDE - 1) + 1;
     k->at.op = heddle_scratch_get(&k->tmp, ops, sizeof(*k->at.op));
-    k->at.value =
-        heddle_scratch_get(&k->tmp, values + inputs + 1, sizeof(*k->at.value));
-    k->at.input =
-        heddle_scratch_get(&k->tmp, values + inputs + 1, sizeof(*k->at.input));
+    k->at.value = heddle_scratch_get(&k->tmp, values + inputs + 1, sizeof(*k->at.value));
+    k->at.input = heddle_scratch_get(&k->tmp, values + inputs + 1, sizeof(*k->at.input));
     k->local = heddle_scratch_get(&k->tmp, g->nvalues, sizeof(*k->local));
     k->owner = heddle_scratch_get(&k->tmp, g->nvalues, sizeof(*k->owner));
-    return k->at.op != NULL && k->at.value != NULL && k->at.input != NULL &&
-           k->local != NULL && k->owner != NULL;
+    return k->at.op != NULL && k->at.value != NULL && k->at.input != NULL && k->local != NULL &&
+           k->owner != NULL;
 }
 
 heddle_status heddle_plan_make_stages(struct heddle_plan_search *x,
                                       const struct heddle_plan_cuts *cuts,
-                                      struct heddle_scratch *mem,
-                                      struct heddle_plan_stage **out,
+                                      struct heddle_scratch *mem, struct heddle_plan_stage **out,
                                       uint32_t *nshapes_out)
 {
-    struct make k = {.x = x,
-                     .job = x->job,
-                     .cuts = cuts,
-                     .mem = mem,
-                     .tmp = heddle_scratch_make(mem->a)};
-    struct heddle_plan_stage *stage =
-        heddle_scratch_get(mem, cuts->n, sizeof(*stage));
-    heddle_status st =
-        stage != NULL && make_room(&k) ? HEDDLE_OK : HEDDLE_ENOMEM;
+    struct make k = {
+        .x = x, .job = x->job, .cuts = cuts, .mem = mem, .tmp = heddle_scratch_make(mem->a)};
+    struct heddle_plan_stage *stage = heddle_scratch_get(mem, cuts->n, sizeof(*stage));
+    heddle_status st = stage != NULL && make_room(&k) ? HEDDLE_OK : HEDDLE_ENOMEM;
 
-    k.at.g = (struct heddle_plan_graph){
-        .size = sizeof(k.at.g), .name = "", .ops = k.at.op};
+    k.at.g = (struct heddle_plan_graph){.size = sizeof(k.at.g), .name = "", .ops = k.at.op};
     for (uint32_t b = 0; b < cuts->n && st == HEDDLE_OK; b++)
-        st = heddle_plan_search_is_late(x) ? HEDDLE_ENOENT
-                                           : make_stage(&k, b, &stage[b]);
+        st = heddle_plan_search_is_late(x) ? HEDDLE_ENOENT : make_stage(&k, b, &stage[b]);
     heddle_scratch_drop(&k.tmp);
     *out = stage;
     if (nshapes_out != NULL)

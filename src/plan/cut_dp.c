@@ -65,14 +65,13 @@ static uint32_t units(const struct heddle_plan_cut_table *t, uint64_t bytes)
     return u < t->slots + 1.0 ? (uint32_t)u : t->slots + 1;
 }
 
-static uint32_t shift_at(const struct heddle_plan_cut_table *t, size_t i,
-                         size_t j)
+static uint32_t shift_at(const struct heddle_plan_cut_table *t, size_t i, size_t j)
 {
     return t->shift[i * (t->n + (size_t)1) + j];
 }
 
-static uint32_t need_option(const struct heddle_plan_cut_table *t, uint32_t i,
-                            uint32_t l, const struct heddle_plan_option *o)
+static uint32_t need_option(const struct heddle_plan_cut_table *t, uint32_t i, uint32_t l,
+                            const struct heddle_plan_option *o)
 {
     const uint32_t f = units(t, t->cuts->y[l + 1] + o->peak_f);
     const uint32_t b = units(t, o->peak_b);
@@ -82,15 +81,13 @@ static uint32_t need_option(const struct heddle_plan_cut_table *t, uint32_t i,
 }
 
 /* none(i,l), l > i */
-static uint32_t need_split(const struct heddle_plan_cut_table *t, uint32_t i,
-                           uint32_t l)
+static uint32_t need_split(const struct heddle_plan_cut_table *t, uint32_t i, uint32_t l)
 {
     const size_t row = (size_t)t->n + 1;
     uint64_t most = 0;
 
     for (uint32_t k = i; k < l; k++) {
-        const uint64_t b = (k > i ? t->cuts->apart[i * row + k] : 0) +
-                           t->stage[k].shape->peak_x;
+        const uint64_t b = (k > i ? t->cuts->apart[i * row + k] : 0) + t->stage[k].shape->peak_x;
 
         most = b > most ? b : most;
     }
@@ -99,8 +96,8 @@ static uint32_t need_split(const struct heddle_plan_cut_table *t, uint32_t i,
 
 /* ---- making ---------------------------------------------------------------------- */
 
-static void add_split(const struct heddle_plan_cut_table *t, float *out,
-                      const float *row, const float *col, uint32_t shift)
+static void add_split(const struct heddle_plan_cut_table *t, float *out, const float *row,
+                      const float *col, uint32_t shift)
 {
     for (size_t m = 0; m < t->width; m++) {
         const float s = row[m] + col[(ptrdiff_t)m - (ptrdiff_t)shift];
@@ -109,8 +106,8 @@ static void add_split(const struct heddle_plan_cut_table *t, float *out,
     }
 }
 
-static void add_options(const struct heddle_plan_cut_table *t, uint32_t i,
-                        uint32_t l, size_t k, float *out)
+static void add_options(const struct heddle_plan_cut_table *t, uint32_t i, uint32_t l, size_t k,
+                        float *out)
 {
     const struct heddle_plan_stage *g = &t->stage[i];
 
@@ -121,24 +118,21 @@ static void add_options(const struct heddle_plan_cut_table *t, uint32_t i,
         const float *col = i < l ? col_at(t, i + 1, k) : NULL;
 
         for (size_t m = need_option(t, i, l, q); m <= t->slots; m++) {
-            const float s =
-                time + (i < l ? col[(ptrdiff_t)m - (ptrdiff_t)saved] : 0.0f);
+            const float s = time + (i < l ? col[(ptrdiff_t)m - (ptrdiff_t)saved] : 0.0f);
 
             out[m] = s < out[m] ? s : out[m];
         }
     }
 }
 
-static void finish_one(struct heddle_plan_cut_table *t, uint32_t i, uint32_t l0,
-                       uint32_t l)
+static void finish_one(struct heddle_plan_cut_table *t, uint32_t i, uint32_t l0, uint32_t l)
 {
     const size_t k = l - l0;
     float *out = col_at(t, i, k), *row = row_at(t, i, l);
     const float pass = t->pass[l + 1] - t->pass[i];
 
     for (uint32_t j = (i > l0 ? i : l0) + 1; j <= l; j++)
-        add_split(t, out, row_at(t, i, j - 1), col_at(t, j, k),
-                  shift_at(t, i, j));
+        add_split(t, out, row_at(t, i, j - 1), col_at(t, j, k), shift_at(t, i, j));
     if (i < l) {
         const uint32_t none = need_split(t, i, l);
 
@@ -150,23 +144,21 @@ static void finish_one(struct heddle_plan_cut_table *t, uint32_t i, uint32_t l0,
         row[m] = out[m] + pass;
 }
 
-static void make_columns(struct heddle_plan_cut_table *t, uint32_t l0,
-                         uint32_t nb)
+static void make_columns(struct heddle_plan_cut_table *t, uint32_t l0, uint32_t nb)
 {
     for (uint32_t i = l0 + nb; i-- > 0;) {
         for (uint32_t k = 0; k < nb; k++)
             for (size_t m = 0; m < t->width; m++)
                 col_at(t, i, k)[m] = INFINITY;
         if (i < l0) {
-            struct heddle_minplus p = {
-                .row = {row_at(t, i, i)},
-                .row_step = t->width,
-                .col_step = COLS * (t->pad + t->width),
-                .shift = &t->shift[i * (t->n + (size_t)1) + i + 1],
-                .n = l0 - i,
-                .nrows = 1,
-                .ncols = nb,
-                .to = t->width};
+            struct heddle_minplus p = {.row = {row_at(t, i, i)},
+                                       .row_step = t->width,
+                                       .col_step = COLS * (t->pad + t->width),
+                                       .shift = &t->shift[i * (t->n + (size_t)1) + i + 1],
+                                       .n = l0 - i,
+                                       .nrows = 1,
+                                       .ncols = nb,
+                                       .to = t->width};
 
             for (uint32_t k = 0; k < nb; k++) {
                 p.col[k] = col_at(t, i + 1, k);
@@ -179,24 +171,21 @@ static void make_columns(struct heddle_plan_cut_table *t, uint32_t l0,
     }
 }
 
-static bool table_init(struct heddle_plan_cut_table *t,
-                       struct heddle_scratch *mem)
+static bool table_init(struct heddle_plan_cut_table *t, struct heddle_scratch *mem)
 {
     const size_t n = t->n, rows = n * (n + 1) / 2;
 
     t->width = ((size_t)t->slots + ALIGN) / ALIGN * ALIGN;
     t->pad = t->width + ALIGN;
     t->row = heddle_scratch_get(mem, rows * t->width, sizeof(*t->row));
-    t->col = heddle_scratch_get(mem, n * COLS * (t->pad + t->width),
-                                sizeof(*t->col));
+    t->col = heddle_scratch_get(mem, n * COLS * (t->pad + t->width), sizeof(*t->col));
     t->shift = heddle_scratch_get(mem, n * (n + 1), sizeof(*t->shift));
     t->y = heddle_scratch_get(mem, n + 1, sizeof(*t->y));
     t->pass = heddle_scratch_get(mem, n + 1, sizeof(*t->pass));
     t->stack = heddle_scratch_get(mem, 3 * n + 8, sizeof(*t->stack));
     t->is_done = heddle_scratch_get(mem, n, sizeof(*t->is_done));
-    return t->row != NULL && t->col != NULL && t->shift != NULL &&
-           t->y != NULL && t->pass != NULL && t->stack != NULL &&
-           t->is_done != NULL;
+    return t->row != NULL && t->col != NULL && t->shift != NULL && t->y != NULL &&
+           t->pass != NULL && t->stack != NULL && t->is_done != NULL;
 }
 
 static void table_start(struct heddle_plan_cut_table *t)
@@ -219,9 +208,8 @@ static void table_start(struct heddle_plan_cut_table *t)
 }
 
 heddle_status heddle_plan_cut_solve(const struct heddle_plan_cuts *cuts,
-                                    const struct heddle_plan_stage *stage,
-                                    uint64_t bytes, uint32_t slots,
-                                    struct heddle_scratch *mem,
+                                    const struct heddle_plan_stage *stage, uint64_t bytes,
+                                    uint32_t slots, struct heddle_scratch *mem,
                                     struct heddle_plan_cut_table **out)
 {
     struct heddle_plan_cut_table *t = heddle_scratch_get(mem, 1, sizeof(*t));
@@ -258,16 +246,15 @@ static void put(struct writer *w, uint32_t op)
     w->n += w->n <= w->cap;
 }
 
-static void push(struct writer *w, uint32_t i, uint32_t l, uint32_t m,
-                 uint32_t option)
+static void push(struct writer *w, uint32_t i, uint32_t l, uint32_t m, uint32_t option)
 {
     w->t->stack[w->nstack++] = (struct frame){i, l, m, option};
 }
 
 /* A forward part. On the first visit all of it; operations that run once take the
  * places that the order gives them. Later what is `needed`, or all (NULL). */
-static void put_forward(struct writer *w, uint32_t i, const uint32_t *seq,
-                        uint32_t n, const bool *needed)
+static void put_forward(struct writer *w, uint32_t i, const uint32_t *seq, uint32_t n,
+                        const bool *needed)
 {
     const struct heddle_plan_cuts *c = w->t->cuts;
     const struct heddle_plan_stage *g = &w->t->stage[i];
@@ -289,8 +276,7 @@ static void put_forward(struct writer *w, uint32_t i, const uint32_t *seq,
     w->t->is_done[i] = true;
 }
 
-static void put_backward(struct writer *w, uint32_t i,
-                         const struct heddle_plan_option *o)
+static void put_backward(struct writer *w, uint32_t i, const struct heddle_plan_option *o)
 {
     const struct heddle_plan_stage *g = &w->t->stage[i];
 
@@ -299,8 +285,7 @@ static void put_backward(struct writer *w, uint32_t i,
 }
 
 /* C(i,l,m) without the sums of passes. */
-static float value(const struct heddle_plan_cut_table *t, uint32_t i,
-                   uint32_t l, uint32_t m)
+static float value(const struct heddle_plan_cut_table *t, uint32_t i, uint32_t l, uint32_t m)
 {
     return row_at(t, i, l)[m] - (t->pass[l + 1] - t->pass[i]);
 }
@@ -329,9 +314,8 @@ static void solve_frame(struct writer *w, struct frame f)
     if (f.i < f.l && f.m >= need_split(t, f.i, f.l))
         for (uint32_t j = f.i + 1; j <= f.l; j++) {
             const uint32_t shift = shift_at(t, f.i, j);
-            const float s = f.m < shift ? INFINITY
-                                        : row_at(t, f.i, j - 1)[f.m] +
-                                              value(t, j, f.l, f.m - shift);
+            const float s =
+                f.m < shift ? INFINITY : row_at(t, f.i, j - 1)[f.m] + value(t, j, f.l, f.m - shift);
 
             if (s < best) {
                 best = s;
@@ -361,8 +345,8 @@ static void solve_frame(struct writer *w, struct frame f)
     push(w, split, f.l, f.m - shift_at(t, f.i, split), HEDDLE_PLAN_NONE);
 }
 
-bool heddle_plan_cut_trace(struct heddle_plan_cut_table *t, uint32_t slots,
-                           uint32_t *op, uint32_t cap, uint32_t *n_out)
+bool heddle_plan_cut_trace(struct heddle_plan_cut_table *t, uint32_t slots, uint32_t *op,
+                           uint32_t cap, uint32_t *n_out)
 {
     struct writer w = {.t = t, .op = op, .cap = cap};
 

@@ -29,8 +29,7 @@
 #define KEEP_SPAN  0.25  /* of the forward pass */
 #define STEEP      6     /* power of the bytes of a cut, when it must be thin */
 
-bool heddle_plan_is_read(const struct heddle_plan_job *job, uint32_t v,
-                         uint32_t from, uint32_t to)
+bool heddle_plan_is_read(const struct heddle_plan_job *job, uint32_t v, uint32_t from, uint32_t to)
 {
     for (uint32_t k = job->users.first[v]; k < job->users.first[v + 1]; k++)
         if (job->users.user[k] >= from)
@@ -41,8 +40,8 @@ bool heddle_plan_is_read(const struct heddle_plan_job *job, uint32_t v,
 /* ---- the turn -------------------------------------------------------------- */
 
 /* The first position with the most values alive, by number or by bytes. */
-static heddle_status find_fullest(const struct heddle_plan_job *job,
-                                  uint32_t *by_number, uint32_t *by_bytes)
+static heddle_status find_fullest(const struct heddle_plan_job *job, uint32_t *by_number,
+                                  uint32_t *by_bytes)
 {
     const struct heddle_plan_graph *g = job->g;
     struct heddle_scratch mem = heddle_scratch_make(job->opts.base.alloc);
@@ -80,8 +79,7 @@ static heddle_status find_fullest(const struct heddle_plan_job *job,
     return HEDDLE_OK;
 }
 
-static void add_turn(uint32_t p, uint32_t nops, uint32_t most, uint32_t *turn,
-                     uint32_t *n)
+static void add_turn(uint32_t p, uint32_t nops, uint32_t most, uint32_t *turn, uint32_t *n)
 {
     if (p < nops / 8 || p == 0 || p >= nops || *n == most)
         return;
@@ -91,9 +89,8 @@ static void add_turn(uint32_t p, uint32_t nops, uint32_t most, uint32_t *turn,
     turn[(*n)++] = p;
 }
 
-heddle_status heddle_plan_find_turns(const struct heddle_plan_job *job,
-                                     uint32_t most, uint32_t *turn_out,
-                                     uint32_t *n_out)
+heddle_status heddle_plan_find_turns(const struct heddle_plan_job *job, uint32_t most,
+                                     uint32_t *turn_out, uint32_t *n_out)
 {
     const struct heddle_plan_graph *g = job->g;
     uint32_t by_number = 0, by_bytes = 0, flag = 0;
@@ -127,8 +124,7 @@ static uint32_t last_forward(const struct find *f, uint32_t v)
     const struct heddle_plan_users *u = &f->job->users;
     uint32_t last = f->job->g->values[v].op;
 
-    for (uint32_t k = u->first[v];
-         k < u->first[v + 1] && u->user[k] < f->cuts->turn; k++)
+    for (uint32_t k = u->first[v]; k < u->first[v + 1] && u->user[k] < f->cuts->turn; k++)
         last = u->user[k];
     return last;
 }
@@ -147,8 +143,7 @@ static void choose_kept(struct find *f)
         bool must = (op->flags & HEDDLE_PLAN_ONCE) != 0, may = false;
         double bytes = 0;
 
-        for (uint32_t v = op->first_value; v < op->first_value + op->nvalues;
-             v++) {
+        for (uint32_t v = op->first_value; v < op->first_value + op->nvalues; v++) {
             must |= (g->values[v].flags & HEDDLE_PLAN_RESULT) != 0;
             may |= last_forward(f, v) - p > KEEP_SPAN * cuts->turn;
             bytes += (double)g->values[v].bytes;
@@ -178,8 +173,7 @@ static void find_ends(struct find *f)
     for (uint32_t v = 0; v < g->nvalues; v++) {
         uint32_t k = u->first[v], a;
 
-        if (is_kept(f->cuts, g->values[v].op) || g->values[v].op >= turn ||
-            g->values[v].bytes == 0)
+        if (is_kept(f->cuts, g->values[v].op) || g->values[v].op >= turn || g->values[v].bytes == 0)
             continue;
         while (k < u->first[v + 1] && u->user[k] < turn)
             k++;
@@ -278,8 +272,7 @@ static uint32_t choose_cuts(struct find *f, uint32_t most, bool is_thin)
     return n;
 }
 
-static heddle_status set_cuts(struct find *f, uint32_t n,
-                              struct heddle_scratch *mem)
+static heddle_status set_cuts(struct find *f, uint32_t n, struct heddle_scratch *mem)
 {
     struct heddle_plan_cuts *c = f->cuts;
     uint32_t a = c->turn;
@@ -289,10 +282,8 @@ static heddle_status set_cuts(struct find *f, uint32_t n,
     c->end = heddle_scratch_get(mem, (size_t)n + 1, sizeof(*c->end));
     c->x = heddle_scratch_get(mem, (size_t)n + 1, sizeof(*c->x));
     c->y = heddle_scratch_get(mem, (size_t)n + 1, sizeof(*c->y));
-    c->apart =
-        heddle_scratch_get(mem, ((size_t)n + 1) * (n + 1), sizeof(*c->apart));
-    if (c->first == NULL || c->end == NULL || c->x == NULL || c->y == NULL ||
-        c->apart == NULL)
+    c->apart = heddle_scratch_get(mem, ((size_t)n + 1) * (n + 1), sizeof(*c->apart));
+    if (c->first == NULL || c->end == NULL || c->x == NULL || c->y == NULL || c->apart == NULL)
         return HEDDLE_ENOMEM;
     for (uint32_t i = n; i > 0; i--) {
         c->first[i] = a;
@@ -305,8 +296,7 @@ static heddle_status set_cuts(struct find *f, uint32_t n,
 }
 
 /* Bytes at the cuts that were chosen, exactly. */
-static void measure(const struct heddle_plan_job *job,
-                    struct heddle_plan_cuts *c)
+static void measure(const struct heddle_plan_job *job, struct heddle_plan_cuts *c)
 {
     const struct heddle_plan_graph *g = job->g;
     const size_t row = (size_t)c->n + 1;
@@ -354,10 +344,8 @@ static heddle_status find_all(struct find *f, uint32_t most, bool is_thin,
     return st;
 }
 
-heddle_status heddle_plan_find_cuts(const struct heddle_plan_job *job,
-                                    uint32_t turn, uint32_t most,
-                                    enum heddle_plan_cut_style style,
-                                    struct heddle_scratch *mem,
+heddle_status heddle_plan_find_cuts(const struct heddle_plan_job *job, uint32_t turn, uint32_t most,
+                                    enum heddle_plan_cut_style style, struct heddle_scratch *mem,
                                     struct heddle_plan_cuts *out)
 {
     struct heddle_scratch tmp = heddle_scratch_make(job->opts.base.alloc);
@@ -365,15 +353,14 @@ heddle_status heddle_plan_find_cuts(const struct heddle_plan_job *job,
     struct find f = {.job = job, .cuts = out};
     heddle_status st = HEDDLE_ENOMEM;
 
-    *out = (struct heddle_plan_cuts){
-        .turn = turn, .is_least = style == HEDDLE_PLAN_CUT_LEAST};
+    *out = (struct heddle_plan_cuts){.turn = turn, .is_least = style == HEDDLE_PLAN_CUT_LEAST};
     out->is_kept = heddle_scratch_get(mem, job->g->nops, sizeof(*out->is_kept));
     f.end = heddle_scratch_get(&tmp, n, sizeof(*f.end));
     f.weight = heddle_scratch_get(&tmp, n, sizeof(*f.weight));
     f.best = heddle_scratch_get(&tmp, n, sizeof(*f.best));
     f.from = heddle_scratch_get(&tmp, n, sizeof(*f.from));
-    if (out->is_kept != NULL && f.end != NULL && f.weight != NULL &&
-        f.best != NULL && f.from != NULL)
+    if (out->is_kept != NULL && f.end != NULL && f.weight != NULL && f.best != NULL &&
+        f.from != NULL)
         st = find_all(&f, most, style != HEDDLE_PLAN_CUT_FEW, mem);
     heddle_scratch_drop(&tmp);
     return st;

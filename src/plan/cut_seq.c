@@ -49,8 +49,7 @@ static void take(struct blocks *b)
 }
 
 /* The sequence for `slots`, evaluated; false: there is none. */
-static bool look(struct blocks *b, struct heddle_plan_cut_table *t,
-                 uint32_t slots)
+static bool look(struct blocks *b, struct heddle_plan_cut_table *t, uint32_t slots)
 {
     struct heddle_plan_seq *s = &b->trial;
     uint32_t n = 0;
@@ -61,8 +60,7 @@ static bool look(struct blocks *b, struct heddle_plan_cut_table *t,
     return heddle_plan_seq_eval(s);
 }
 
-static void look_all(struct blocks *b, struct heddle_plan_cut_table *t,
-                     bool is_least)
+static void look_all(struct blocks *b, struct heddle_plan_cut_table *t, bool is_least)
 {
     struct heddle_plan_search *x = b->x;
     uint32_t nfits = 0, n = 0;
@@ -79,16 +77,14 @@ static void look_all(struct blocks *b, struct heddle_plan_cut_table *t,
         n = b->trial.n;
         peak = b->trial.peak;
         time = b->trial.time;
-        if ((double)b->trial.peak >
-            REPAIR * (is_least ? MORE : 1) * (double)x->budget)
+        if ((double)b->trial.peak > REPAIR * (is_least ? MORE : 1) * (double)x->budget)
             continue;
         nfits += b->trial.peak <= x->budget;
         x->noise = 0;
         x->batch = 4;
         x->max_time = 4 * b->trial.time;
         if (is_least ? heddle_plan_reduce_by_steps(x, &b->trial)
-                     : b->trial.peak <= x->budget ||
-                           heddle_plan_reduce(x, &b->trial)) {
+                     : b->trial.peak <= x->budget || heddle_plan_reduce(x, &b->trial)) {
             heddle_plan_prune(x, &b->trial);
             take(b);
         }
@@ -104,12 +100,11 @@ static heddle_status try_cuts(struct blocks *b, uint32_t turn, uint32_t most,
     struct heddle_plan_cuts cuts;
     struct heddle_plan_stage *stage = NULL;
     struct heddle_plan_cut_table *t = NULL;
-    heddle_status st =
-        heddle_plan_find_cuts(x->job, turn, most, style, &mem, &cuts);
+    heddle_status st = heddle_plan_find_cuts(x->job, turn, most, style, &mem, &cuts);
 
     if (st == HEDDLE_OK) {
-        const double bytes = OVER * (is_least ? MORE : 1) * (double)x->budget -
-                             (double)cuts.kept_bytes;
+        const double bytes =
+            OVER * (is_least ? MORE : 1) * (double)x->budget - (double)cuts.kept_bytes;
 
         if (bytes < 1 || cuts.n > BLOCKS)
             st = HEDDLE_ENOENT;
@@ -117,8 +112,7 @@ static heddle_status try_cuts(struct blocks *b, uint32_t turn, uint32_t most,
             st = heddle_plan_make_stages(x, &cuts, &mem, &stage, NULL);
         if (st == HEDDLE_OK) {
             x->work += (double)SLOTS / 6 / SUMS * cuts.n * cuts.n * cuts.n;
-            st = heddle_plan_cut_solve(&cuts, stage, (uint64_t)bytes, SLOTS,
-                                       &mem, &t);
+            st = heddle_plan_cut_solve(&cuts, stage, (uint64_t)bytes, SLOTS, &mem, &t);
         }
         if (st == HEDDLE_OK)
             look_all(b, t, is_least);
@@ -133,13 +127,11 @@ static bool is_hopeless(const struct blocks *b, double goal, double base)
     return b->has_best && b->best->time - base > HOPE * (goal - base);
 }
 
-static heddle_status try_sizes(struct blocks *b,
-                               struct heddle_plan_blocks_try *try)
+static heddle_status try_sizes(struct blocks *b, struct heddle_plan_blocks_try *try)
 {
     /* the most promising first: time may not be enough for all. For the least
      * memory a step of an unrolled network has to fit. */
-    static const uint32_t size[][5] = {
-        {3, 9, 1, 27, 81}, {3, 9, 1, 27, 81}, {21, 27, 15, 9, 45}};
+    static const uint32_t size[][5] = {{3, 9, 1, 27, 81}, {3, 9, 1, 27, 81}, {21, 27, 15, 9, 45}};
     const uint32_t n = 5, end = b->x->g->nops > LARGE ? 3 * n : 2 * n;
     struct heddle_plan_search *x = b->x;
     const double work = x->work;
@@ -150,15 +142,12 @@ static heddle_status try_sizes(struct blocks *b,
     base = heddle_plan_sum_times(x->g);
     for (uint32_t k = n * try->style; k < end; k++)
         for (uint32_t i = 0; i < nturns && st == HEDDLE_OK; i++) {
-            const uint32_t most =
-                (turn[i] / BLOCKS + SMALLEST) * size[k / n][k % n];
-            const enum heddle_plan_cut_style style =
-                (enum heddle_plan_cut_style)(k / n);
+            const uint32_t most = (turn[i] / BLOCKS + SMALLEST) * size[k / n][k % n];
+            const enum heddle_plan_cut_style style = (enum heddle_plan_cut_style)(k / n);
             const double before = b->has_best ? b->best->time : INFINITY;
 
-            if (x->work - work > RATE * try->seconds ||
-                heddle_plan_search_is_late(x) || (k >= n && b->has_best) ||
-                (k >= 2 && is_hopeless(b, try->goal, base)))
+            if (x->work - work > RATE * try->seconds || heddle_plan_search_is_late(x) ||
+                (k >= n && b->has_best) || (k >= 2 && is_hopeless(b, try->goal, base)))
                 return HEDDLE_OK;
             st = try_cuts(b, turn[i], most, style);
             if (b->has_best && b->best->time < before) {
@@ -171,8 +160,7 @@ static heddle_status try_sizes(struct blocks *b,
 }
 
 heddle_status heddle_plan_blocks_seq(struct heddle_plan_search *x,
-                                     struct heddle_plan_blocks_try *try,
-                                     struct heddle_plan_seq *s)
+                                     struct heddle_plan_blocks_try *try, struct heddle_plan_seq *s)
 {
     struct blocks b = {.x = x, .best = s};
     struct heddle_scratch mem = heddle_scratch_make(x->job->opts.base.alloc);
@@ -180,8 +168,7 @@ heddle_status heddle_plan_blocks_seq(struct heddle_plan_search *x,
 
     if (heddle_plan_seq_init(&b.trial, x->g, x->room, &mem)) {
         b.trial.aside = s->aside;
-        st = try->most > 0 ? try_cuts(&b, try->turn, try->most, try->style)
-                           : try_sizes(&b, try);
+        st = try->most > 0 ? try_cuts(&b, try->turn, try->most, try->style) : try_sizes(&b, try);
     }
     x->max_time = INFINITY;
     x->batch = 1;
@@ -191,8 +178,7 @@ heddle_status heddle_plan_blocks_seq(struct heddle_plan_search *x,
 
 /* A sequence within x->budget, with the cuts at hand or with thin ones, which reach
  * further down. */
-static heddle_status seq_below(struct heddle_plan_search *x,
-                               struct heddle_plan_blocks_try *try,
+static heddle_status seq_below(struct heddle_plan_search *x, struct heddle_plan_blocks_try *try,
                                struct heddle_plan_seq *s)
 {
     const struct heddle_plan_blocks_try before = *try;
@@ -209,10 +195,9 @@ static heddle_status seq_below(struct heddle_plan_search *x,
 }
 
 /* Lowers the budget of the blocks until their addresses fit. */
-static heddle_status plan_below(struct heddle_plan_search *x,
-                                struct heddle_plan_blocks_try *try,
-                                struct heddle_plan_seq *s, const char *solver,
-                                double bound, struct heddle_plan **out)
+static heddle_status plan_below(struct heddle_plan_search *x, struct heddle_plan_blocks_try *try,
+                                struct heddle_plan_seq *s, const char *solver, double bound,
+                                struct heddle_plan **out)
 {
     const uint64_t budget = x->job->m->budget;
     int64_t none = (int64_t)x->job->floor - 1; /* no sequence there */
@@ -233,8 +218,7 @@ static heddle_status plan_below(struct heddle_plan_search *x,
             if (st != HEDDLE_ENOENT || over <= budget)
                 break;
             some = s->peak < x->budget ? s->peak : x->budget;
-            next = some -
-                   (k + 1) * (int64_t)((over - budget) / 4 + budget / 500 + 1);
+            next = some - (k + 1) * (int64_t)((over - budget) / 4 + budget / 500 + 1);
         }
         if (some - none <= (int64_t)(budget / 400) || some == INT64_MAX)
             break;
@@ -244,10 +228,8 @@ static heddle_status plan_below(struct heddle_plan_search *x,
 }
 
 heddle_status heddle_plan_blocks_plan(struct heddle_plan_search *x,
-                                      struct heddle_plan_blocks_try *try,
-                                      struct heddle_plan_seq *s,
-                                      const char *solver, double bound,
-                                      struct heddle_plan **out)
+                                      struct heddle_plan_blocks_try *try, struct heddle_plan_seq *s,
+                                      const char *solver, double bound, struct heddle_plan **out)
 {
     const struct heddle_plan_opts *o = &x->job->opts.base;
     const int64_t budget = x->budget;
@@ -260,8 +242,7 @@ heddle_status heddle_plan_blocks_plan(struct heddle_plan_search *x,
     int64_t low;
 
     if (st == HEDDLE_ENOENT)
-        return heddle_plan_fail(o, st,
-                                "no plan found as a chain of blocks within %s",
+        return heddle_plan_fail(o, st, "no plan found as a chain of blocks within %s",
                                 heddle_plan_bytes_label((uint64_t)budget).text);
     if (st == HEDDLE_OK && !heddle_plan_seq_init(&other, x->g, x->room, &mem))
         st = HEDDLE_ENOMEM;
@@ -278,8 +259,7 @@ heddle_status heddle_plan_blocks_plan(struct heddle_plan_search *x,
         (st == HEDDLE_OK && (*out)->makespan - base > COSTLY * (time - base))) {
         x->budget = budget - budget / 100;
         st2 = plan_below(x, try, &other, solver, bound, &p);
-        if (st2 == HEDDLE_OK &&
-            (st != HEDDLE_OK || p->makespan < (*out)->makespan)) {
+        if (st2 == HEDDLE_OK && (st != HEDDLE_OK || p->makespan < (*out)->makespan)) {
             if (st == HEDDLE_OK)
                 heddle_plan_destroy(*out);
             *out = p;

@@ -15,8 +15,7 @@ struct bench {
     struct heddle_plan_search x;
 };
 
-static void bench_init(struct bench *b, const struct heddle_plan_graph *g,
-                       uint64_t budget)
+static void bench_init(struct bench *b, const struct heddle_plan_graph *g, uint64_t budget)
 {
     rig_init(&b->r, g, why_init(&b->w, NULL));
     b->r.m.budget = budget;
@@ -48,8 +47,8 @@ static bool is_in(const struct heddle_plan_cuts *c, uint32_t cut, uint32_t op)
 }
 
 /* X, Y and what X of two cuts have apart, as their definitions say. */
-static void check_bytes(const struct heddle_plan_graph *g,
-                        const struct heddle_plan_cuts *c, uint32_t i)
+static void check_bytes(const struct heddle_plan_graph *g, const struct heddle_plan_cuts *c,
+                        uint32_t i)
 {
     uint64_t x = 0, y = 0;
 
@@ -63,8 +62,7 @@ static void check_bytes(const struct heddle_plan_graph *g,
             is_input |= by < c->first[i] && is_in(c, i, u) && reads(g, u, v);
             is_left |= is_in(c, i, by) && u >= c->end[i] && reads(g, u, v);
         }
-        is_left |=
-            is_in(c, i, by) && (g->values[v].flags & HEDDLE_PLAN_RESULT) != 0;
+        is_left |= is_in(c, i, by) && (g->values[v].flags & HEDDLE_PLAN_RESULT) != 0;
         x += is_input ? g->values[v].bytes : 0;
         y += is_left ? g->values[v].bytes : 0;
     }
@@ -84,9 +82,8 @@ TEST(cuts_are_what_they_say)
     heddle_rng_seed(&r, test_seed());
     for (unsigned k = 0; k < test_scale(2000); k++) {
         struct why w;
-        struct heddle_plan_graph *g =
-            random_graph(&r, 4 + heddle_rng_below32(&r, 40),
-                         k % 2 == 0 ? PLAIN : 0, why_init(&w, NULL));
+        struct heddle_plan_graph *g = random_graph(&r, 4 + heddle_rng_below32(&r, 40),
+                                                   k % 2 == 0 ? PLAIN : 0, why_init(&w, NULL));
         const uint32_t turn = 1 + heddle_rng_below32(&r, g->nops - 1);
         struct heddle_plan_cuts c;
         struct bench b;
@@ -94,19 +91,17 @@ TEST(cuts_are_what_they_say)
 
         /* with much memory small values are kept */
         bench_init(&b, g, heddle_rng_below32(&r, 2) == 0 ? 10 : 10000);
-        st = heddle_plan_find_cuts(
-            &b.r.job, turn, 1 + heddle_rng_below32(&r, 6),
-            heddle_rng_below32(&r, 2) == 0 ? HEDDLE_PLAN_CUT_THIN
-                                           : HEDDLE_PLAN_CUT_FEW,
-            &b.mem, &c);
+        st = heddle_plan_find_cuts(&b.r.job, turn, 1 + heddle_rng_below32(&r, 6),
+                                   heddle_rng_below32(&r, 2) == 0 ? HEDDLE_PLAN_CUT_THIN
+                                                                  : HEDDLE_PLAN_CUT_FEW,
+                                   &b.mem, &c);
         if (st == HEDDLE_OK) {
             nfound++;
             CHECK(c.n >= 2 && c.first[0] == 0 && c.end[0] == g->nops);
             CHECK(c.first[c.n] == turn && c.end[c.n] == turn);
             for (uint32_t i = 0; i <= c.n; i++) {
                 if (i > 0)
-                    CHECK(c.first[i - 1] < c.first[i] &&
-                          c.end[i - 1] >= c.end[i]);
+                    CHECK(c.first[i - 1] < c.first[i] && c.end[i - 1] >= c.end[i]);
                 check_bytes(g, &c, i);
             }
         } else {
@@ -143,8 +138,7 @@ static double least(const struct chain *c, uint32_t i, uint32_t l, int64_t m)
     none = (int64_t)(c->x[l + 1] + c->t[i + 1] + c->wf[i]);
     all = all > none ? all : none;
     if (m >= all)
-        best = c->f[i] + c->b[i] +
-               (i == l ? 0 : least(c, i + 1, l, m - (int64_t)c->t[i + 1]));
+        best = c->f[i] + c->b[i] + (i == l ? 0 : least(c, i + 1, l, m - (int64_t)c->t[i + 1]));
     none = (int64_t)(c->x[i + 1] + c->wf[i]);
     for (uint32_t k = i + 1; k < l; k++) {
         const int64_t need = (int64_t)(c->x[k] + c->x[k + 1] + c->wf[k]);
@@ -155,8 +149,7 @@ static double least(const struct chain *c, uint32_t i, uint32_t l, int64_t m)
         return best;
     for (uint32_t j = i + 1; j <= l; j++) {
         pass += c->f[j - 1];
-        best = fmin(best, pass + least(c, j, l, m - (int64_t)c->x[j]) +
-                              least(c, i, j - 1, m));
+        best = fmin(best, pass + least(c, j, l, m - (int64_t)c->x[j]) + least(c, i, j - 1, m));
     }
     return best;
 }
@@ -164,14 +157,13 @@ static double least(const struct chain *c, uint32_t i, uint32_t l, int64_t m)
 static void random_layers(struct chain *c, struct heddle_rng *r)
 {
     memset(c, 0, sizeof(*c));
-    c->c =
-        (struct heddle_plan_chain){.n = 2 + heddle_rng_below32(r, LAYERS - 1),
-                                   .x = c->x,
-                                   .t = c->t,
-                                   .forward = c->f,
-                                   .backward = c->b,
-                                   .work_f = c->wf,
-                                   .work_b = c->wb};
+    c->c = (struct heddle_plan_chain){.n = 2 + heddle_rng_below32(r, LAYERS - 1),
+                                      .x = c->x,
+                                      .t = c->t,
+                                      .forward = c->f,
+                                      .backward = c->b,
+                                      .work_f = c->wf,
+                                      .work_b = c->wb};
     for (uint32_t i = 1; i <= c->c.n; i++) {
         c->x[i] = 1 + heddle_rng_below(r, 6);
         c->t[i] = c->x[i] + 1 + heddle_rng_below(r, 6);
@@ -202,16 +194,14 @@ TEST(a_chain_of_layers)
         random_layers(&c, &r);
         CHECK_OK(heddle_plan_graph_from_chain(&c.c, "chain", NULL, &g));
         bench_init(&b, g, MOST);
-        CHECK_OK(heddle_plan_find_cuts(&b.r.job, c.c.n + 1, 1,
-                                       HEDDLE_PLAN_CUT_FEW, &b.mem, &cuts));
+        CHECK_OK(heddle_plan_find_cuts(&b.r.job, c.c.n + 1, 1, HEDDLE_PLAN_CUT_FEW, &b.mem, &cuts));
         CHECK_EQ(cuts.n, c.c.n + 1);
         CHECK_OK(heddle_plan_make_stages(&b.x, &cuts, &b.mem, &stage, NULL));
         CHECK_OK(heddle_plan_cut_solve(&cuts, stage, MOST, MOST, &b.mem, &t));
         CHECK(heddle_plan_seq_init(&s, g, b.x.room, &b.mem));
         for (uint32_t m = 0; m <= MOST; m++) {
             const double want = least(&c, 0, c.c.n, m);
-            const bool is_there =
-                heddle_plan_cut_trace(t, m, s.op, s.cap, &s.n);
+            const bool is_there = heddle_plan_cut_trace(t, m, s.op, s.cap, &s.n);
 
             CHECK(is_there == !isinf(want));
             if (!is_there)
@@ -246,8 +236,7 @@ static void net_op(struct net *n, double time, uint64_t bytes)
                                                .nvalues = 1,
                                                .first_input = n->g.ninputs,
                                                .inplace = HEDDLE_PLAN_NONE};
-    n->value[n->g.nvalues++] =
-        (struct heddle_plan_value){.bytes = bytes, .op = n->g.nops++};
+    n->value[n->g.nvalues++] = (struct heddle_plan_value){.bytes = bytes, .op = n->g.nops++};
 }
 
 static void net_input(struct net *n, uint32_t v)
@@ -257,8 +246,7 @@ static void net_input(struct net *n, uint32_t v)
 }
 
 /* x -> a -> b -> b + x, again and again, and back. Times differ a little. */
-static struct heddle_plan_graph *make_net(struct heddle_rng *r,
-                                          uint32_t repeats)
+static struct heddle_plan_graph *make_net(struct heddle_rng *r, uint32_t repeats)
 {
     const uint32_t nforward = repeats * PER_BLOCK + 1;
     static struct net n;
@@ -266,11 +254,8 @@ static struct heddle_plan_graph *make_net(struct heddle_rng *r,
     struct why w;
 
     memset(&n, 0, sizeof(n));
-    n.g = (struct heddle_plan_graph){.size = sizeof(n.g),
-                                     .name = "net",
-                                     .ops = n.op,
-                                     .values = n.value,
-                                     .inputs = n.input};
+    n.g = (struct heddle_plan_graph){
+        .size = sizeof(n.g), .name = "net", .ops = n.op, .values = n.value, .inputs = n.input};
     for (uint32_t i = 0; i < nforward; i++) {
         net_op(&n, 10 + (double)heddle_rng_below(r, 5), 100);
         if (i > 0 && i % PER_BLOCK == 0)
@@ -305,8 +290,8 @@ TEST(equal_blocks_are_solved_once)
     bench_init(&b, g, heddle_plan_peak(g) / 2);
     CHECK_OK(heddle_plan_find_turns(&b.r.job, 3, turn, &nturns));
     CHECK(nturns > 0 && turn[0] + 4 >= NFORWARD && turn[0] <= NFORWARD + 4);
-    CHECK_OK(heddle_plan_find_cuts(&b.r.job, turn[0], PER_BLOCK,
-                                   HEDDLE_PLAN_CUT_FEW, &b.mem, &cuts));
+    CHECK_OK(
+        heddle_plan_find_cuts(&b.r.job, turn[0], PER_BLOCK, HEDDLE_PLAN_CUT_FEW, &b.mem, &cuts));
     CHECK(cuts.n >= REPEATS);
     CHECK_OK(heddle_plan_make_stages(&b.x, &cuts, &b.mem, &stage, &nshapes));
     printf("%u blocks, %u shapes\n", cuts.n, nshapes);
@@ -326,8 +311,8 @@ TEST(a_network_within_little)
     g = make_net(&r, REPEATS);
     for (uint64_t part = 20; part <= 100; part += 20) {
         struct why w;
-        const struct heddle_plan_machine m = {
-            .size = sizeof(m), .budget = heddle_plan_peak(g) * part / 100};
+        const struct heddle_plan_machine m = {.size = sizeof(m),
+                                              .budget = heddle_plan_peak(g) * part / 100};
         const struct heddle_plan_solve_opts o = {.size = sizeof(o),
                                                  .solver = "blocks",
                                                  .time_limit_s = 0.5,
@@ -348,8 +333,7 @@ TEST(a_network_within_little)
 
 enum { STEPS = 12, SUMS = 3 };
 
-static uint32_t add_op(struct graph_parts *p, uint64_t bytes, uint32_t a,
-                       uint32_t b)
+static uint32_t add_op(struct graph_parts *p, uint64_t bytes, uint32_t a, uint32_t b)
 {
     const uint32_t id = p->g.nops++;
 
@@ -388,8 +372,7 @@ static struct heddle_plan_graph *make_unrolled(uint32_t *end)
     for (unsigned t = STEPS; t-- > 0;) {
         back = add_op(&p, 10, h[t], back);
         for (unsigned k = 0; k < SUMS; k++)
-            end[k] = end[k] == none ? add_op(&p, 40, back, none)
-                                    : add_op(&p, 40, end[k], back);
+            end[k] = end[k] == none ? add_op(&p, 40, back, none) : add_op(&p, 40, end[k], back);
     }
     CHECK_OK(heddle_plan_graph_create(&p.g, why_init(&w, NULL), &g));
     return g;
@@ -404,10 +387,8 @@ TEST(a_pass_for_each_sum)
     bool is_done[64] = {false};
     struct heddle_plan *p = NULL;
     struct why w;
-    const struct heddle_plan_solve_opts o = {.size = sizeof(o),
-                                             .solver = "passes",
-                                             .time_limit_s = 5,
-                                             .base = *why_init(&w, NULL)};
+    const struct heddle_plan_solve_opts o = {
+        .size = sizeof(o), .solver = "passes", .time_limit_s = 5, .base = *why_init(&w, NULL)};
 
     CHECK(3 * 40 + 10 > m.budget); /* two sums, one of them twice */
     CHECK_OK(heddle_plan_solve(g, &m, &o, &p));
@@ -461,6 +442,5 @@ TEST(no_memory)
     heddle_plan_graph_destroy(g);
 }
 
-TEST_MAIN(cuts_are_what_they_say, a_chain_of_layers,
-          equal_blocks_are_solved_once, a_network_within_little,
-          a_pass_for_each_sum, no_memory)
+TEST_MAIN(cuts_are_what_they_say, a_chain_of_layers, equal_blocks_are_solved_once,
+          a_network_within_little, a_pass_for_each_sum, no_memory)

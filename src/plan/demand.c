@@ -32,9 +32,9 @@
 
 #define NONE     HEDDLE_PLAN_NONE
 #define REFRESH  32
-#define PATIENCE 20  /* times that a protected value goes */
-#define AHEAD    256 /* operations whose inputs a sweep brings along */
-#define BEHIND   10 /* a protected value behind the sweep: so many times dearer */
+#define PATIENCE 20    /* times that a protected value goes */
+#define AHEAD    256   /* operations whose inputs a sweep brings along */
+#define BEHIND   10    /* a protected value behind the sweep: so many times dearer */
 #define MANY     3000  /* operations: no time for all ways */
 #define LONG     20000 /* computations */
 #define TINY     64    /* part of what is over: too small to help */
@@ -53,7 +53,7 @@ struct heddle_plan_demand {
     uint8_t *is_pending;    /* [nops] by place */
     uint32_t *heap, *stack; /* [nops] */
     double *back;           /* [nops] by place: time to get it back */
-    double *sweep; /* [nops] by place: of what it missed the first time */
+    double *sweep;          /* [nops] by place: of what it missed the first time */
     uint32_t nlist, nheap, until_refresh;
     uint32_t stage;
     int64_t used;
@@ -73,8 +73,7 @@ struct heddle_plan_demand *heddle_plan_demand_make(struct heddle_plan_search *x)
     d->g = x->g;
     d->at = heddle_scratch_get(mem, nops, sizeof(*d->at));
     d->place = heddle_scratch_get(mem, nops, sizeof(*d->place));
-    d->reader =
-        heddle_scratch_get(mem, (size_t)x->g->ninputs + 1, sizeof(*d->reader));
+    d->reader = heddle_scratch_get(mem, (size_t)x->g->ninputs + 1, sizeof(*d->reader));
     d->use = heddle_scratch_get(mem, n, sizeof(*d->use));
     d->protect = heddle_scratch_get(mem, n, sizeof(*d->protect));
     d->has = heddle_scratch_get(mem, n, 1);
@@ -86,17 +85,15 @@ struct heddle_plan_demand *heddle_plan_demand_make(struct heddle_plan_search *x)
     d->stack = heddle_scratch_get(mem, nops, sizeof(*d->stack));
     d->back = heddle_scratch_get(mem, nops, sizeof(*d->back));
     d->sweep = heddle_scratch_get(mem, nops, sizeof(*d->sweep));
-    if (d->at == NULL || d->place == NULL || d->reader == NULL ||
-        d->use == NULL || d->protect == NULL || d->has == NULL ||
-        d->again == NULL || d->list == NULL || d->where == NULL ||
-        d->is_pending == NULL || d->heap == NULL || d->stack == NULL ||
+    if (d->at == NULL || d->place == NULL || d->reader == NULL || d->use == NULL ||
+        d->protect == NULL || d->has == NULL || d->again == NULL || d->list == NULL ||
+        d->where == NULL || d->is_pending == NULL || d->heap == NULL || d->stack == NULL ||
         d->back == NULL || d->sweep == NULL)
         return NULL;
     return d;
 }
 
-static const struct heddle_plan_op *op_at(const struct heddle_plan_demand *d,
-                                          uint32_t place)
+static const struct heddle_plan_op *op_at(const struct heddle_plan_demand *d, uint32_t place)
 {
     return &d->g->ops[d->at[place]];
 }
@@ -209,8 +206,8 @@ static void push(struct heddle_plan_demand *d, uint32_t place)
 
 /* Time to run an operation and what it misses; what is pending counts as there
  * (is_sweep), what nobody reads from place `next` on does not. */
-static double time_back(const struct heddle_plan_demand *d, uint32_t place,
-                        bool is_sweep, uint32_t next)
+static double time_back(const struct heddle_plan_demand *d, uint32_t place, bool is_sweep,
+                        uint32_t next)
 {
     const struct heddle_plan_op *o = op_at(d, place);
     const uint32_t *first = d->x->job->users.first;
@@ -220,8 +217,7 @@ static double time_back(const struct heddle_plan_demand *d, uint32_t place,
         const uint32_t v = d->g->inputs[o->first_input + i];
         uint32_t by;
 
-        if (d->g->values[v].op == NONE ||
-            (d->has[v] && d->reader[first[v + 1] - 1] >= next))
+        if (d->g->values[v].op == NONE || (d->has[v] && d->reader[first[v + 1] - 1] >= next))
             continue;
         by = maker(d, v);
         if (d->back[by] > most && !(is_sweep && d->is_pending[by]))
@@ -233,8 +229,7 @@ static double time_back(const struct heddle_plan_demand *d, uint32_t place,
 /* The next reader of a value in the order; there is one, or it is a result. */
 static uint32_t next_reader(const struct heddle_plan_demand *d, uint32_t v)
 {
-    return d->use[v] < d->x->job->users.first[v + 1] ? d->reader[d->use[v]]
-                                                     : d->g->nops;
+    return d->use[v] < d->x->job->users.first[v + 1] ? d->reader[d->use[v]] : d->g->nops;
 }
 
 static void refresh(struct heddle_plan_demand *d)
@@ -247,11 +242,9 @@ static void refresh(struct heddle_plan_demand *d)
         uint32_t next = d->g->nops;
 
         for (uint32_t i = 0; i < o->nvalues; i++)
-            if (!is_dead(d, o->first_value + i) &&
-                next_reader(d, o->first_value + i) < next)
+            if (!is_dead(d, o->first_value + i) && next_reader(d, o->first_value + i) < next)
                 next = next_reader(d, o->first_value + i);
-        d->back[p] =
-            time_back(d, p, false, next < d->g->nops ? next : d->stage);
+        d->back[p] = time_back(d, p, false, next < d->g->nops ? next : d->stage);
     }
     d->x->work += d->g->nops;
 }
@@ -266,14 +259,12 @@ static double h_of(const struct heddle_plan_demand *d, uint32_t v)
         return -1;
     if (d->power == 0)
         return 1 / far;
-    h = (time_back(d, maker(d, v), false, next) + 1e-9) /
-        (double)d->g->values[v].bytes;
+    h = (time_back(d, maker(d, v), false, next) + 1e-9) / (double)d->g->values[v].bytes;
     return (d->power == 0.5 ? sqrt(h) : pow(h, d->power)) / far;
 }
 
 /* The same for a protected value while the sweep is at `place`. */
-static double h_of_protected(const struct heddle_plan_demand *d, uint32_t v,
-                             uint32_t place)
+static double h_of_protected(const struct heddle_plan_demand *d, uint32_t v, uint32_t place)
 {
     const uint32_t by = maker(d, v), end = d->x->job->users.first[v + 1];
     uint32_t k = d->x->job->users.first[v];
@@ -282,19 +273,15 @@ static double h_of_protected(const struct heddle_plan_demand *d, uint32_t v,
     while (k < end && !d->is_pending[d->reader[k]])
         k++;
     /* a result, or an input of what runs */
-    if (k == end || d->reader[k] <= place ||
-        (by < place && d->again[v] >= PATIENCE))
+    if (k == end || d->reader[k] <= place || (by < place && d->again[v] >= PATIENCE))
         return INFINITY;
-    time = by > place ? time_back(d, by, true, 0)
-                      : BEHIND * time_back(d, by, false, 0);
-    return (time + 1e-9) /
-           ((double)d->g->values[v].bytes * (d->reader[k] - place));
+    time = by > place ? time_back(d, by, true, 0) : BEHIND * time_back(d, by, false, 0);
+    return (time + 1e-9) / ((double)d->g->values[v].bytes * (d->reader[k] - place));
 }
 
 /* The value that goes, when `over` bytes are too much: one of those that nobody
  * needs now, or else (is_soft) of the others; NONE. */
-static uint32_t find_least(struct heddle_plan_demand *d, uint32_t place,
-                           int64_t over, bool is_soft)
+static uint32_t find_least(struct heddle_plan_demand *d, uint32_t place, int64_t over, bool is_soft)
 {
     uint32_t best = NONE;
     double least = INFINITY;
@@ -305,10 +292,8 @@ static uint32_t find_least(struct heddle_plan_demand *d, uint32_t place,
         const struct heddle_plan_value *value = &d->g->values[v];
         double h;
 
-        if ((d->protect[v] > 0) != is_soft ||
-            (int64_t)value->bytes < over / TINY ||
-            ((d->g->ops[value->op].flags & HEDDLE_PLAN_ONCE) != 0 &&
-             (is_soft || !is_dead(d, v))))
+        if ((d->protect[v] > 0) != is_soft || (int64_t)value->bytes < over / TINY ||
+            ((d->g->ops[value->op].flags & HEDDLE_PLAN_ONCE) != 0 && (is_soft || !is_dead(d, v))))
             continue;
         h = is_soft ? h_of_protected(d, v, place) : h_of(d, v);
         if (h < least || (h == least && best != NONE && v < best)) {
@@ -320,8 +305,7 @@ static uint32_t find_least(struct heddle_plan_demand *d, uint32_t place,
 }
 
 /* Makes room for what runs at `place`; false: nothing can go. */
-static bool make_room(struct heddle_plan_demand *d, uint32_t place,
-                      int64_t bytes)
+static bool make_room(struct heddle_plan_demand *d, uint32_t place, int64_t bytes)
 {
     while (d->used + bytes > d->x->budget) {
         const int64_t over = d->used + bytes - d->x->budget;
@@ -352,8 +336,8 @@ static bool make_room(struct heddle_plan_demand *d, uint32_t place,
 /* ---- running ---------------------------------------------------------------- */
 
 /* Whether output i of an operation that runs is made: somebody reads it. */
-static bool is_wanted(const struct heddle_plan_demand *d,
-                      const struct heddle_plan_op *o, uint32_t i)
+static bool is_wanted(const struct heddle_plan_demand *d, const struct heddle_plan_op *o,
+                      uint32_t i)
 {
     const uint32_t v = o->first_value + i;
 
@@ -372,8 +356,7 @@ static bool compute(struct heddle_plan_demand *d, uint32_t place)
     if (place < d->stage && (o->flags & HEDDLE_PLAN_ONCE) != 0)
         return false;
     if (d->s->n == d->s->cap || d->time > d->x->max_time ||
-        (d->s->n % PERIOD == 0 && heddle_plan_search_is_late(d->x)) ||
-        !make_room(d, place, bytes))
+        (d->s->n % PERIOD == 0 && heddle_plan_search_is_late(d->x)) || !make_room(d, place, bytes))
         return false;
     d->s->op[d->s->n++] = d->at[place];
     for (uint32_t i = 0; i < o->nvalues; i++)
@@ -429,8 +412,7 @@ static bool bring_results(struct heddle_plan_demand *d)
 static void look_ahead(struct heddle_plan_demand *d)
 {
     const struct heddle_plan_graph *g = d->g;
-    const uint32_t end =
-        g->nops - d->stage > AHEAD ? d->stage + AHEAD : g->nops;
+    const uint32_t end = g->nops - d->stage > AHEAD ? d->stage + AHEAD : g->nops;
     int64_t room = d->x->budget;
     double most = 0;
 
@@ -462,11 +444,9 @@ static void look_ahead(struct heddle_plan_demand *d)
     }
 }
 
-heddle_status heddle_plan_demand_run(struct heddle_plan_demand *d,
-                                     const uint32_t *order,
+heddle_status heddle_plan_demand_run(struct heddle_plan_demand *d, const uint32_t *order,
                                      const struct heddle_plan_demand_way *way,
-                                     struct heddle_plan_seq *s,
-                                     uint32_t *reached_out)
+                                     struct heddle_plan_seq *s, uint32_t *reached_out)
 {
     const struct heddle_plan_graph *g = d->g;
     bool is_done = true;
@@ -493,15 +473,13 @@ heddle_status heddle_plan_demand_run(struct heddle_plan_demand *d,
     d->x->work += s->n;
     if (is_done)
         is_done = bring_results(d);
-    return is_done && heddle_plan_seq_eval(s) && s->peak <= d->x->budget
-               ? HEDDLE_OK
-               : HEDDLE_ENOENT;
+    return is_done && heddle_plan_seq_eval(s) && s->peak <= d->x->budget ? HEDDLE_OK
+                                                                         : HEDDLE_ENOENT;
 }
 
 /* ---- some runs -------------------------------------------------------------- */
 
-heddle_status heddle_plan_demand_seq(struct heddle_plan_search *x,
-                                     struct heddle_plan_demand *d,
+heddle_status heddle_plan_demand_seq(struct heddle_plan_search *x, struct heddle_plan_demand *d,
                                      uint32_t *way, struct heddle_plan_seq *s)
 {
     /* what keeps the right values is short; what is used last is surest */
@@ -513,8 +491,7 @@ heddle_status heddle_plan_demand_seq(struct heddle_plan_search *x,
     for (; *way < n; ++*way) {
         if (heddle_plan_search_is_late(x))
             break;
-        if (heddle_plan_demand_run(d, NULL, &ways[*way], s, &reached) !=
-            HEDDLE_OK)
+        if (heddle_plan_demand_run(d, NULL, &ways[*way], s, &reached) != HEDDLE_OK)
             continue;
         if (s->n > LONG) /* one look at each of them, or it takes too long */
             heddle_plan_prune_once(x, s);

@@ -18,8 +18,8 @@ struct bench {
     struct heddle_plan_demand *d;
 };
 
-static void bench_init(struct bench *b, const struct heddle_plan_graph *g,
-                       uint64_t budget, struct why *w)
+static void bench_init(struct bench *b, const struct heddle_plan_graph *g, uint64_t budget,
+                       struct why *w)
 {
     b->mem = heddle_scratch_make(NULL);
     rig_init(&b->rig, g, &w->o);
@@ -39,15 +39,13 @@ static void bench_fini(struct bench *b)
 }
 
 /* Each operation in front of its readers, otherwise any order. */
-static void random_order(const struct heddle_plan_graph *g,
-                         struct heddle_rng *r, uint32_t *order)
+static void random_order(const struct heddle_plan_graph *g, struct heddle_rng *r, uint32_t *order)
 {
     uint32_t missing[64] = {0}, ready[64], n = 0, nready = 0;
 
     for (uint32_t i = 0; i < g->nops; i++) {
         for (uint32_t k = 0; k < g->ops[i].ninputs; k++)
-            missing[i] += g->values[g->inputs[g->ops[i].first_input + k]].op !=
-                          HEDDLE_PLAN_NONE;
+            missing[i] += g->values[g->inputs[g->ops[i].first_input + k]].op != HEDDLE_PLAN_NONE;
         if (missing[i] == 0)
             ready[nready++] = i;
     }
@@ -58,8 +56,7 @@ static void random_order(const struct heddle_plan_graph *g,
         ready[at] = ready[--nready];
         for (uint32_t i = 0; i < g->nops; i++)
             for (uint32_t k = 0; k < g->ops[i].ninputs; k++)
-                if (g->values[g->inputs[g->ops[i].first_input + k]].op == id &&
-                    --missing[i] == 0)
+                if (g->values[g->inputs[g->ops[i].first_input + k]].op == id && --missing[i] == 0)
                     ready[nready++] = i;
     }
     CHECK_EQ(n, g->nops);
@@ -75,8 +72,7 @@ static void check_seq(const struct bench *b, const uint32_t *order)
     struct why w;
 
     heddle_plan_draft_init(&d, NULL);
-    CHECK_OK(heddle_plan_draft_from_sequence(g, b->s.op, b->s.n,
-                                             why_init(&w, NULL), &d));
+    CHECK_OK(heddle_plan_draft_from_sequence(g, b->s.op, b->s.n, why_init(&w, NULL), &d));
     CHECK_OK(heddle_plan_eval(g, &b->rig.m, d.step, d.n, &w.o, &cost));
     CHECK(cost.peak_bytes <= (uint64_t)b->x.budget);
     for (uint32_t p = 0; p < b->s.n; p++) {
@@ -110,9 +106,8 @@ TEST(runs_are_within_their_budget)
     for (unsigned k = 0; k < test_scale(2000); k++) {
         const bool is_plain = k % 2 == 0;
         struct why w;
-        struct heddle_plan_graph *g =
-            random_graph(&r, 2 + heddle_rng_below32(&r, 60),
-                         is_plain ? PLAIN : 0, why_init(&w, NULL));
+        struct heddle_plan_graph *g = random_graph(&r, 2 + heddle_rng_below32(&r, 60),
+                                                   is_plain ? PLAIN : 0, why_init(&w, NULL));
         const uint64_t floor = heddle_plan_floor(g, NULL);
         const uint64_t peak = heddle_plan_peak(g);
         uint32_t order[64], reached = 0;
@@ -128,8 +123,7 @@ TEST(runs_are_within_their_budget)
             const uint32_t *in = i < 4 ? NULL : order;
 
             n++;
-            if (heddle_plan_demand_run(b.d, in, &way[i % 4], &b.s, &reached) !=
-                HEDDLE_OK)
+            if (heddle_plan_demand_run(b.d, in, &way[i % 4], &b.s, &reached) != HEDDLE_OK)
                 continue;
             CHECK_EQ(reached, g->nops);
             check_seq(&b, in);
@@ -148,8 +142,8 @@ TEST(runs_are_within_their_budget)
     CHECK(nfound > n / 2 && nagain > n / 10);
 }
 
-static uint32_t add_op(struct graph_parts *p, uint64_t bytes, uint32_t flags,
-                       uint32_t a, uint32_t b)
+static uint32_t add_op(struct graph_parts *p, uint64_t bytes, uint32_t flags, uint32_t a,
+                       uint32_t b)
 {
     const uint32_t id = p->g.nops++;
 
@@ -190,8 +184,7 @@ TEST(there_and_back)
         back = add_op(&p, 10, 0, h[t], back);
     CHECK_OK(heddle_plan_graph_create(&p.g, why_init(&w, NULL), &g));
     bench_init(&b, g, 29, &w);
-    CHECK_EQ(heddle_plan_demand_run(b.d, NULL, &last, &b.s, &reached),
-             HEDDLE_ENOENT);
+    CHECK_EQ(heddle_plan_demand_run(b.d, NULL, &last, &b.s, &reached), HEDDLE_ENOENT);
     CHECK(reached > STEPS && reached < 2 * STEPS);
     bench_fini(&b);
     for (uint64_t budget = 30; budget <= 70; budget += 10) {
@@ -228,8 +221,7 @@ TEST(another_order_is_found)
         sum = add_op(&p, 1, 0, large[k], sum);
     CHECK_OK(heddle_plan_graph_create(&p.g, why_init(&w, NULL), &g));
     bench_init(&b, g, 110, &w);
-    CHECK_EQ(heddle_plan_demand_run(b.d, NULL, &ahead, &b.s, &reached),
-             HEDDLE_ENOENT);
+    CHECK_EQ(heddle_plan_demand_run(b.d, NULL, &ahead, &b.s, &reached), HEDDLE_ENOENT);
     CHECK_EQ(reached, 2u);
     CHECK_OK(heddle_plan_climb(&b.x, &b.s, 1e7));
     CHECK(b.s.peak <= 110);
@@ -250,16 +242,13 @@ TEST(orders_of_random_graphs)
     heddle_rng_seed(&r, test_seed());
     for (unsigned k = 0; k < test_scale(400); k++) {
         struct why w;
-        struct heddle_plan_graph *g = random_graph(
-            &r, 2 + heddle_rng_below32(&r, 30), 0, why_init(&w, NULL));
+        struct heddle_plan_graph *g =
+            random_graph(&r, 2 + heddle_rng_below32(&r, 30), 0, why_init(&w, NULL));
         const uint64_t floor = heddle_plan_floor(g, NULL);
         struct bench b;
 
         if (!has_host(g)) {
-            bench_init(
-                &b, g,
-                floor + heddle_rng_below(&r, heddle_plan_peak(g) - floor + 1),
-                &w);
+            bench_init(&b, g, floor + heddle_rng_below(&r, heddle_plan_peak(g) - floor + 1), &w);
             n++;
             if (heddle_plan_climb(&b.x, &b.s, 2e5) == HEDDLE_OK) {
                 struct heddle_plan_draft d;
@@ -267,10 +256,8 @@ TEST(orders_of_random_graphs)
 
                 nfound++;
                 heddle_plan_draft_init(&d, NULL);
-                CHECK_OK(heddle_plan_draft_from_sequence(g, b.s.op, b.s.n, &w.o,
-                                                         &d));
-                CHECK_OK(
-                    heddle_plan_eval(g, &b.rig.m, d.step, d.n, &w.o, &cost));
+                CHECK_OK(heddle_plan_draft_from_sequence(g, b.s.op, b.s.n, &w.o, &d));
+                CHECK_OK(heddle_plan_eval(g, &b.rig.m, d.step, d.n, &w.o, &cost));
                 CHECK(cost.peak_bytes <= b.rig.m.budget);
                 heddle_plan_draft_fini(&d);
             }

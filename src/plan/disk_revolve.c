@@ -16,21 +16,18 @@
 
 static double in_memory(const struct heddle_plan_levels *v, uint32_t l)
 {
-    return v->forward *
-               (double)heddle_plan_revolve_extra((uint64_t)l + 1, v->slots[0]) +
+    return v->forward * (double)heddle_plan_revolve_extra((uint64_t)l + 1, v->slots[0]) +
            v->backward * ((double)l + 1);
 }
 
-static double once_jump(const struct heddle_plan_disk *x, uint32_t l,
-                        uint32_t j)
+static double once_jump(const struct heddle_plan_disk *x, uint32_t l, uint32_t j)
 {
     return j * x->v.forward + x->memory[l - j] + x->v.read[1] + x->once[j - 1];
 }
 
 static double all_jump(const struct heddle_plan_disk *x, uint32_t l, uint32_t j)
 {
-    return x->v.write[1] + j * x->v.forward + x->all[l - j] + x->v.read[1] +
-           x->once[j - 1];
+    return x->v.write[1] + j * x->v.forward + x->all[l - j] + x->v.read[1] + x->once[j - 1];
 }
 
 void heddle_plan_disk_times(const struct heddle_plan_disk *x, uint32_t n)
@@ -49,8 +46,7 @@ void heddle_plan_disk_times(const struct heddle_plan_disk *x, uint32_t n)
 }
 
 /* The first jump of a best plan; 0: stay in memory. */
-static uint32_t choose(const struct heddle_plan_disk *x, uint32_t l,
-                       bool is_stored)
+static uint32_t choose(const struct heddle_plan_disk *x, uint32_t l, bool is_stored)
 {
     double best = x->memory[l];
     uint32_t at = 0;
@@ -67,9 +63,8 @@ static uint32_t choose(const struct heddle_plan_disk *x, uint32_t l,
 }
 
 /* What is left of a part whose first activation is on disk. */
-static void trace_stored(const struct heddle_plan_disk *x, uint32_t base,
-                         uint32_t l, unsigned store,
-                         struct heddle_plan_events *e)
+static void trace_stored(const struct heddle_plan_disk *x, uint32_t base, uint32_t l,
+                         unsigned store, struct heddle_plan_events *e)
 {
     for (;;) {
         const uint32_t j = choose(x, l, true);
@@ -85,8 +80,8 @@ static void trace_stored(const struct heddle_plan_disk *x, uint32_t base,
     heddle_plan_events_revolve(e, base, l + 1, x->v.slots[0]);
 }
 
-void heddle_plan_disk_trace(const struct heddle_plan_disk *x, uint32_t n,
-                            unsigned store, struct heddle_plan_events *e)
+void heddle_plan_disk_trace(const struct heddle_plan_disk *x, uint32_t n, unsigned store,
+                            struct heddle_plan_events *e)
 {
     struct heddle_scratch mem = heddle_scratch_make(e->d.a);
     uint32_t *jump = heddle_scratch_get(&mem, n, sizeof(*jump));

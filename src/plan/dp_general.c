@@ -73,8 +73,7 @@ static uint32_t max32(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-static float *row_at(const struct table *x, size_t s, size_t t, size_t l,
-                     size_t f)
+static float *row_at(const struct table *x, size_t s, size_t t, size_t l, size_t f)
 {
     const size_t d = t - s, n = x->nstages - s;
     const size_t i = x->layer[s] + d * n - d * (d + 1) / 2 + (l - s);
@@ -82,16 +81,12 @@ static float *row_at(const struct table *x, size_t s, size_t t, size_t l,
     return x->row + (f * x->layer[x->nstages] + i) * x->width;
 }
 
-static float *col_at(const struct table *x, float *from, size_t f, size_t i,
-                     size_t c)
+static float *col_at(const struct table *x, float *from, size_t f, size_t i, size_t c)
 {
-    return from +
-           ((f * (x->nstages + 1) + i) * TILE + c) * (x->pad + x->width) +
-           x->pad;
+    return from + ((f * (x->nstages + 1) + i) * TILE + c) * (x->pad + x->width) + x->pad;
 }
 
-static uint32_t *sat_at(const struct table *x, size_t s, size_t t, size_t l,
-                        size_t f)
+static uint32_t *sat_at(const struct table *x, size_t s, size_t t, size_t l, size_t f)
 {
     return x->sat + (((s & 1) * x->nf + f) * x->nstages + t) * x->nstages + l;
 }
@@ -109,8 +104,7 @@ static uint32_t need_backward(const struct heddle_plan_units *u, size_t s)
 }
 
 /* Of the tape of s, made while what l and h say is held. */
-static uint32_t need_tape(const struct heddle_plan_units *u, size_t s, size_t l,
-                          size_t h)
+static uint32_t need_tape(const struct heddle_plan_units *u, size_t s, size_t l, size_t h)
 {
     const uint32_t back = need_backward(u, s);
 
@@ -119,15 +113,13 @@ static uint32_t need_tape(const struct heddle_plan_units *u, size_t s, size_t l,
     return max32(back, u->x[s] + u->t[s + 1] + held(u, l, h) + u->work_f[s]);
 }
 
-static uint32_t need_step(const struct heddle_plan_units *u, size_t s, size_t l,
-                          size_t h)
+static uint32_t need_step(const struct heddle_plan_units *u, size_t s, size_t l, size_t h)
 {
     return u->x[s] + u->x[s + 1] + held(u, l, h) + u->work_f[s];
 }
 
 /* Of the way from s to the tape of each k > s, without what is held. */
-static void set_reach(const struct heddle_plan_units *u, size_t s,
-                      uint32_t *reach)
+static void set_reach(const struct heddle_plan_units *u, size_t s, uint32_t *reach)
 {
     uint32_t way = u->x[s] + u->x[s + 1] + u->work_f[s];
 
@@ -138,18 +130,16 @@ static void set_reach(const struct heddle_plan_units *u, size_t s,
 }
 
 /* Least time of (s,t,l,h) with all memory. */
-static double least(const struct heddle_plan_units *u, size_t s, size_t t,
-                    size_t l, size_t h)
+static double least(const struct heddle_plan_units *u, size_t s, size_t t, size_t l, size_t h)
 {
-    return u->before[t] - u->before[s] + u->both[l + 1] - u->both[t] -
-           (h != 0 ? u->forward[l] : 0);
+    return u->before[t] - u->before[s] + u->both[l + 1] - u->both[t] - (h != 0 ? u->forward[l] : 0);
 }
 
 /* ---- columns ------------------------------------------------------------------- */
 
 /* to[m - shift] = from[m - shift] + time, from `need` units m on. */
-static void copy_shifted(const struct table *x, float *to, const float *from,
-                         uint32_t shift, uint32_t need, float time)
+static void copy_shifted(const struct table *x, float *to, const float *from, uint32_t shift,
+                         uint32_t need, float time)
 {
     const size_t first = need > shift ? need - shift : 0;
     const size_t end = first < x->width ? first : x->width;
@@ -170,13 +160,11 @@ static void make_columns(const struct table *x, size_t s, size_t l0, size_t nl)
             const size_t l = l0 + c, h = in_hand(f);
 
             for (size_t tp = s + 1; tp <= l; tp++)
-                copy_shifted(x, col_at(x, x->split, f, tp, c),
-                             row_at(x, s + 1, tp, l, f), u->x[s],
+                copy_shifted(x, col_at(x, x->split, f, tp, c), row_at(x, s + 1, tp, l, f), u->x[s],
                              need_step(u, s, l, h), (float)u->forward[s]);
             for (size_t k = s + 1; k < l && x->nf > 1 && f < 2; k++)
-                copy_shifted(x, col_at(x, x->hole, f, k, c),
-                             row_at(x, k + 1, k + 1, l, f), x->slide[k],
-                             x->reach[k] + held(u, l, h),
+                copy_shifted(x, col_at(x, x->hole, f, k, c), row_at(x, k + 1, k + 1, l, f),
+                             x->slide[k], x->reach[k] + held(u, l, h),
                              (float)(u->before[k + 1] - u->before[s]));
         }
 }
@@ -193,13 +181,12 @@ struct terms {
 /* ---- rows ------------------------------------------------------------------------ */
 
 /* A product: rows t .. t + nt-1 of kind `rows`, prepared columns of kind `cols`. */
-static void add_product(const struct table *x, const struct terms *q, size_t f,
-                        size_t rows, size_t cols)
+static void add_product(const struct table *x, const struct terms *q, size_t f, size_t rows,
+                        size_t cols)
 {
     struct heddle_minplus p = {.row_step = x->width,
                                .col_step = TILE * (x->pad + x->width),
-                               .shift =
-                                   (q->is_hole ? x->slide : x->same) + q->i0,
+                               .shift = (q->is_hole ? x->slide : x->same) + q->i0,
                                .n = q->i1 - q->i0,
                                .nrows = q->nt,
                                .ncols = q->nc,
@@ -209,13 +196,11 @@ static void add_product(const struct table *x, const struct terms *q, size_t f,
     for (unsigned c = 0; c < q->nc; c++) {
         const uint32_t need = need_step(x->u, q->s, q->l + c, in_hand(f));
 
-        p.col[c] =
-            col_at(x, q->is_hole ? x->hole : x->split, cols, q->i0, q->c + c);
+        p.col[c] = col_at(x, q->is_hole ? x->hole : x->split, cols, q->i0, q->c + c);
         p.from = need < p.from ? need : p.from;
     }
     for (unsigned r = 0; r < q->nt; r++) {
-        p.row[r] =
-            row_at(x, q->s, q->t + r, q->is_hole ? q->i0 : q->i0 - 1, rows);
+        p.row[r] = row_at(x, q->s, q->t + r, q->is_hole ? q->i0 : q->i0 - 1, rows);
         for (unsigned c = 0; c < q->nc; c++) {
             const uint32_t sat = *sat_at(x, q->s, q->t + r, q->l + c, f);
 
@@ -254,14 +239,12 @@ struct next {
 
 /* What a cell does when nothing of it is kept for a second pass: the tape of s,
  * or one step on. In the last step before t a tape may have to stay behind. */
-static struct next next_of(const struct heddle_plan_units *u, size_t s,
-                           size_t t, size_t l, size_t f)
+static struct next next_of(const struct heddle_plan_units *u, size_t s, size_t t, size_t l,
+                           size_t f)
 {
     const size_t h = in_hand(f);
-    struct next n = {.t = (uint32_t)t,
-                     .f = (uint32_t)f,
-                     .need = need_step(u, s, l, h),
-                     .time = u->forward[s]};
+    struct next n = {
+        .t = (uint32_t)t, .f = (uint32_t)f, .need = need_step(u, s, l, h), .time = u->forward[s]};
 
     if (t == s) {
         n.t = (uint32_t)s + 1;
@@ -277,8 +260,7 @@ static struct next next_of(const struct heddle_plan_units *u, size_t s,
     return n;
 }
 
-static void set_sat(const struct table *x, size_t s, size_t t, size_t l,
-                    size_t f)
+static void set_sat(const struct table *x, size_t s, size_t t, size_t l, size_t f)
 {
     const struct heddle_plan_units *u = x->u;
     uint32_t need;
@@ -296,8 +278,7 @@ static void set_sat(const struct table *x, size_t s, size_t t, size_t l,
 }
 
 /* All splits and holes are in. */
-static void finish(const struct table *x, size_t s, size_t t, size_t l,
-                   size_t f)
+static void finish(const struct table *x, size_t s, size_t t, size_t l, size_t f)
 {
     const struct heddle_plan_units *u = x->u;
     const size_t sat = *sat_at(x, s, t, l, f);
@@ -320,8 +301,7 @@ static void finish(const struct table *x, size_t s, size_t t, size_t l,
         w[m] = (float)least(u, s, t, l, in_hand(f));
 }
 
-static void make_rows(const struct table *x, size_t s, size_t t0, unsigned nt,
-                      size_t l0, size_t nl)
+static void make_rows(const struct table *x, size_t s, size_t t0, unsigned nt, size_t l0, size_t nl)
 {
     const size_t past = t0 + TILE; /* splits of all rows begin here */
     const size_t k0 = past - 1 > s + 1 ? past - 1 : s + 1;
@@ -343,8 +323,7 @@ static void make_rows(const struct table *x, size_t s, size_t t0, unsigned nt,
 
             if (l < t)
                 continue;
-            q = (struct terms){
-                .s = s, .t = t, .l = l, .c = c, .nt = 1, .nc = 1};
+            q = (struct terms){.s = s, .t = t, .l = l, .c = c, .nt = 1, .nc = 1};
             q.i0 = t + 1;
             q.i1 = has_bulk ? past : l + 1;
             add_terms(x, &q);
@@ -389,9 +368,7 @@ static void make_layer(const struct table *x, size_t s)
 
         make_columns(x, s, l0, nl);
         for (size_t t0 = s; t0 < l0 + nl; t0 += TILE)
-            make_rows(x, s, t0,
-                      (unsigned)(l0 + nl - t0 < TILE ? l0 + nl - t0 : TILE), l0,
-                      nl);
+            make_rows(x, s, t0, (unsigned)(l0 + nl - t0 < TILE ? l0 + nl - t0 : TILE), l0, nl);
     }
 }
 
@@ -453,8 +430,8 @@ static heddle_status make(const struct heddle_plan_units *u, size_t nf,
     x->nf = nf;
     x->minplus = heddle_minplus_choose();
     x->nstages = (size_t)u->n + 1;
-    x->width = ((size_t)u->slots + HEDDLE_MINPLUS_WIDTH) /
-               HEDDLE_MINPLUS_WIDTH * HEDDLE_MINPLUS_WIDTH;
+    x->width =
+        ((size_t)u->slots + HEDDLE_MINPLUS_WIDTH) / HEDDLE_MINPLUS_WIDTH * HEDDLE_MINPLUS_WIDTH;
     x->pad = x->width + HEDDLE_MINPLUS_WIDTH;
     if (get_memory(x) != HEDDLE_OK) {
         drop(x);
@@ -478,8 +455,8 @@ static heddle_status make_unpinned(const struct heddle_plan_units *u,
     return make(u, 2, a, out);
 }
 
-static heddle_status make_free(const struct heddle_plan_units *u,
-                               const struct heddle_allocator *a, void **out)
+static heddle_status make_free(const struct heddle_plan_units *u, const struct heddle_allocator *a,
+                               void **out)
 {
     return make(u, 4, a, out);
 }
@@ -546,16 +523,15 @@ static void try_splits(const struct table *x, struct cell c, struct move *best)
         return;
     for (uint32_t tp = c.t + 1; tp <= c.l; tp++)
         for (uint32_t left = 0; left < (x->nf > 2 ? 2 : 1); left++) {
-            v.a =
-                (struct cell){c.s + 1, tp, c.l, c.m - u->x[c.s], h + 2 * left};
+            v.a = (struct cell){c.s + 1, tp, c.l, c.m - u->x[c.s], h + 2 * left};
             v.b = (struct cell){c.s, c.t, tp - 1, c.m, left + g};
             v.time = u->forward[c.s] + time_of(x, v.a) + time_of(x, v.b);
             take_better(best, &v);
         }
 }
 
-static void try_holes(const struct table *x, struct cell c,
-                      const uint32_t *reach, struct move *best)
+static void try_holes(const struct table *x, struct cell c, const uint32_t *reach,
+                      struct move *best)
 {
     const struct heddle_plan_units *u = x->u;
     const uint32_t h = (uint32_t)in_hand(c.f), g = c.f - h;
@@ -569,17 +545,15 @@ static void try_holes(const struct table *x, struct cell c,
         v.to = k + 1;
         v.a = (struct cell){k + 1, k + 1, c.l, c.m - less, h};
         v.b = (struct cell){c.s, c.t, k, c.m, 1 + g};
-        v.time = u->before[k + 1] - u->before[c.s] + time_of(x, v.a) +
-                 time_of(x, v.b);
+        v.time = u->before[k + 1] - u->before[c.s] + time_of(x, v.a) + time_of(x, v.b);
         take_better(best, &v);
     }
 }
 
 #define BACKWARD UINT32_MAX /* as m: only the backward of s */
 
-static size_t expand(const struct table *x, struct cell c, uint32_t *reach,
-                     struct cell *stack, size_t depth,
-                     struct heddle_plan_seq *q)
+static size_t expand(const struct table *x, struct cell c, uint32_t *reach, struct cell *stack,
+                     size_t depth, struct heddle_plan_seq *q)
 {
     const uint32_t n = x->u->n;
     struct move best = {.time = INFINITY};
@@ -609,8 +583,7 @@ static void trace(const void *ptr, uint32_t m, struct heddle_plan_seq *q)
 {
     const struct table *x = ptr;
     struct heddle_scratch mem = heddle_scratch_make(x->a);
-    struct cell *stack =
-        heddle_scratch_get(&mem, 2 * x->nstages + 4, sizeof(*stack));
+    struct cell *stack = heddle_scratch_get(&mem, 2 * x->nstages + 4, sizeof(*stack));
     uint32_t *reach = heddle_scratch_get(&mem, x->nstages, sizeof(*reach));
     size_t depth = 0;
 

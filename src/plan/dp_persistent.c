@@ -83,8 +83,7 @@ static void set_windows(struct table *t, size_t b0, size_t nb)
 
         for (size_t i = l + 1; i-- > 0;) {
             t->all[i][k] = need_all(u, i, l);
-            t->none[i][k] =
-                u->x[l + 1] + max32(u->x[i + 1] + u->work_f[i], inner);
+            t->none[i][k] = u->x[l + 1] + max32(u->x[i + 1] + u->work_f[i], inner);
             t->keep[i][k] = t->all[i][k];
             if (i < l) {
                 const uint32_t above = u->t[i + 1] + t->keep[i + 1][k];
@@ -99,8 +98,8 @@ static void set_windows(struct table *t, size_t b0, size_t nb)
 }
 
 /* Adds the splits j0 .. j1-1 to nrows rows from i on, of columns k .. k + nk-1. */
-static void add_splits(const struct table *t, size_t i, unsigned nrows,
-                       size_t k, unsigned nk, size_t j0, size_t j1)
+static void add_splits(const struct table *t, size_t i, unsigned nrows, size_t k, unsigned nk,
+                       size_t j0, size_t j1)
 {
     struct heddle_minplus p = {.row_step = t->width,
                                .col_step = BLOCK_COLS * (t->pad + t->width),
@@ -161,12 +160,10 @@ static void finish(const struct table *t, size_t i, size_t b0, size_t k)
 
 /* Row i of the columns, when all rows below it are done; j < j1 in its block are
  * not yet added. */
-static void finish_row(const struct table *t, size_t i, size_t b0, size_t nb,
-                       size_t j1)
+static void finish_row(const struct table *t, size_t i, size_t b0, size_t nb, size_t j1)
 {
     for (size_t k = 0; k < nb; k += TILE)
-        add_splits(t, i, 1, k, (unsigned)(nb - k < TILE ? nb - k : TILE), i + 1,
-                   j1);
+        add_splits(t, i, 1, k, (unsigned)(nb - k < TILE ? nb - k : TILE), i + 1, j1);
     for (size_t k = 0; k < nb; k++) {
         if (b0 + k < i)
             continue;
@@ -227,15 +224,14 @@ static heddle_status get_memory(struct table *t)
     t->none = heddle_scratch_get(&t->mem, n, sizeof(*t->none));
     t->all = heddle_scratch_get(&t->mem, n, sizeof(*t->all));
     t->keep = heddle_scratch_get(&t->mem, n, sizeof(*t->keep));
-    if (t->row == NULL || t->col == NULL || t->none == NULL || t->all == NULL ||
-        t->keep == NULL)
+    if (t->row == NULL || t->col == NULL || t->none == NULL || t->all == NULL || t->keep == NULL)
         return HEDDLE_ENOMEM;
     fill(t->col, 0, ncol, INFINITY);
     return HEDDLE_OK;
 }
 
-static heddle_status make(const struct heddle_plan_units *u,
-                          const struct heddle_allocator *a, void **out)
+static heddle_status make(const struct heddle_plan_units *u, const struct heddle_allocator *a,
+                          void **out)
 {
     struct heddle_scratch mem = heddle_scratch_make(a);
     struct table *t = heddle_scratch_get(&mem, 1, sizeof(*t));
@@ -247,16 +243,15 @@ static heddle_status make(const struct heddle_plan_units *u,
     t->a = a;
     t->minplus = heddle_minplus_choose();
     t->nstages = (size_t)u->n + 1;
-    t->width = ((size_t)u->slots + HEDDLE_MINPLUS_WIDTH) /
-               HEDDLE_MINPLUS_WIDTH * HEDDLE_MINPLUS_WIDTH;
+    t->width =
+        ((size_t)u->slots + HEDDLE_MINPLUS_WIDTH) / HEDDLE_MINPLUS_WIDTH * HEDDLE_MINPLUS_WIDTH;
     t->pad = t->width + HEDDLE_MINPLUS_WIDTH;
     if (get_memory(t) != HEDDLE_OK) {
         drop(t);
         return HEDDLE_ENOMEM;
     }
     for (size_t b0 = 0; b0 < t->nstages; b0 += BLOCK_COLS)
-        make_columns(
-            t, b0, t->nstages - b0 < BLOCK_COLS ? t->nstages - b0 : BLOCK_COLS);
+        make_columns(t, b0, t->nstages - b0 < BLOCK_COLS ? t->nstages - b0 : BLOCK_COLS);
     *out = t;
     return HEDDLE_OK;
 }
@@ -275,8 +270,7 @@ static double value(const void *ptr, uint32_t m)
 {
     const struct table *t = ptr;
 
-    return m >= t->u->x[0] ? time_of(t, 0, t->u->n, m - t->u->x[0])
-                           : (double)INFINITY;
+    return m >= t->u->x[0] ? time_of(t, 0, t->u->n, m - t->u->x[0]) : (double)INFINITY;
 }
 
 struct todo {
@@ -301,15 +295,14 @@ static uint32_t choose(const struct table *t, const struct todo *s)
     uint32_t at = s->i;
 
     if (s->m >= need_all(u, s->i, s->l))
-        best = time_of(t, s->i + 1, s->l, s->m - u->t[s->i + 1]) +
-               u->forward[s->i] + u->backward[s->i];
+        best = time_of(t, s->i + 1, s->l, s->m - u->t[s->i + 1]) + u->forward[s->i] +
+               u->backward[s->i];
     if (s->m < need_none(u, s->i, s->l))
         return at;
     for (uint32_t j = s->i + 1; j <= s->l && s->m >= u->x[j]; j++) {
         double v;
 
-        v = (double)row_at(t, s->i, j - 1)[s->m] +
-            time_of(t, j, s->l, s->m - u->x[j]);
+        v = (double)row_at(t, s->i, j - 1)[s->m] + time_of(t, j, s->l, s->m - u->x[j]);
         if (v < best) {
             best = v;
             at = j;
@@ -318,8 +311,8 @@ static uint32_t choose(const struct table *t, const struct todo *s)
     return at;
 }
 
-static size_t expand(const struct table *t, struct todo s, struct todo *stack,
-                     size_t depth, struct heddle_plan_seq *q)
+static size_t expand(const struct table *t, struct todo s, struct todo *stack, size_t depth,
+                     struct heddle_plan_seq *q)
 {
     const uint32_t n = t->u->n;
     uint32_t j;
@@ -349,8 +342,7 @@ static void trace(const void *ptr, uint32_t m, struct heddle_plan_seq *q)
 {
     const struct table *t = ptr;
     struct heddle_scratch mem = heddle_scratch_make(t->a);
-    struct todo *stack =
-        heddle_scratch_get(&mem, 2 * t->nstages + 2, sizeof(*stack));
+    struct todo *stack = heddle_scratch_get(&mem, 2 * t->nstages + 2, sizeof(*stack));
     size_t depth = 0;
 
     if (stack == NULL) {

@@ -13,8 +13,7 @@
 #include "base/assert.h"
 #include "plan/plan.h"
 
-void heddle_plan_draft_init(struct heddle_plan_draft *d,
-                            const struct heddle_allocator *a)
+void heddle_plan_draft_init(struct heddle_plan_draft *d, const struct heddle_allocator *a)
 {
     memset(d, 0, sizeof(*d));
     d->a = a;
@@ -61,43 +60,34 @@ static void add(struct heddle_plan_draft *d, struct heddle_plan_step s)
     d->step[d->n++] = s;
 }
 
-void heddle_plan_draft_compute(struct heddle_plan_draft *d, uint32_t op,
-                               uint64_t outputs, bool in_place)
+void heddle_plan_draft_compute(struct heddle_plan_draft *d, uint32_t op, uint64_t outputs,
+                               bool in_place)
 {
-    add(d, (struct heddle_plan_step){.kind = HEDDLE_PLAN_COMPUTE,
-                                     .in_place = in_place,
-                                     .what = op,
-                                     .outputs = outputs});
+    add(d, (struct heddle_plan_step){
+               .kind = HEDDLE_PLAN_COMPUTE, .in_place = in_place, .what = op, .outputs = outputs});
 }
 
 void heddle_plan_draft_discard(struct heddle_plan_draft *d, uint32_t value)
 {
-    add(d,
-        (struct heddle_plan_step){.kind = HEDDLE_PLAN_DISCARD, .what = value});
+    add(d, (struct heddle_plan_step){.kind = HEDDLE_PLAN_DISCARD, .what = value});
 }
 
-void heddle_plan_draft_offload(struct heddle_plan_draft *d, uint32_t value,
-                               unsigned level)
+void heddle_plan_draft_offload(struct heddle_plan_draft *d, uint32_t value, unsigned level)
 {
-    add(d, (struct heddle_plan_step){.kind = HEDDLE_PLAN_OFFLOAD,
-                                     .level = (uint8_t)level,
-                                     .what = value});
+    add(d, (struct heddle_plan_step){
+               .kind = HEDDLE_PLAN_OFFLOAD, .level = (uint8_t)level, .what = value});
 }
 
-void heddle_plan_draft_prefetch(struct heddle_plan_draft *d, uint32_t value,
-                                unsigned level)
+void heddle_plan_draft_prefetch(struct heddle_plan_draft *d, uint32_t value, unsigned level)
 {
-    add(d, (struct heddle_plan_step){.kind = HEDDLE_PLAN_PREFETCH,
-                                     .level = (uint8_t)level,
-                                     .what = value});
+    add(d, (struct heddle_plan_step){
+               .kind = HEDDLE_PLAN_PREFETCH, .level = (uint8_t)level, .what = value});
 }
 
-void heddle_plan_draft_forget(struct heddle_plan_draft *d, uint32_t value,
-                              unsigned level)
+void heddle_plan_draft_forget(struct heddle_plan_draft *d, uint32_t value, unsigned level)
 {
-    add(d, (struct heddle_plan_step){.kind = HEDDLE_PLAN_FORGET,
-                                     .level = (uint8_t)level,
-                                     .what = value});
+    add(d, (struct heddle_plan_step){
+               .kind = HEDDLE_PLAN_FORGET, .level = (uint8_t)level, .what = value});
 }
 
 /* ---- from a sequence ------------------------------------------------------- */
@@ -124,8 +114,8 @@ static heddle_status sweep_init(struct sweep *s, struct heddle_scratch *mem)
     s->none = heddle_scratch_get(mem, s->g->nvalues, sizeof(*s->none));
     s->is_last = heddle_scratch_get(mem, s->nseq, sizeof(*s->is_last));
     s->is_here = heddle_scratch_get(mem, s->g->nvalues, sizeof(*s->is_here));
-    if (s->at == NULL || s->base == NULL || s->none == NULL ||
-        s->is_last == NULL || s->is_here == NULL)
+    if (s->at == NULL || s->base == NULL || s->none == NULL || s->is_last == NULL ||
+        s->is_here == NULL)
         return heddle_plan_fail(s->o, HEDDLE_ENOMEM, "no memory for steps");
     for (size_t p = 0; p < s->nseq; p++) {
         if (s->seq[p] >= s->g->nops)
@@ -163,25 +153,22 @@ static heddle_status find_readers(struct sweep *s)
         const struct heddle_plan_op *op = &s->g->ops[s->seq[p]];
 
         if (s->at[s->seq[p]] != NEVER && (op->flags & HEDDLE_PLAN_ONCE) != 0)
-            return heddle_plan_fail(s->o, HEDDLE_EINVAL,
-                                    "operation %s must be computed only once",
+            return heddle_plan_fail(s->o, HEDDLE_EINVAL, "operation %s must be computed only once",
                                     heddle_plan_op_label(s->g, s->seq[p]).text);
         for (uint32_t i = 0; i < op->ninputs; i++) {
             size_t *last = last_of(s, s->g->inputs[op->first_input + i]);
 
             if (last == NULL)
-                return heddle_plan_fail(
-                    s->o, HEDDLE_EINVAL,
-                    "operation %s runs before an input is made",
-                    heddle_plan_op_label(s->g, s->seq[p]).text);
+                return heddle_plan_fail(s->o, HEDDLE_EINVAL,
+                                        "operation %s runs before an input is made",
+                                        heddle_plan_op_label(s->g, s->seq[p]).text);
             *last = p;
         }
         s->at[s->seq[p]] = p;
     }
     for (uint32_t i = 0; i < s->g->nops; i++) {
         if (s->at[i] == NEVER)
-            return heddle_plan_fail(s->o, HEDDLE_EINVAL,
-                                    "operation %s is never computed",
+            return heddle_plan_fail(s->o, HEDDLE_EINVAL, "operation %s is never computed",
                                     heddle_plan_op_label(s->g, i).text);
         s->is_last[s->at[i]] = true;
     }
@@ -199,8 +186,7 @@ static bool must_stay(const struct sweep *s, uint32_t v)
     return (x->flags & HEDDLE_PLAN_RESULT) != 0 && s->is_last[s->at[x->op]];
 }
 
-static bool takes_place(const struct sweep *s, size_t p,
-                        const struct heddle_plan_op *op)
+static bool takes_place(const struct sweep *s, size_t p, const struct heddle_plan_op *op)
 {
     const uint32_t v = op->inplace;
 
@@ -241,8 +227,7 @@ static void emit_one(struct sweep *s, size_t p, struct heddle_plan_draft *d)
     for (uint32_t i = 0; i < op->ninputs; i++) {
         const uint32_t v = s->g->inputs[op->first_input + i];
 
-        if (*last_of(s, v) == p && !must_stay(s, v) &&
-            !(takes && v == op->inplace))
+        if (*last_of(s, v) == p && !must_stay(s, v) && !(takes && v == op->inplace))
             heddle_plan_draft_discard(d, v);
     }
     if (op->nvalues > 0 && last[0] == NEVER && !must_stay(s, op->first_value))

@@ -12,8 +12,8 @@
 enum { LONG = 256 };
 
 /* A sequence in which everything can be computed, with repetitions. */
-static size_t random_sequence(const struct heddle_plan_graph *g,
-                              struct heddle_rng *r, uint32_t *seq)
+static size_t random_sequence(const struct heddle_plan_graph *g, struct heddle_rng *r,
+                              uint32_t *seq)
 {
     size_t n = 0;
     uint32_t done = 0;
@@ -29,8 +29,7 @@ static size_t random_sequence(const struct heddle_plan_graph *g,
 
 /* Peak of a sequence by the definition: an instance lives from its position to
  * the last reader before the next instance of the same operation. */
-static uint64_t plain_peak(const struct heddle_plan_graph *g,
-                           const uint32_t *seq, size_t n)
+static uint64_t plain_peak(const struct heddle_plan_graph *g, const uint32_t *seq, size_t n)
 {
     static uint64_t mem[LONG];
     uint64_t peak = 0;
@@ -60,8 +59,8 @@ TEST(sequences_are_as_defined)
     heddle_rng_seed(&r, test_seed());
     for (unsigned k = 0; k < test_scale(3000); k++) {
         uint32_t seq[LONG];
-        struct heddle_plan_graph *g = random_graph(
-            &r, 1 + heddle_rng_below32(&r, 20), PLAIN, why_init(&w, NULL));
+        struct heddle_plan_graph *g =
+            random_graph(&r, 1 + heddle_rng_below32(&r, 20), PLAIN, why_init(&w, NULL));
         const size_t len = random_sequence(g, &r, seq);
         struct heddle_plan_draft d;
         struct heddle_plan_cost cost;
@@ -92,8 +91,8 @@ TEST(the_given_order_has_the_peak)
     heddle_rng_seed(&r, test_seed() + 1);
     for (unsigned k = 0; k < test_scale(3000); k++) {
         uint32_t seq[64];
-        struct heddle_plan_graph *g = random_graph(
-            &r, 1 + heddle_rng_below32(&r, 30), 0, why_init(&w, NULL));
+        struct heddle_plan_graph *g =
+            random_graph(&r, 1 + heddle_rng_below32(&r, 30), 0, why_init(&w, NULL));
         struct heddle_plan_draft d;
         struct heddle_plan_cost cost;
         struct rig rig;
@@ -128,16 +127,13 @@ TEST(bad_sequences_are_named)
     } while (true);
     heddle_plan_draft_init(&d, NULL);
     seq[0] = 1;
-    CHECK_STATUS(heddle_plan_draft_from_sequence(g, seq, 1, &w.o, &d),
-                 HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_plan_draft_from_sequence(g, seq, 1, &w.o, &d), HEDDLE_EINVAL);
     CHECK(strstr(w.text, "before an input") != NULL);
     seq[0] = 0;
-    CHECK_STATUS(heddle_plan_draft_from_sequence(g, seq, 1, &w.o, &d),
-                 HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_plan_draft_from_sequence(g, seq, 1, &w.o, &d), HEDDLE_EINVAL);
     CHECK(strstr(w.text, "never computed") != NULL);
     seq[0] = 7;
-    CHECK_STATUS(heddle_plan_draft_from_sequence(g, seq, 1, &w.o, &d),
-                 HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_plan_draft_from_sequence(g, seq, 1, &w.o, &d), HEDDLE_EINVAL);
     CHECK(strstr(w.text, "does not exist") != NULL);
     heddle_plan_draft_fini(&d);
     heddle_plan_graph_destroy(g);
@@ -148,20 +144,10 @@ TEST(bad_sequences_are_named)
 /* 0 makes a (10 bytes), 1 makes b (4), 2 makes c (6) of a. */
 TEST(streams_overlap_as_the_rules_say)
 {
-    const struct heddle_plan_op op[] = {{.time = 5,
-                                         .first_value = 0,
-                                         .nvalues = 1,
-                                         .inplace = HEDDLE_PLAN_NONE},
-                                        {.time = 8,
-                                         .work_bytes = 3,
-                                         .first_value = 1,
-                                         .nvalues = 1,
-                                         .inplace = HEDDLE_PLAN_NONE},
-                                        {.time = 2,
-                                         .first_value = 2,
-                                         .nvalues = 1,
-                                         .ninputs = 1,
-                                         .inplace = HEDDLE_PLAN_NONE}};
+    const struct heddle_plan_op op[] = {
+        {.time = 5, .first_value = 0, .nvalues = 1, .inplace = HEDDLE_PLAN_NONE},
+        {.time = 8, .work_bytes = 3, .first_value = 1, .nvalues = 1, .inplace = HEDDLE_PLAN_NONE},
+        {.time = 2, .first_value = 2, .nvalues = 1, .ninputs = 1, .inplace = HEDDLE_PLAN_NONE}};
     const struct heddle_plan_value value[] = {
         {.bytes = 10, .op = 0}, {.bytes = 4, .op = 1}, {.bytes = 6, .op = 2}};
     const uint32_t input[] = {0};
@@ -172,8 +158,7 @@ TEST(streams_overlap_as_the_rules_say)
                                            .ops = op,
                                            .values = value,
                                            .inputs = input};
-    const struct heddle_plan_machine m = {
-        .size = sizeof(m), .budget = 99, .host = {2, 5, 0}};
+    const struct heddle_plan_machine m = {.size = sizeof(m), .budget = 99, .host = {2, 5, 0}};
     const double begin[] = {0, 5, 5, 13, 13, 13, 15, 17, 15};
     const double end[] = {5, 10, 13, 13, 15, 13, 17, 17, 15};
     struct heddle_plan_graph *g = NULL;
@@ -238,30 +223,24 @@ TEST(plans_of_sequences)
     CHECK_NEAR(p->makespan, p->baseline, 0);
     claim.lower_bound = 2 * p->makespan + 1;
     heddle_plan_destroy(p);
-    CHECK_STATUS(heddle_plan_from_sequence(g, &m, seq, 12, &claim, &w.o, &p),
-                 HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_plan_from_sequence(g, &m, seq, 12, &claim, &w.o, &p), HEDDLE_EINVAL);
     claim.lower_bound = (double)NAN;
-    CHECK_STATUS(heddle_plan_from_sequence(g, &m, seq, 12, &claim, &w.o, &p),
-                 HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_plan_from_sequence(g, &m, seq, 12, &claim, &w.o, &p), HEDDLE_EINVAL);
     CHECK_OK(heddle_plan_from_sequence(g, &m, seq, 13, NULL, &w.o, &p));
     CHECK_NEAR(p->makespan, p->baseline + g->ops[0].time, 1e-9);
     CHECK_STR(p->solver, "sequence");
     heddle_plan_destroy(p);
-    CHECK_STATUS(heddle_plan_from_sequence(g, &m, seq, 11, NULL, &w.o, &p),
-                 HEDDLE_EINVAL);
-    CHECK_STATUS(heddle_plan_from_sequence(NULL, &m, seq, 12, NULL, &w.o, &p),
-                 HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_plan_from_sequence(g, &m, seq, 11, NULL, &w.o, &p), HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_plan_from_sequence(NULL, &m, seq, 12, NULL, &w.o, &p), HEDDLE_EINVAL);
     m.budget = heddle_plan_peak(g) - 1;
-    CHECK_STATUS(heddle_plan_from_sequence(g, &m, seq, 12, NULL, &w.o, &p),
-                 HEDDLE_ENOENT);
+    CHECK_STATUS(heddle_plan_from_sequence(g, &m, seq, 12, NULL, &w.o, &p), HEDDLE_ENOENT);
     m.budget = 2 * heddle_plan_peak(g);
     for (size_t k = 1; k == 1 || f.has_failed; k++) {
         heddle_status st;
 
         faulty_init(&f, k);
         p = NULL;
-        st = heddle_plan_from_sequence(g, &m, seq, 12, NULL, why_init(&w, &f.a),
-                                       &p);
+        st = heddle_plan_from_sequence(g, &m, seq, 12, NULL, why_init(&w, &f.a), &p);
         CHECK(st == HEDDLE_OK || (st == HEDDLE_ENOMEM && f.has_failed));
         heddle_plan_destroy(p);
         CHECK_EQ(f.nlive, 0);
@@ -269,6 +248,5 @@ TEST(plans_of_sequences)
     heddle_plan_graph_destroy(g);
 }
 
-TEST_MAIN(sequences_are_as_defined, the_given_order_has_the_peak,
-          bad_sequences_are_named, streams_overlap_as_the_rules_say,
-          plans_of_sequences)
+TEST_MAIN(sequences_are_as_defined, the_given_order_has_the_peak, bad_sequences_are_named,
+          streams_overlap_as_the_rules_say, plans_of_sequences)

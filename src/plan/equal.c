@@ -14,8 +14,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static heddle_status check_equal(const struct heddle_plan_job *job,
-                                 const char *name)
+static heddle_status check_equal(const struct heddle_plan_job *job, const char *name)
 {
     const struct heddle_plan_chain *c = job->g->chain;
 
@@ -48,13 +47,11 @@ static uint32_t slots_that_fit(const struct heddle_plan_job *job)
     return slots > 0 ? (uint32_t)slots : 1;
 }
 
-struct heddle_plan_levels
-heddle_plan_equal_levels(const struct heddle_plan_job *job, uint32_t slots,
-                         unsigned *store)
+struct heddle_plan_levels heddle_plan_equal_levels(const struct heddle_plan_job *job,
+                                                   uint32_t slots, unsigned *store)
 {
     const struct heddle_plan_chain *c = job->g->chain;
-    const struct heddle_plan_store *const all[] = {&job->m->host,
-                                                   &job->m->disk};
+    const struct heddle_plan_store *const all[] = {&job->m->host, &job->m->disk};
     struct heddle_plan_levels v = {.forward = c->forward[0],
                                    .backward = c->forward[0] + c->backward[0],
                                    .nlevels = 1,
@@ -86,13 +83,11 @@ static double more_backward(const struct heddle_plan_chain *c)
     return sum;
 }
 
-static heddle_status try_slots(const struct heddle_plan_job *job,
-                               const char *name, heddle_plan_equal_fn *fn,
-                               uint32_t slots, struct heddle_plan **out)
+static heddle_status try_slots(const struct heddle_plan_job *job, const char *name,
+                               heddle_plan_equal_fn *fn, uint32_t slots, struct heddle_plan **out)
 {
     const struct heddle_plan_opts *o = &job->opts.base;
-    struct heddle_plan_claim claim = {.solver = name,
-                                      .bound_note = "every operation once"};
+    struct heddle_plan_claim claim = {.solver = name, .bound_note = "every operation once"};
     struct heddle_plan_events e;
     struct heddle_plan_draft d;
     struct heddle_plan *p = NULL;
@@ -129,10 +124,8 @@ static heddle_status try_slots(const struct heddle_plan_job *job,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_plan_equal_solve(const struct heddle_plan_job *job,
-                                      const char *name,
-                                      heddle_plan_equal_fn *fn,
-                                      struct heddle_plan **out)
+heddle_status heddle_plan_equal_solve(const struct heddle_plan_job *job, const char *name,
+                                      heddle_plan_equal_fn *fn, struct heddle_plan **out)
 {
     const uint32_t n = job->g->chain->n;
     struct heddle_plan *best = NULL;
@@ -147,8 +140,8 @@ heddle_status heddle_plan_equal_solve(const struct heddle_plan_job *job,
     slots = job->opts.moves != 0 && n <= TRY_ALL ? 1 : fit;
     do {
         st = try_slots(job, name, fn, slots, &best);
-    } while ((st == HEDDLE_OK || (st == HEDDLE_ENOENT && slots < fit)) &&
-             slots++ < n && !heddle_plan_job_is_late(job));
+    } while ((st == HEDDLE_OK || (st == HEDDLE_ENOENT && slots < fit)) && slots++ < n &&
+             !heddle_plan_job_is_late(job));
     for (slots = fit; st == HEDDLE_ENOENT && best == NULL && --slots > 0;)
         st = try_slots(job, name, fn, slots, &best);
     if (best != NULL && st == HEDDLE_ENOENT)

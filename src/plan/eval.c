@@ -19,11 +19,11 @@ struct eval {
     const struct heddle_plan_store *store[3];
     uint32_t at; /* the step */
     uint8_t *has;
-    bool *is_taken;    /* [nvalues] its memory was taken in place */
-    bool *is_done;     /* [nops] */
-    double *ready;     /* [nvalues] when it is in memory */
-    double *copied;    /* [nvalues] when the last copy from or to memory ends */
-    double *stored[3]; /* [nvalues] when the copy on a level is complete */
+    bool *is_taken;     /* [nvalues] its memory was taken in place */
+    bool *is_done;      /* [nops] */
+    double *ready;      /* [nvalues] when it is in memory */
+    double *copied;     /* [nvalues] when the last copy from or to memory ends */
+    double *stored[3];  /* [nvalues] when the copy on a level is complete */
     double *touched[3]; /* [nvalues] when the last copy to or from it ends */
     double compute_end, out_end[3], in_end[3], room, store_room[3];
     uint64_t live, store_bytes[3];
@@ -46,8 +46,7 @@ static heddle_status eval_init(struct eval *e, struct heddle_scratch *mem)
     e->is_taken = heddle_scratch_get(mem, n, sizeof(*e->is_taken));
     e->is_done = heddle_scratch_get(mem, e->g->nops, sizeof(*e->is_done));
     e->ready = heddle_scratch_get(mem, 6 * n, sizeof(*e->ready));
-    if (e->has == NULL || e->is_taken == NULL || e->is_done == NULL ||
-        e->ready == NULL)
+    if (e->has == NULL || e->is_taken == NULL || e->is_done == NULL || e->ready == NULL)
         return heddle_plan_fail(e->o, HEDDLE_ENOMEM, "no memory for steps");
     e->copied = e->ready + n;
     for (unsigned l = 1; l <= 2; l++) {
@@ -76,8 +75,7 @@ static void take(struct eval *e, uint64_t bytes)
         e->cost.peak_bytes = e->live;
 }
 
-static heddle_status
-compute_begin(struct eval *e, const struct heddle_plan_step *s, double *begin)
+static heddle_status compute_begin(struct eval *e, const struct heddle_plan_step *s, double *begin)
 {
     const struct heddle_plan_op *op = &e->g->ops[s->what];
 
@@ -106,8 +104,7 @@ static heddle_status compute(struct eval *e, const struct heddle_plan_step *s)
     const struct heddle_plan_op *op = &e->g->ops[s->what];
     double begin = 0;
 
-    if ((s->outputs & ~heddle_plan_all(op)) != 0 ||
-        (op->nvalues > 0 && (s->outputs & 1) == 0))
+    if ((s->outputs & ~heddle_plan_all(op)) != 0 || (op->nvalues > 0 && (s->outputs & 1) == 0))
         return BAD(e,
                    "step %u asks for outputs that there are not, or not "
                    "for the first",
@@ -138,10 +135,8 @@ static heddle_status compute(struct eval *e, const struct heddle_plan_step *s)
     if (s->in_place) {
         e->has[op->inplace] &= (uint8_t)~HERE;
         e->is_taken[op->inplace] = true;
-        e->live -= e->g->values[op->inplace].bytes -
-                   e->g->values[op->first_value].bytes;
-        if (e->g->values[op->inplace].bytes >
-            e->g->values[op->first_value].bytes)
+        e->live -= e->g->values[op->inplace].bytes - e->g->values[op->first_value].bytes;
+        if (e->g->values[op->inplace].bytes > e->g->values[op->first_value].bytes)
             e->room = later(e->room, e->compute_end);
     }
     return HEDDLE_OK;
@@ -150,8 +145,7 @@ static heddle_status compute(struct eval *e, const struct heddle_plan_step *s)
 static heddle_status discard(struct eval *e, uint32_t v)
 {
     if ((e->has[v] & HERE) == 0)
-        return BAD(e, "step %u discards value %u, which is not in memory",
-                   e->at, v);
+        return BAD(e, "step %u discards value %u, which is not in memory", e->at, v);
     if (e->g->values[v].op == HEDDLE_PLAN_NONE && (e->has[v] & 6) == 0)
         return BAD(e,
                    "step %u discards value %u, of which there is no other "
@@ -176,8 +170,7 @@ static heddle_status offload(struct eval *e, uint32_t v, unsigned l)
                    e->at, v);
     e->store_bytes[l] += bytes;
     if (e->store[l]->bytes > 0 && e->store_bytes[l] > e->store[l]->bytes)
-        return heddle_plan_fail(e->o, HEDDLE_ENOENT,
-                                "step %u: the %s has no room for value %u",
+        return heddle_plan_fail(e->o, HEDDLE_ENOENT, "step %u: the %s has no room for value %u",
                                 e->at, l == 1 ? "host" : "disk", v);
     time = (double)bytes / e->store[l]->out_rate;
     begin = later(later(e->out_end[l], e->ready[v]), e->store_room[l]);
@@ -214,8 +207,7 @@ static heddle_status prefetch(struct eval *e, uint32_t v, unsigned l)
 static heddle_status forget(struct eval *e, uint32_t v, unsigned l)
 {
     if ((e->has[v] >> l & 1) == 0)
-        return BAD(e, "step %u forgets a copy of value %u that there is not",
-                   e->at, v);
+        return BAD(e, "step %u forgets a copy of value %u that there is not", e->at, v);
     e->has[v] &= (uint8_t) ~(1u << l);
     e->store_bytes[l] -= e->g->values[v].bytes;
     e->begin = e->end = e->touched[l][v];
@@ -226,10 +218,8 @@ static heddle_status forget(struct eval *e, uint32_t v, unsigned l)
 static heddle_status one_step(struct eval *e, const struct heddle_plan_step *s)
 {
     if (s->kind == HEDDLE_PLAN_COMPUTE)
-        return s->what < e->g->nops
-                   ? compute(e, s)
-                   : BAD(e, "step %u: there is no operation %u", e->at,
-                         s->what);
+        return s->what < e->g->nops ? compute(e, s)
+                                    : BAD(e, "step %u: there is no operation %u", e->at, s->what);
     if (s->what >= e->g->nvalues)
         return BAD(e, "step %u: there is no value %u", e->at, s->what);
     if (s->kind == HEDDLE_PLAN_DISCARD)
@@ -248,8 +238,7 @@ static heddle_status check_end(struct eval *e)
 {
     for (uint32_t op = 0; op < e->g->nops; op++)
         if (!e->is_done[op])
-            return BAD(e, "operation %s is never computed",
-                       heddle_plan_op_label(e->g, op).text);
+            return BAD(e, "operation %s is never computed", heddle_plan_op_label(e->g, op).text);
     for (uint32_t v = 0; v < e->g->nvalues; v++) {
         const struct heddle_plan_value *x = &e->g->values[v];
         const bool is_result = (x->flags & HEDDLE_PLAN_RESULT) != 0;
@@ -261,22 +250,19 @@ static heddle_status check_end(struct eval *e)
     }
     e->cost.makespan = e->compute_end;
     for (unsigned l = 1; l <= 2; l++)
-        e->cost.makespan =
-            later(e->cost.makespan, later(e->out_end[l], e->in_end[l]));
+        e->cost.makespan = later(e->cost.makespan, later(e->out_end[l], e->in_end[l]));
     if (!isfinite(e->cost.makespan) || !isfinite(e->cost.compute))
         return BAD(e, "the times of the steps are too large to add");
     return HEDDLE_OK;
 }
 
 /* begin and end of each step go to the arrays, if there are any. */
-static heddle_status run(const struct heddle_plan_graph *g,
-                         const struct heddle_plan_machine *m,
+static heddle_status run(const struct heddle_plan_graph *g, const struct heddle_plan_machine *m,
                          const struct heddle_plan_step *step, uint32_t nsteps,
-                         const struct heddle_plan_opts *o, double *begin,
-                         double *end, struct heddle_plan_cost *out)
+                         const struct heddle_plan_opts *o, double *begin, double *end,
+                         struct heddle_plan_cost *out)
 {
-    struct heddle_scratch mem =
-        heddle_scratch_make(o != NULL ? o->alloc : NULL);
+    struct heddle_scratch mem = heddle_scratch_make(o != NULL ? o->alloc : NULL);
     struct eval e = {.g = g, .o = o, .store = {NULL, &m->host, &m->disk}};
     heddle_status st = eval_init(&e, &mem);
 
@@ -297,19 +283,16 @@ static heddle_status run(const struct heddle_plan_graph *g,
 
 heddle_status heddle_plan_eval(const struct heddle_plan_graph *g,
                                const struct heddle_plan_machine *m,
-                               const struct heddle_plan_step *step,
-                               uint32_t nsteps,
-                               const struct heddle_plan_opts *o,
-                               struct heddle_plan_cost *out)
+                               const struct heddle_plan_step *step, uint32_t nsteps,
+                               const struct heddle_plan_opts *o, struct heddle_plan_cost *out)
 {
     return run(g, m, step, nsteps, o, NULL, NULL, out);
 }
 
 heddle_status heddle_plan_times(const struct heddle_plan_graph *g,
-                                const struct heddle_plan_machine *m,
-                                const struct heddle_plan *p,
-                                const struct heddle_plan_opts *opts,
-                                double *begin_out, double *end_out)
+                                const struct heddle_plan_machine *m, const struct heddle_plan *p,
+                                const struct heddle_plan_opts *opts, double *begin_out,
+                                double *end_out)
 {
     const struct heddle_plan_opts o = heddle_plan_opts_get(opts);
     struct heddle_plan_machine machine;

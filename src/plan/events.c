@@ -9,8 +9,7 @@
 
 #include "plan/revolve.h"
 
-void heddle_plan_events_init(struct heddle_plan_events *e,
-                             const struct heddle_plan_chain *c,
+void heddle_plan_events_init(struct heddle_plan_events *e, const struct heddle_plan_chain *c,
                              const struct heddle_allocator *a)
 {
     e->c = c;
@@ -27,8 +26,7 @@ static uint32_t value_of(uint32_t i)
     return i == 0 ? 0 : 2 * i - 1;
 }
 
-void heddle_plan_events_advance(struct heddle_plan_events *e, uint32_t from,
-                                uint32_t to)
+void heddle_plan_events_advance(struct heddle_plan_events *e, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++)
         heddle_plan_draft_compute(&e->d, i, 1, false);
@@ -42,8 +40,7 @@ void heddle_plan_events_backward(struct heddle_plan_events *e, uint32_t i)
     heddle_plan_draft_compute(&e->d, 2 * e->c->n - i, 1, false);
 }
 
-void heddle_plan_events_revolve(struct heddle_plan_events *e, uint32_t base,
-                                uint32_t n, uint32_t s)
+void heddle_plan_events_revolve(struct heddle_plan_events *e, uint32_t base, uint32_t n, uint32_t s)
 {
     struct part {
         uint32_t base, n, s;
@@ -74,20 +71,17 @@ void heddle_plan_events_revolve(struct heddle_plan_events *e, uint32_t base,
     heddle_scratch_drop(&mem);
 }
 
-void heddle_plan_events_write(struct heddle_plan_events *e, uint32_t i,
-                              unsigned level)
+void heddle_plan_events_write(struct heddle_plan_events *e, uint32_t i, unsigned level)
 {
     heddle_plan_draft_offload(&e->d, value_of(i), level);
 }
 
-void heddle_plan_events_read(struct heddle_plan_events *e, uint32_t i,
-                             unsigned level)
+void heddle_plan_events_read(struct heddle_plan_events *e, uint32_t i, unsigned level)
 {
     heddle_plan_draft_prefetch(&e->d, value_of(i), level);
 }
 
-void heddle_plan_events_forget(struct heddle_plan_events *e, uint32_t i,
-                               unsigned level)
+void heddle_plan_events_forget(struct heddle_plan_events *e, uint32_t i, unsigned level)
 {
     if (i > 0)
         heddle_plan_draft_forget(&e->d, value_of(i), level);
@@ -99,12 +93,11 @@ struct ends {
     const struct heddle_plan_graph *g;
     bool *is_needed; /* [nvalues] by a later event */
     bool *is_stored; /* [nvalues] values of op NONE: there is a copy */
-    uint8_t *ends; /* [nevents] bits: the inputs (or the value) that end there;
+    uint8_t *ends;   /* [nevents] bits: the inputs (or the value) that end there;
                         bit 7: the first output */
 };
 
-static void mark_compute(struct ends *x, const struct heddle_plan_step *s,
-                         uint8_t *end)
+static void mark_compute(struct ends *x, const struct heddle_plan_step *s, uint8_t *end)
 {
     const struct heddle_plan_op *op = &x->g->ops[s->what];
 
@@ -141,8 +134,8 @@ static void discard(struct ends *x, uint32_t v, struct heddle_plan_draft *out)
         heddle_plan_draft_discard(out, v);
 }
 
-static void write_event(struct ends *x, const struct heddle_plan_step *s,
-                        uint8_t end, struct heddle_plan_draft *out)
+static void write_event(struct ends *x, const struct heddle_plan_step *s, uint8_t end,
+                        struct heddle_plan_draft *out)
 {
     const struct heddle_plan_op *op;
 
@@ -162,9 +155,7 @@ static void write_event(struct ends *x, const struct heddle_plan_step *s,
         if (end != 0)
             discard(x, s->what, out);
         break;
-    case HEDDLE_PLAN_PREFETCH:
-        heddle_plan_draft_prefetch(out, s->what, s->level);
-        break;
+    case HEDDLE_PLAN_PREFETCH: heddle_plan_draft_prefetch(out, s->what, s->level); break;
     default: heddle_plan_draft_forget(out, s->what, s->level);
     }
 }
@@ -179,8 +170,7 @@ heddle_status heddle_plan_events_draft(const struct heddle_plan_events *e,
     x.is_needed = heddle_scratch_get(&mem, g->nvalues, sizeof(bool));
     x.is_stored = heddle_scratch_get(&mem, g->nvalues, sizeof(bool));
     x.ends = heddle_scratch_get(&mem, e->d.n, sizeof(*x.ends));
-    if (e->d.st != HEDDLE_OK || x.is_needed == NULL || x.is_stored == NULL ||
-        x.ends == NULL) {
+    if (e->d.st != HEDDLE_OK || x.is_needed == NULL || x.is_stored == NULL || x.ends == NULL) {
         heddle_scratch_drop(&mem);
         return HEDDLE_ENOMEM;
     }

@@ -42,8 +42,8 @@ struct evict {
     uint32_t *where; /* [nvalues] in list */
     uint32_t nlist;
     uint32_t *stack, depth;
-    uint32_t *given;   /* [nops] inputs of that level that had to go */
-    uint32_t patience; /* at most so many */
+    uint32_t *given;             /* [nops] inputs of that level that had to go */
+    uint32_t patience;           /* at most so many */
     uint32_t *queue, *seen, now; /* [nops] of one search */
     int64_t used;
     double clock;
@@ -70,10 +70,9 @@ static bool evict_init(struct evict *e, struct heddle_scratch *mem)
     e->seen = heddle_scratch_get(mem, e->g->nops, sizeof(*e->seen));
     e->given = heddle_scratch_get(mem, e->g->nops, sizeof(*e->given));
     e->stack = heddle_scratch_get(mem, e->g->nops, sizeof(*e->stack));
-    if (e->has == NULL || e->is_out == NULL || e->pin == NULL ||
-        e->use == NULL || e->access == NULL || e->node == NULL ||
-        e->class == NULL || e->cost == NULL || e->list == NULL ||
-        e->where == NULL || e->queue == NULL || e->seen == NULL ||
+    if (e->has == NULL || e->is_out == NULL || e->pin == NULL || e->use == NULL ||
+        e->access == NULL || e->node == NULL || e->class == NULL || e->cost == NULL ||
+        e->list == NULL || e->where == NULL || e->queue == NULL || e->seen == NULL ||
         e->given == NULL || e->stack == NULL)
         return false;
     for (uint32_t v = 0; v < e->g->nvalues; v++) {
@@ -116,8 +115,7 @@ struct seen {
 
 /* Merges v with an evicted neighbour, or returns the cost of its class if that
  * is new. */
-static double visit(struct evict *e, uint32_t v, uint32_t w, bool is_merge,
-                    struct seen *s)
+static double visit(struct evict *e, uint32_t v, uint32_t w, bool is_merge, struct seen *s)
 {
     uint32_t c;
 
@@ -299,16 +297,12 @@ static bool make_room(struct evict *e, int64_t bytes)
                 double h;
 
                 if ((e->pin[v] > 0) != (soft > 0) ||
-                    (e->g->ops[e->g->values[v].op].flags & HEDDLE_PLAN_ONCE) !=
-                        0 ||
+                    (e->g->ops[e->g->values[v].op].flags & HEDDLE_PLAN_ONCE) != 0 ||
                     (soft && !is_soft(e, v, false)))
                     continue;
-                h = soft ? (time_back(e, v) + 1e-9) /
-                               (double)e->g->values[v].bytes
-                         : h_of(e, v);
+                h = soft ? (time_back(e, v) + 1e-9) / (double)e->g->values[v].bytes : h_of(e, v);
                 if (e->x->noise > 0)
-                    h *= exp(e->x->noise *
-                             (2 * heddle_rng_double(&e->x->rng) - 1));
+                    h *= exp(e->x->noise * (2 * heddle_rng_double(&e->x->rng) - 1));
                 if (h < least || (h == least && v < best)) {
                     least = h;
                     best = v;
@@ -353,8 +347,7 @@ static uint32_t find_missing(struct evict *e, uint32_t op)
     return found;
 }
 
-static bool is_wanted(const struct evict *e, const struct heddle_plan_op *o,
-                      uint32_t i)
+static bool is_wanted(const struct evict *e, const struct heddle_plan_op *o, uint32_t i)
 {
     const uint32_t v = o->first_value + i;
 
@@ -362,8 +355,7 @@ static bool is_wanted(const struct evict *e, const struct heddle_plan_op *o,
 }
 
 /* The first output takes its input's memory when nobody else wants that. */
-static bool takes_place(const struct evict *e, const struct heddle_plan_op *o,
-                        bool is_stage)
+static bool takes_place(const struct evict *e, const struct heddle_plan_op *o, bool is_stage)
 {
     const uint32_t v = o->inplace;
     const struct heddle_plan_users *u = &e->x->job->users;
@@ -406,11 +398,11 @@ static void drop_dead(struct evict *e, uint32_t op)
     const struct heddle_plan_op *o = &e->g->ops[op];
 
     for (uint32_t i = 0; i < o->ninputs + o->nvalues; i++) {
-        const uint32_t v = i < o->ninputs ? e->g->inputs[o->first_input + i]
-                                          : o->first_value + i - o->ninputs;
+        const uint32_t v =
+            i < o->ninputs ? e->g->inputs[o->first_input + i] : o->first_value + i - o->ninputs;
 
-        if (e->has[v] && e->pin[v] == 0 && is_dead(e, v) &&
-            e->g->values[v].op != NONE && e->g->values[v].bytes > 0)
+        if (e->has[v] && e->pin[v] == 0 && is_dead(e, v) && e->g->values[v].op != NONE &&
+            e->g->values[v].bytes > 0)
             evict_one(e, v);
     }
 }
@@ -475,13 +467,11 @@ static heddle_status bring_results(struct evict *e)
     return HEDDLE_OK;
 }
 
-heddle_status heddle_plan_evict(struct heddle_plan_search *x,
-                                enum heddle_plan_rule rule,
+heddle_status heddle_plan_evict(struct heddle_plan_search *x, enum heddle_plan_rule rule,
                                 struct heddle_plan_seq *s)
 {
     struct heddle_scratch mem = heddle_scratch_make(x->mem.a);
-    struct evict e = {
-        .x = x, .g = x->g, .rule = rule, .s = s, .patience = x->patience};
+    struct evict e = {.x = x, .g = x->g, .rule = rule, .s = s, .patience = x->patience};
     heddle_status st = evict_init(&e, &mem) ? HEDDLE_OK : HEDDLE_ENOMEM;
 
     s->n = 0;

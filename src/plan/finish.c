@@ -46,9 +46,8 @@ const char *heddle_plan_keep_text(struct heddle_scratch *mem, const char *s)
 }
 
 /* The highest end at each computation. */
-static void find_tops(const struct heddle_plan *p,
-                      const struct heddle_plan_block *block, uint32_t nblocks,
-                      uint32_t *nth, uint64_t *top)
+static void find_tops(const struct heddle_plan *p, const struct heddle_plan_block *block,
+                      uint32_t nblocks, uint32_t *nth, uint64_t *top)
 {
     uint32_t n = 0;
 
@@ -75,13 +74,11 @@ struct layout {
     uint32_t nblocks, nplaces;
 };
 
-static heddle_status lay_out(const struct heddle_plan_job *job,
-                             const struct heddle_plan *p,
+static heddle_status lay_out(const struct heddle_plan_job *job, const struct heddle_plan *p,
                              struct heddle_scratch *tmp, struct layout *l)
 {
-    return heddle_plan_blocks_make(job->g, p->steps, p->nsteps, &job->opts.base,
-                                   tmp, &l->block, &l->nblocks, &l->place,
-                                   &l->of, &l->nplaces);
+    return heddle_plan_blocks_make(job->g, p->steps, p->nsteps, &job->opts.base, tmp, &l->block,
+                                   &l->nblocks, &l->place, &l->of, &l->nplaces);
 }
 
 static void set_places(struct heddle_plan_place *place, const struct layout *l)
@@ -99,8 +96,8 @@ static void set_places(struct heddle_plan_place *place, const struct layout *l)
 /* The plain passes, unless what the blocks have, an arena of `arena_out`, is
  * better. */
 static heddle_status assign_better(const struct heddle_plan_job *job,
-                                   struct heddle_plan_block *block, uint32_t n,
-                                   double work, uint64_t *arena_out)
+                                   struct heddle_plan_block *block, uint32_t n, double work,
+                                   uint64_t *arena_out)
 {
     const struct heddle_allocator *a = job->opts.base.alloc;
     struct heddle_scratch tmp = heddle_scratch_make(a);
@@ -111,8 +108,8 @@ static heddle_status assign_better(const struct heddle_plan_job *job,
     if (was != NULL) {
         for (uint32_t i = 0; i < n; i++)
             was[i] = block[i].offset;
-        st = heddle_plan_assign(block, n, job->m->align, job->m->budget, work,
-                                job->deadline_ns, a, arena_out);
+        st = heddle_plan_assign(block, n, job->m->align, job->m->budget, work, job->deadline_ns, a,
+                                arena_out);
     }
     if (st == HEDDLE_OK && *arena_out > arena) {
         for (uint32_t i = 0; i < n; i++)
@@ -123,37 +120,31 @@ static heddle_status assign_better(const struct heddle_plan_job *job,
     return st;
 }
 
-static heddle_status assign(const struct heddle_plan_job *job,
-                            struct heddle_plan_block *block, uint32_t n,
-                            double work, uint64_t *arena_out)
+static heddle_status assign(const struct heddle_plan_job *job, struct heddle_plan_block *block,
+                            uint32_t n, double work, uint64_t *arena_out)
 {
     const struct heddle_allocator *a = job->opts.base.alloc;
     heddle_status st = HEDDLE_ENOENT;
 
     if (n > MANY)
-        st = heddle_plan_assign_long(
-            block, n, job->m->align, job->m->budget, LONG_WORK * work,
-            job->deadline_ns != 0 ? job->deadline_ns : UINT64_MAX, a,
-            arena_out);
-    if (st == HEDDLE_ENOMEM ||
-        (st == HEDDLE_OK && (*arena_out <= job->m->budget || n > 2 * MANY)))
+        st = heddle_plan_assign_long(block, n, job->m->align, job->m->budget, LONG_WORK * work,
+                                     job->deadline_ns != 0 ? job->deadline_ns : UINT64_MAX, a,
+                                     arena_out);
+    if (st == HEDDLE_ENOMEM || (st == HEDDLE_OK && (*arena_out <= job->m->budget || n > 2 * MANY)))
         return st;
     if (st == HEDDLE_OK)
         return assign_better(job, block, n, work, arena_out);
-    return heddle_plan_assign(block, n, job->m->align, job->m->budget, work,
-                              job->deadline_ns, a, arena_out);
+    return heddle_plan_assign(block, n, job->m->align, job->m->budget, work, job->deadline_ns, a,
+                              arena_out);
 }
 
 /* The blocks of a plan of several passes: at some moments nothing is there, and
  * what is in front of such a moment has nothing to do with what is behind it. */
-static heddle_status assign_all(const struct heddle_plan_job *job,
-                                const struct layout *l, double work,
-                                struct heddle_scratch *tmp, uint64_t *arena_out)
+static heddle_status assign_all(const struct heddle_plan_job *job, const struct layout *l,
+                                double work, struct heddle_scratch *tmp, uint64_t *arena_out)
 {
-    struct heddle_pair *by =
-        heddle_scratch_get(tmp, 2 * (size_t)l->nblocks, sizeof(*by));
-    struct heddle_plan_block *part =
-        heddle_scratch_get(tmp, l->nblocks, sizeof(*part));
+    struct heddle_pair *by = heddle_scratch_get(tmp, 2 * (size_t)l->nblocks, sizeof(*by));
+    struct heddle_plan_block *part = heddle_scratch_get(tmp, l->nblocks, sizeof(*part));
     uint32_t first = 0, end = 0;
     heddle_status st = by != NULL && part != NULL ? HEDDLE_OK : HEDDLE_ENOMEM;
 
@@ -170,9 +161,8 @@ static heddle_status assign_all(const struct heddle_plan_job *job,
         end = part[i].end > end ? part[i].end : end;
         if (!is_last && by[i + 1].key < end)
             continue;
-        st = first == 0 && is_last
-                 ? assign(job, l->block, l->nblocks, work, &arena)
-                 : assign(job, &part[first], i + 1 - first, work, &arena);
+        st = first == 0 && is_last ? assign(job, l->block, l->nblocks, work, &arena)
+                                   : assign(job, &part[first], i + 1 - first, work, &arena);
         for (uint32_t k = first; k <= i && !(first == 0 && is_last); k++)
             l->block[by[k].idx].offset = part[k].offset;
         first = i + 1;
@@ -182,9 +172,8 @@ static heddle_status assign_all(const struct heddle_plan_job *job,
 }
 
 /* Addresses; p->arena_bytes is also set when they do not fit. */
-static heddle_status give_addresses(const struct heddle_plan_job *job,
-                                    struct heddle_plan *p, double work,
-                                    uint64_t *top, struct heddle_scratch *mem)
+static heddle_status give_addresses(const struct heddle_plan_job *job, struct heddle_plan *p,
+                                    double work, uint64_t *top, struct heddle_scratch *mem)
 {
     const struct heddle_plan_opts *o = &job->opts.base;
     struct heddle_scratch tmp = heddle_scratch_make(o->alloc);
@@ -213,8 +202,7 @@ static heddle_status give_addresses(const struct heddle_plan_job *job,
     return st;
 }
 
-heddle_status heddle_plan_lower(const struct heddle_plan_job *job,
-                                struct heddle_plan *p)
+heddle_status heddle_plan_lower(const struct heddle_plan_job *job, struct heddle_plan *p)
 {
     const struct heddle_plan_opts *o = &job->opts.base;
     struct heddle_scratch tmp = heddle_scratch_make(o->alloc);
@@ -228,9 +216,8 @@ heddle_status heddle_plan_lower(const struct heddle_plan_job *job,
     for (uint32_t i = 0; i < l.nplaces && st == HEDDLE_OK; i++)
         l.block[l.of[i]].offset = p->places[i].offset;
     if (st == HEDDLE_OK)
-        st = heddle_plan_assign_lower(l.block, l.nblocks, job->m->align,
-                                      HEDDLE_PLAN_WORK_MUCH, job->deadline_ns,
-                                      o->alloc, &p->arena_bytes);
+        st = heddle_plan_assign_lower(l.block, l.nblocks, job->m->align, HEDDLE_PLAN_WORK_MUCH,
+                                      job->deadline_ns, o->alloc, &p->arena_bytes);
     if (st == HEDDLE_OK)
         set_places((struct heddle_plan_place *)(uintptr_t)p->places, &l);
     heddle_scratch_drop(&tmp);
@@ -240,8 +227,7 @@ heddle_status heddle_plan_lower(const struct heddle_plan_job *job,
 }
 
 static heddle_status set_claims(const struct heddle_plan_job *job,
-                                const struct heddle_plan_claim *claim,
-                                struct heddle_plan *p,
+                                const struct heddle_plan_claim *claim, struct heddle_plan *p,
                                 struct heddle_scratch *mem)
 {
     const struct heddle_plan_opts *o = &job->opts.base;
@@ -255,8 +241,7 @@ static heddle_status set_claims(const struct heddle_plan_job *job,
         note = note != NULL ? note : "every operation once";
     }
     if (p->lower_bound > p->makespan * (1 + 1e-9))
-        return heddle_plan_fail(o, HEDDLE_EINVAL,
-                                "the bound of solver %s is above its plan",
+        return heddle_plan_fail(o, HEDDLE_EINVAL, "the bound of solver %s is above its plan",
                                 claim->solver);
     if (p->lower_bound > p->makespan)
         p->lower_bound = p->makespan;
@@ -268,22 +253,19 @@ static heddle_status set_claims(const struct heddle_plan_job *job,
     return HEDDLE_OK;
 }
 
-static heddle_status over(const struct heddle_plan_job *job, const char *what,
-                          uint64_t need, uint64_t *over_out)
+static heddle_status over(const struct heddle_plan_job *job, const char *what, uint64_t need,
+                          uint64_t *over_out)
 {
     if (over_out != NULL)
         *over_out = need;
-    return heddle_plan_fail(&job->opts.base, HEDDLE_ENOENT,
-                            "%s needs %s; the budget is %s", what,
+    return heddle_plan_fail(&job->opts.base, HEDDLE_ENOENT, "%s needs %s; the budget is %s", what,
                             heddle_plan_bytes_label(need).text,
                             heddle_plan_bytes_label(job->m->budget).text);
 }
 
-static heddle_status fill(const struct heddle_plan_job *job,
-                          const struct heddle_plan_draft *d,
-                          const struct heddle_plan_claim *claim, double work,
-                          uint64_t *over_out, uint64_t *top,
-                          struct heddle_plan *p, struct heddle_scratch *mem)
+static heddle_status fill(const struct heddle_plan_job *job, const struct heddle_plan_draft *d,
+                          const struct heddle_plan_claim *claim, double work, uint64_t *over_out,
+                          uint64_t *top, struct heddle_plan *p, struct heddle_scratch *mem)
 {
     const struct heddle_plan_opts *o = &job->opts.base;
     struct heddle_plan_step *step;
@@ -310,20 +292,18 @@ static heddle_status fill(const struct heddle_plan_job *job,
 
 heddle_status heddle_plan_finish(const struct heddle_plan_job *job,
                                  const struct heddle_plan_draft *d,
-                                 const struct heddle_plan_claim *claim,
-                                 uint64_t *over_out, struct heddle_plan **out)
+                                 const struct heddle_plan_claim *claim, uint64_t *over_out,
+                                 struct heddle_plan **out)
 {
-    const double work =
-        job->deadline_ns != 0 ? HEDDLE_PLAN_WORK_SOME : HEDDLE_PLAN_WORK_LITTLE;
+    const double work = job->deadline_ns != 0 ? HEDDLE_PLAN_WORK_SOME : HEDDLE_PLAN_WORK_LITTLE;
 
     return heddle_plan_finish_tops(job, d, claim, work, over_out, NULL, out);
 }
 
 heddle_status heddle_plan_finish_tops(const struct heddle_plan_job *job,
                                       const struct heddle_plan_draft *d,
-                                      const struct heddle_plan_claim *claim,
-                                      double work, uint64_t *over_out,
-                                      uint64_t *top, struct heddle_plan **out)
+                                      const struct heddle_plan_claim *claim, double work,
+                                      uint64_t *over_out, uint64_t *top, struct heddle_plan **out)
 {
     struct heddle_scratch *mem = NULL;
     struct heddle_plan *p;
@@ -332,12 +312,10 @@ heddle_status heddle_plan_finish_tops(const struct heddle_plan_job *job,
     if (over_out != NULL)
         *over_out = 0;
     if (d->st != HEDDLE_OK)
-        return heddle_plan_fail(&job->opts.base, d->st,
-                                "no memory for the steps");
+        return heddle_plan_fail(&job->opts.base, d->st, "no memory for the steps");
     p = heddle_plan_alloc(job->opts.base.alloc, &mem);
     if (p == NULL)
-        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
-                                "no memory for the plan");
+        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM, "no memory for the plan");
     st = fill(job, d, claim, work, over_out, top, p, mem);
     if (st != HEDDLE_OK)
         heddle_plan_destroy(p);

@@ -44,15 +44,14 @@ static bool is_operation(const struct from_log *f, size_t i)
     const struct heddle_log_task *t = &f->v->tasks[i];
 
     return t->status == HEDDLE_LOG_OK && (t->flags & HEDDLE_LOG_GANG) == 0 &&
-           (t->flags & HEDDLE_LOG_EXPANDED) == 0 &&
-           t->start_ns != HEDDLE_LOG_NONE && t->end_ns != HEDDLE_LOG_NONE;
+           (t->flags & HEDDLE_LOG_EXPANDED) == 0 && t->start_ns != HEDDLE_LOG_NONE &&
+           t->end_ns != HEDDLE_LOG_NONE;
 }
 
 /* A handle and one of its ancestors must not both have accesses. */
 static heddle_status check_views(struct from_log *f)
 {
-    bool *is_used =
-        heddle_scratch_get(&f->mem, f->v->nhandles, sizeof(*is_used));
+    bool *is_used = heddle_scratch_get(&f->mem, f->v->nhandles, sizeof(*is_used));
 
     if (is_used == NULL)
         return heddle_plan_fail(f->o, HEDDLE_ENOMEM, "no memory for the graph");
@@ -91,9 +90,8 @@ static heddle_status init(struct from_log *f)
     f->is_read = heddle_scratch_get(&f->mem, 2 * na, sizeof(*f->is_read));
     f->input = heddle_scratch_get(&f->mem, na, sizeof(*f->input));
     f->now = heddle_scratch_get(&f->mem, f->v->nhandles, sizeof(*f->now));
-    if (f->op == NULL || f->first == NULL || f->last == NULL ||
-        f->value == NULL || f->is_read == NULL || f->input == NULL ||
-        f->now == NULL)
+    if (f->op == NULL || f->first == NULL || f->last == NULL || f->value == NULL ||
+        f->is_read == NULL || f->input == NULL || f->now == NULL)
         return heddle_plan_fail(f->o, HEDDLE_ENOMEM, "no memory for the graph");
     memset(f->now, 0xff, f->v->nhandles * sizeof(*f->now));
     return HEDDLE_OK;
@@ -101,8 +99,8 @@ static heddle_status init(struct from_log *f)
 
 static uint32_t add_value(struct from_log *f, uint32_t handle, uint32_t op)
 {
-    f->value[f->nvalues] = (struct heddle_plan_value){
-        .bytes = f->v->handles[handle].bytes, .op = op};
+    f->value[f->nvalues] =
+        (struct heddle_plan_value){.bytes = f->v->handles[handle].bytes, .op = op};
     return f->nvalues++;
 }
 
@@ -123,8 +121,8 @@ static void add_input(struct from_log *f, struct heddle_plan_op *op, uint32_t v)
     f->is_read[v] = true;
 }
 
-static heddle_status read_handles(struct from_log *f, struct heddle_plan_op *op,
-                                  size_t first, size_t last)
+static heddle_status read_handles(struct from_log *f, struct heddle_plan_op *op, size_t first,
+                                  size_t last)
 {
     for (size_t i = first; i < last; i++) {
         const struct heddle_log_access *a = &f->v->accesses[i];
@@ -132,8 +130,7 @@ static heddle_status read_handles(struct from_log *f, struct heddle_plan_op *op,
         if (a->handle >= f->v->nhandles)
             return BAD(f, "the log has an access to an unknown handle");
         if (a->mode == HEDDLE_SCRATCH &&
-            !heddle_add(&op->work_bytes, op->work_bytes,
-                        f->v->handles[a->handle].bytes))
+            !heddle_add(&op->work_bytes, op->work_bytes, f->v->handles[a->handle].bytes))
             return BAD(f, "a task of the log has too much scratch memory");
         /* Everything but a plain write needs what was there before. */
         if (a->mode == HEDDLE_W || a->mode == HEDDLE_SCRATCH)
@@ -145,8 +142,7 @@ static heddle_status read_handles(struct from_log *f, struct heddle_plan_op *op,
     return HEDDLE_OK;
 }
 
-static heddle_status write_handles(struct from_log *f, uint32_t id,
-                                   size_t first, size_t last)
+static heddle_status write_handles(struct from_log *f, uint32_t id, size_t first, size_t last)
 {
     struct heddle_plan_op *op = &f->op[id];
 
@@ -177,8 +173,7 @@ static heddle_status add_task(struct from_log *f, size_t i)
     struct heddle_plan_op *op = &f->op[id];
     size_t first = 0, last = 0;
 
-    *op = (struct heddle_plan_op){.first_input = f->ninputs,
-                                  .inplace = HEDDLE_PLAN_NONE};
+    *op = (struct heddle_plan_op){.first_input = f->ninputs, .inplace = HEDDLE_PLAN_NONE};
     op->time = (double)(t->end_ns - t->start_ns);
     op->name = t->name;
     if (op->name == NULL && t->kernel < f->v->nkernels)
@@ -203,10 +198,8 @@ static heddle_status check_order(struct from_log *f, struct heddle_map *map)
     uint64_t op = 0;
 
     for (size_t i = 0; i < f->v->ntasks; i++)
-        if (is_operation(f, i) &&
-            heddle_map_put(map, f->v->tasks[i].id, op++) != HEDDLE_OK)
-            return heddle_plan_fail(f->o, HEDDLE_ENOMEM,
-                                    "no memory for the graph");
+        if (is_operation(f, i) && heddle_map_put(map, f->v->tasks[i].id, op++) != HEDDLE_OK)
+            return heddle_plan_fail(f->o, HEDDLE_ENOMEM, "no memory for the graph");
     for (size_t i = 0; i < f->v->ndeps; i++) {
         uint64_t pred = 0, succ = 0;
 
@@ -247,8 +240,7 @@ static heddle_status build(struct from_log *f, struct heddle_plan_graph **out)
     return heddle_plan_graph_create(&d, f->o, out);
 }
 
-heddle_status heddle_plan_graph_from_log(const heddle_log *log,
-                                         const struct heddle_plan_opts *opts,
+heddle_status heddle_plan_graph_from_log(const heddle_log *log, const struct heddle_plan_opts *opts,
                                          struct heddle_plan_graph **out)
 {
     const struct heddle_plan_opts o = heddle_plan_opts_get(opts);

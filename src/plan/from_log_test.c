@@ -9,14 +9,13 @@ static heddle_status work(struct heddle_exec *x)
     return HEDDLE_OK;
 }
 
-#define KERNEL(id, ...)                                                        \
-    static const heddle_kernel id = {                                          \
-        .size = sizeof(heddle_kernel),                                         \
-        .name = #id,                                                           \
-        .noperands = sizeof((enum heddle_mode[]){__VA_ARGS__}) /               \
-                     sizeof(enum heddle_mode),                                 \
-        .mode = {__VA_ARGS__},                                                 \
-        .variants = {{.device = HEDDLE_DEV_CPU, .run = work}}}
+#define KERNEL(id, ...)                                                                            \
+    static const heddle_kernel id = {.size = sizeof(heddle_kernel),                                \
+                                     .name = #id,                                                  \
+                                     .noperands = sizeof((enum heddle_mode[]){__VA_ARGS__}) /      \
+                                                  sizeof(enum heddle_mode),                        \
+                                     .mode = {__VA_ARGS__},                                        \
+                                     .variants = {{.device = HEDDLE_DEV_CPU, .run = work}}}
 
 KERNEL(make, HEDDLE_R, HEDDLE_W);
 KERNEL(update, HEDDLE_RW);
@@ -25,10 +24,8 @@ KERNEL(scratch, HEDDLE_R, HEDDLE_W, HEDDLE_SCRATCH);
 /* w -> make -> a; update a; scratch a -> b */
 static void run(int level)
 {
-    const struct heddle_ctx_opts o = {.size = sizeof(o),
-                                      .nworkers = 1,
-                                      .log_level = level,
-                                      .log_path = tmp_path};
+    const struct heddle_ctx_opts o = {
+        .size = sizeof(o), .nworkers = 1, .log_level = level, .log_path = tmp_path};
     static double data[4][8];
     heddle_handle *h[4];
     heddle_ctx *ctx = NULL;
@@ -36,12 +33,9 @@ static void run(int level)
     CHECK_OK(heddle_ctx_create(&o, &ctx));
     for (unsigned i = 0; i < 4; i++)
         CHECK_OK(heddle_handle_vector(ctx, data[i], i + 2, HEDDLE_F64, &h[i]));
-    CHECK_OK(heddle_submit(ctx, &make,
-                           &(struct heddle_call){.operand = {h[0], h[1]}}));
-    CHECK_OK(
-        heddle_submit(ctx, &update, &(struct heddle_call){.operand = {h[1]}}));
-    CHECK_OK(heddle_submit(
-        ctx, &scratch, &(struct heddle_call){.operand = {h[1], h[2], h[3]}}));
+    CHECK_OK(heddle_submit(ctx, &make, &(struct heddle_call){.operand = {h[0], h[1]}}));
+    CHECK_OK(heddle_submit(ctx, &update, &(struct heddle_call){.operand = {h[1]}}));
+    CHECK_OK(heddle_submit(ctx, &scratch, &(struct heddle_call){.operand = {h[1], h[2], h[3]}}));
     CHECK_OK(heddle_wait(ctx));
     for (unsigned i = 0; i < 4; i++)
         heddle_handle_unref(h[i]);
@@ -89,8 +83,7 @@ TEST(a_log_without_accesses)
     tmp_write("", 0);
     run(0);
     CHECK_OK(heddle_log_open(tmp_path, NULL, &log));
-    CHECK_STATUS(heddle_plan_graph_from_log(log, why_init(&w, NULL), &g),
-                 HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_plan_graph_from_log(log, why_init(&w, NULL), &g), HEDDLE_EINVAL);
     CHECK(strstr(w.text, "level 1") != NULL);
     heddle_log_close(log);
 }

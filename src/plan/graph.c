@@ -54,8 +54,7 @@ static heddle_status check_counts(struct check *c)
 
 static heddle_status check_values(struct check *c)
 {
-    const uint32_t known =
-        HEDDLE_PLAN_RESULT | HEDDLE_PLAN_TAPE | HEDDLE_PLAN_AT_HOST;
+    const uint32_t known = HEDDLE_PLAN_RESULT | HEDDLE_PLAN_TAPE | HEDDLE_PLAN_AT_HOST;
     uint64_t sum = 0;
 
     for (uint32_t v = 0; v < c->g->nvalues; v++) {
@@ -90,15 +89,12 @@ static heddle_status check_outputs(struct check *c, uint32_t op)
     const struct heddle_plan_op *o = &c->g->ops[op];
 
     if (o->nvalues > 64)
-        return BAD(c, "operation %u makes %u values; 64 is the limit", op,
-                   o->nvalues);
-    if (o->first_value > c->g->nvalues ||
-        o->nvalues > c->g->nvalues - o->first_value)
+        return BAD(c, "operation %u makes %u values; 64 is the limit", op, o->nvalues);
+    if (o->first_value > c->g->nvalues || o->nvalues > c->g->nvalues - o->first_value)
         return BAD(c, "operation %u makes values that do not exist", op);
     for (uint32_t i = 0; i < o->nvalues; i++)
         if (c->g->values[o->first_value + i].op != op)
-            return BAD(c, "value %u belongs to two operations",
-                       o->first_value + i);
+            return BAD(c, "value %u belongs to two operations", o->first_value + i);
     return HEDDLE_OK;
 }
 
@@ -107,15 +103,13 @@ static heddle_status check_inputs(struct check *c, uint32_t op)
     const struct heddle_plan_op *o = &c->g->ops[op];
     bool has_inplace = false;
 
-    if (o->first_input > c->g->ninputs ||
-        o->ninputs > c->g->ninputs - o->first_input)
+    if (o->first_input > c->g->ninputs || o->ninputs > c->g->ninputs - o->first_input)
         return BAD(c, "the inputs of operation %u are not all there", op);
     for (uint32_t i = 0; i < o->ninputs; i++) {
         const uint32_t v = c->g->inputs[o->first_input + i];
 
         if (v >= c->g->nvalues)
-            return BAD(c, "operation %u reads value %u, which does not exist",
-                       op, v);
+            return BAD(c, "operation %u reads value %u, which does not exist", op, v);
         if (i > 0 && v <= c->g->inputs[o->first_input + i - 1])
             return BAD(c,
                        "the inputs of operation %u are not sorted, or value "
@@ -125,8 +119,7 @@ static heddle_status check_inputs(struct check *c, uint32_t op)
             return BAD(c,
                        "operation %u reads value %u, which operation %u makes "
                        "%s: a cycle, or not an order in which they can run",
-                       op, v, c->g->values[v].op,
-                       c->g->values[v].op == op ? "itself" : "later");
+                       op, v, c->g->values[v].op, c->g->values[v].op == op ? "itself" : "later");
         has_inplace = has_inplace || v == o->inplace;
     }
     if (o->inplace == HEDDLE_PLAN_NONE)
@@ -156,11 +149,9 @@ static heddle_status check_ops(struct check *c)
         c->where->op = op;
         sum += o->time;
         if (!isfinite(o->time) || o->time < 0)
-            return BAD(c, "the time of operation %u is negative or not finite",
-                       op);
+            return BAD(c, "the time of operation %u is negative or not finite", op);
         if (!isfinite(sum))
-            return BAD(c, "the times up to operation %u are too large to add",
-                       op);
+            return BAD(c, "the times up to operation %u are too large to add", op);
         if (o->work_bytes >= BYTES_MAX)
             return BAD(c,
                        "the workspace of operation %u has 2^62 bytes or "
@@ -195,8 +186,7 @@ heddle_status heddle_plan_graph_check(const struct heddle_plan_graph *g,
 
 /* ---- what is known of a graph ---------------------------------------------- */
 
-uint64_t heddle_plan_op_bytes(const struct heddle_plan_graph *g, uint32_t op,
-                              uint64_t mask)
+uint64_t heddle_plan_op_bytes(const struct heddle_plan_graph *g, uint32_t op, uint64_t mask)
 {
     const struct heddle_plan_op *o = &g->ops[op];
     uint64_t sum = o->work_bytes;
@@ -209,12 +199,10 @@ uint64_t heddle_plan_op_bytes(const struct heddle_plan_graph *g, uint32_t op,
     return sum;
 }
 
-heddle_status heddle_plan_users_make(const struct heddle_plan_graph *g,
-                                     struct heddle_scratch *mem,
+heddle_status heddle_plan_users_make(const struct heddle_plan_graph *g, struct heddle_scratch *mem,
                                      struct heddle_plan_users *out)
 {
-    uint32_t *first =
-        heddle_scratch_get(mem, (size_t)g->nvalues + 2, sizeof(*first));
+    uint32_t *first = heddle_scratch_get(mem, (size_t)g->nvalues + 2, sizeof(*first));
     uint32_t *user = heddle_scratch_get(mem, g->ninputs, sizeof(*user));
 
     if (first == NULL || user == NULL)
@@ -251,13 +239,11 @@ static void find_floor(struct graph_box *b)
 }
 
 /* The given order: `live` before op runs; last[v] is the last reader of v. */
-static uint64_t order_step(const struct heddle_plan_graph *g, uint32_t op,
-                           const uint32_t *first, const uint32_t *last,
-                           uint64_t live, uint64_t *peak)
+static uint64_t order_step(const struct heddle_plan_graph *g, uint32_t op, const uint32_t *first,
+                           const uint32_t *last, uint64_t live, uint64_t *peak)
 {
     const struct heddle_plan_op *o = &g->ops[op];
-    const bool takes = o->inplace != HEDDLE_PLAN_NONE &&
-                       last[o->inplace] == op &&
+    const bool takes = o->inplace != HEDDLE_PLAN_NONE && last[o->inplace] == op &&
                        (g->values[o->inplace].flags & HEDDLE_PLAN_RESULT) == 0;
     uint64_t during, gone = 0;
 
@@ -269,8 +255,7 @@ static uint64_t order_step(const struct heddle_plan_graph *g, uint32_t op,
         if ((x->flags & HEDDLE_PLAN_AT_HOST) != 0 && first[v] == op)
             live += x->bytes;
         if (is_taken || (last[v] == op && !heddle_plan_is_initial(x) &&
-                         (x->op == HEDDLE_PLAN_NONE ||
-                          (x->flags & HEDDLE_PLAN_RESULT) == 0)))
+                         (x->op == HEDDLE_PLAN_NONE || (x->flags & HEDDLE_PLAN_RESULT) == 0)))
             gone += x->bytes;
     }
     during = live;
@@ -349,8 +334,7 @@ uint64_t heddle_plan_peak(const struct heddle_plan_graph *g)
 
 /* ---- copies -------------------------------------------------------------- */
 
-static void *copy(struct heddle_scratch *mem, const void *from, size_t n,
-                  size_t bytes)
+static void *copy(struct heddle_scratch *mem, const void *from, size_t n, size_t bytes)
 {
     void *p = heddle_scratch_get(mem, n, bytes);
 
@@ -366,17 +350,13 @@ static char *copy_name(struct heddle_scratch *mem, const char *name)
 
 static bool fill(struct graph_box *b, const struct heddle_plan_graph *desc)
 {
-    struct heddle_plan_op *ops =
-        copy(&b->mem, desc->ops, desc->nops, sizeof(*ops));
+    struct heddle_plan_op *ops = copy(&b->mem, desc->ops, desc->nops, sizeof(*ops));
 
     b->g.ops = ops;
-    b->g.values =
-        copy(&b->mem, desc->values, desc->nvalues, sizeof(*b->g.values));
-    b->g.inputs =
-        copy(&b->mem, desc->inputs, desc->ninputs, sizeof(*b->g.inputs));
+    b->g.values = copy(&b->mem, desc->values, desc->nvalues, sizeof(*b->g.values));
+    b->g.inputs = copy(&b->mem, desc->inputs, desc->ninputs, sizeof(*b->g.inputs));
     b->g.name = copy_name(&b->mem, desc->name != NULL ? desc->name : "graph");
-    if (ops == NULL || b->g.values == NULL || b->g.inputs == NULL ||
-        b->g.name == NULL)
+    if (ops == NULL || b->g.values == NULL || b->g.inputs == NULL || b->g.name == NULL)
         return false;
     for (uint32_t i = 0; i < desc->nops; i++)
         if (ops[i].name != NULL) {
@@ -388,8 +368,7 @@ static bool fill(struct graph_box *b, const struct heddle_plan_graph *desc)
 }
 
 /* Copies a checked graph. */
-static heddle_status make(const struct heddle_plan_graph *desc,
-                          const struct heddle_plan_opts *o,
+static heddle_status make(const struct heddle_plan_graph *desc, const struct heddle_plan_opts *o,
                           struct graph_box **out)
 {
     struct heddle_scratch mem = heddle_scratch_make(o->alloc);

@@ -11,9 +11,9 @@ struct heddle_plan_where {
 };
 
 /* All that heddle_plan_graph_create() asks of a graph, but for `chain`. */
-HEDDLE_MUST_USE heddle_status heddle_plan_graph_check(
-    const struct heddle_plan_graph *g, const struct heddle_plan_opts *o,
-    struct heddle_plan_where *where);
+HEDDLE_MUST_USE heddle_status heddle_plan_graph_check(const struct heddle_plan_graph *g,
+                                                      const struct heddle_plan_opts *o,
+                                                      struct heddle_plan_where *where);
 
 /* The memory of a graph: what is taken from it goes with the graph. */
 struct heddle_scratch *heddle_plan_graph_mem(struct heddle_plan_graph *g);

@@ -17,8 +17,7 @@ static void small_init(struct small *s)
 {
     memset(s, 0, sizeof(*s));
     why_init(&s->w, NULL);
-    s->value[0] =
-        (struct heddle_plan_value){.bytes = 5, .op = HEDDLE_PLAN_NONE};
+    s->value[0] = (struct heddle_plan_value){.bytes = 5, .op = HEDDLE_PLAN_NONE};
     for (uint32_t i = 0; i < 3; i++) {
         s->op[i] = (struct heddle_plan_op){.time = i,
                                            .first_value = i + 1,
@@ -175,12 +174,10 @@ TEST(chains)
     CHECK_EQ(heddle_plan_peak(g), 3 + 6 + 7 + 7 + 5);
     heddle_plan_graph_destroy(g);
     c.t = small;
-    CHECK_STATUS(heddle_plan_graph_from_chain(&c, NULL, &w.o, &g),
-                 HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_plan_graph_from_chain(&c, NULL, &w.o, &g), HEDDLE_EINVAL);
     CHECK(strstr(w.text, "layer 0") != NULL);
     c.n = 0;
-    CHECK_STATUS(heddle_plan_graph_from_chain(&c, NULL, &w.o, &g),
-                 HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_plan_graph_from_chain(&c, NULL, &w.o, &g), HEDDLE_EINVAL);
 }
 
 TEST(users)
@@ -190,8 +187,8 @@ TEST(users)
 
     heddle_rng_seed(&r, test_seed());
     for (unsigned k = 0; k < 200; k++) {
-        struct heddle_plan_graph *g = random_graph(
-            &r, 1 + heddle_rng_below32(&r, 30), 0, why_init(&w, NULL));
+        struct heddle_plan_graph *g =
+            random_graph(&r, 1 + heddle_rng_below32(&r, 30), 0, why_init(&w, NULL));
         struct heddle_scratch mem = heddle_scratch_make(NULL);
         struct heddle_plan_users u;
         uint32_t n = 0;
@@ -217,8 +214,7 @@ TEST(no_memory)
 {
     const uint64_t x[] = {3, 5, 7}, t[] = {0, 6, 7};
     const double f[] = {1, 2}, b[] = {3, 4};
-    const struct heddle_plan_chain c = {
-        .n = 2, .x = x, .t = t, .forward = f, .backward = b};
+    const struct heddle_plan_chain c = {.n = 2, .x = x, .t = t, .forward = f, .backward = b};
     struct faulty a;
 
     for (size_t k = 1; k == 1 || a.has_failed; k++) {

@@ -13,10 +13,8 @@
 typedef bool (*heddle_plan_before_fn)(const void *of, uint32_t a, uint32_t b);
 
 /* heap[at] goes down to its place. */
-static inline void heddle_plan_heap_sift(uint32_t *heap, uint32_t n,
-                                         uint32_t at,
-                                         heddle_plan_before_fn is_before,
-                                         const void *of)
+static inline void heddle_plan_heap_sift(uint32_t *heap, uint32_t n, uint32_t at,
+                                         heddle_plan_before_fn is_before, const void *of)
 {
     const uint32_t id = heap[at];
 
@@ -30,10 +28,8 @@ static inline void heddle_plan_heap_sift(uint32_t *heap, uint32_t n,
     heap[at] = id;
 }
 
-static inline void heddle_plan_heap_push(uint32_t *heap, uint32_t *n,
-                                         uint32_t id,
-                                         heddle_plan_before_fn is_before,
-                                         const void *of)
+static inline void heddle_plan_heap_push(uint32_t *heap, uint32_t *n, uint32_t id,
+                                         heddle_plan_before_fn is_before, const void *of)
 {
     uint32_t i = (*n)++;
 
@@ -44,8 +40,7 @@ static inline void heddle_plan_heap_push(uint32_t *heap, uint32_t *n,
 
 /* Takes the first; there is one. */
 static inline uint32_t heddle_plan_heap_pop(uint32_t *heap, uint32_t *n,
-                                            heddle_plan_before_fn is_before,
-                                            const void *of)
+                                            heddle_plan_before_fn is_before, const void *of)
 {
     const uint32_t top = heap[0];
 

@@ -56,8 +56,8 @@ static inline uint64_t least_memory(const struct heddle_plan_graph *g)
 }
 
 /* One output each; sizes from `kinds` different ones. */
-static inline struct heddle_plan_graph *small_graph(struct heddle_rng *r,
-                                                    uint32_t n, uint32_t kinds)
+static inline struct heddle_plan_graph *small_graph(struct heddle_rng *r, uint32_t n,
+                                                    uint32_t kinds)
 {
     static struct graph_parts p;
     struct heddle_plan_graph *g = NULL;
@@ -66,10 +66,8 @@ static inline struct heddle_plan_graph *small_graph(struct heddle_rng *r,
     parts_begin(&p, "small");
     p.g.nops = n;
     for (uint32_t i = 0; i < n; i++) {
-        p.op[i] = (struct heddle_plan_op){.time = 1,
-                                          .inplace = HEDDLE_PLAN_NONE,
-                                          .first_value = i,
-                                          .nvalues = 1};
+        p.op[i] = (struct heddle_plan_op){
+            .time = 1, .inplace = HEDDLE_PLAN_NONE, .first_value = i, .nvalues = 1};
         p.op[i].first_input = p.g.ninputs;
         for (uint32_t v = i < 6 ? 0 : i - 6; v < i; v++)
             if (p.op[i].ninputs < 3 && heddle_rng_below32(r, 5) < 2) {
@@ -82,8 +80,7 @@ static inline struct heddle_plan_graph *small_graph(struct heddle_rng *r,
     return g;
 }
 
-static inline uint32_t add_op(struct graph_parts *p, uint32_t a, uint32_t b,
-                              uint32_t c)
+static inline uint32_t add_op(struct graph_parts *p, uint32_t a, uint32_t b, uint32_t c)
 {
     const uint32_t in[] = {a, b, c}, id = p->g.nops++;
     struct heddle_plan_op *op = &p->op[id];

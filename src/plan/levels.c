@@ -37,8 +37,8 @@ static double there(const table *t, uint32_t k, uint32_t l, uint32_t m)
     return t->there[k][at(t, l, m)];
 }
 
-double heddle_plan_levels_time(const struct heddle_plan_levels_table *t,
-                               uint32_t level, uint32_t l, uint32_t slots)
+double heddle_plan_levels_time(const struct heddle_plan_levels_table *t, uint32_t level, uint32_t l,
+                               uint32_t slots)
 {
     return fresh(t, level, l, slots);
 }
@@ -46,20 +46,18 @@ double heddle_plan_levels_time(const struct heddle_plan_levels_table *t,
 /* From one slot, again and again. */
 static double from_one(const struct heddle_plan_levels *v, double l)
 {
-    return (l + 1) * v->backward + l * (l + 1) / 2 * v->forward +
-           l * v->read[0];
+    return (l + 1) * v->backward + l * (l + 1) / 2 * v->forward + l * v->read[0];
 }
 
 /* The best first jump of there[k][l][m] and its time; 0: there is none. */
-static uint32_t best_jump(const table *t, uint32_t k, uint32_t l, uint32_t m,
-                          double *time_out)
+static uint32_t best_jump(const table *t, uint32_t k, uint32_t l, uint32_t m, double *time_out)
 {
     double best = INFINITY;
     uint32_t jump = 0;
 
     for (uint32_t j = 1; j < l && m > 0; j++) {
-        const double time = j * t->v.forward + fresh(t, k, l - j, m - 1) +
-                            t->v.read[k] + there(t, k, j - 1, m);
+        const double time =
+            j * t->v.forward + fresh(t, k, l - j, m - 1) + t->v.read[k] + there(t, k, j - 1, m);
 
         if (time < best) {
             best = time;
@@ -95,8 +93,7 @@ static void fill_level(table *t, uint32_t k, uint32_t l, uint32_t m)
     double time = below, split;
 
     if (l == 0 || m == 0) {
-        t->there[k][at(t, l, m)] = t->fresh[k][at(t, l, m)] =
-            l == 0 ? t->v.backward : below;
+        t->there[k][at(t, l, m)] = t->fresh[k][at(t, l, m)] = l == 0 ? t->v.backward : below;
         return;
     }
     (void)best_jump(t, k, l, m, &split);
@@ -108,8 +105,7 @@ static void fill_level(table *t, uint32_t k, uint32_t l, uint32_t m)
     t->fresh[k][at(t, l, m)] = time < below ? time : below;
 }
 
-heddle_status heddle_plan_levels_make(const struct heddle_plan_levels *v,
-                                      uint32_t n,
+heddle_status heddle_plan_levels_make(const struct heddle_plan_levels *v, uint32_t n,
                                       const struct heddle_allocator *a,
                                       struct heddle_plan_levels_table **out)
 {
@@ -122,10 +118,8 @@ heddle_status heddle_plan_levels_make(const struct heddle_plan_levels *v,
         size_t cells = 0;
 
         is_ok = heddle_mul(&cells, rows, n);
-        t->fresh[k] =
-            is_ok ? heddle_scratch_get(&mem, cells, sizeof(double)) : NULL;
-        t->there[k] =
-            is_ok ? heddle_scratch_get(&mem, cells, sizeof(double)) : NULL;
+        t->fresh[k] = is_ok ? heddle_scratch_get(&mem, cells, sizeof(double)) : NULL;
+        t->there[k] = is_ok ? heddle_scratch_get(&mem, cells, sizeof(double)) : NULL;
         is_ok = t->fresh[k] != NULL && t->there[k] != NULL;
     }
     if (!is_ok) {
@@ -202,12 +196,8 @@ static void trace_fresh(struct tracer *x, struct part p)
     const table *t = x->t;
     const double below = fresh(t, p.k - 1, p.l, t->v.slots[p.k - 1]);
 
-    if (p.m == 0 || p.l == 1 ||
-        below <= t->v.write[p.k] + there(t, p.k, p.l, p.m)) {
-        push(x, (struct part){.base = p.base,
-                              .k = p.k - 1,
-                              .l = p.l,
-                              .m = t->v.slots[p.k - 1]});
+    if (p.m == 0 || p.l == 1 || below <= t->v.write[p.k] + there(t, p.k, p.l, p.m)) {
+        push(x, (struct part){.base = p.base, .k = p.k - 1, .l = p.l, .m = t->v.slots[p.k - 1]});
         return;
     }
     heddle_plan_events_write(x->e, p.base, x->store[p.k]);
@@ -221,28 +211,20 @@ static void trace_stored(struct tracer *x, struct part p)
     double time = 0;
     const uint32_t j = best_jump(t, p.k, p.l, p.m, &time);
 
-    if (p.l <= 1 || j == 0 ||
-        fresh(t, p.k - 1, p.l, t->v.slots[p.k - 1]) <= time) {
+    if (p.l <= 1 || j == 0 || fresh(t, p.k - 1, p.l, t->v.slots[p.k - 1]) <= time) {
         heddle_plan_events_forget(x->e, p.base, x->store[p.k]);
-        push(x, (struct part){.base = p.base,
-                              .k = p.k - 1,
-                              .l = p.l,
-                              .m = t->v.slots[p.k - 1]});
+        push(x, (struct part){.base = p.base, .k = p.k - 1, .l = p.l, .m = t->v.slots[p.k - 1]});
         return;
     }
     heddle_plan_events_advance(x->e, p.base, p.base + j);
-    push(x, (struct part){.base = p.base,
-                          .k = p.k,
-                          .l = j - 1,
-                          .m = p.m,
-                          .is_stored = true,
-                          .must_fetch = true});
-    push(x, (struct part){
-                .base = p.base + j, .k = p.k, .l = p.l - j, .m = p.m - 1});
+    push(
+        x,
+        (struct part){
+            .base = p.base, .k = p.k, .l = j - 1, .m = p.m, .is_stored = true, .must_fetch = true});
+    push(x, (struct part){.base = p.base + j, .k = p.k, .l = p.l - j, .m = p.m - 1});
 }
 
-void heddle_plan_levels_trace(const struct heddle_plan_levels_table *t,
-                              const unsigned *store,
+void heddle_plan_levels_trace(const struct heddle_plan_levels_table *t, const unsigned *store,
                               struct heddle_plan_events *e)
 {
     struct heddle_scratch mem = heddle_scratch_make(e->d.a);

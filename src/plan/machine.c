@@ -27,8 +27,7 @@ static double take_unit(const char **s)
     return factor;
 }
 
-heddle_status heddle_plan_parse_rate(const char *text, double unit_s,
-                                     double *out)
+heddle_status heddle_plan_parse_rate(const char *text, double unit_s, double *out)
 {
     const char *s = text;
     double v = 0;
@@ -46,8 +45,8 @@ heddle_status heddle_plan_parse_rate(const char *text, double unit_s,
     return HEDDLE_OK;
 }
 
-static heddle_status read_rate(struct heddle_plan_text *t, const char *w,
-                               double unit_s, double *out)
+static heddle_status read_rate(struct heddle_plan_text *t, const char *w, double unit_s,
+                               double *out)
 {
     if (w == NULL)
         return heddle_plan_text_bad(t, "a rate is missing");
@@ -95,25 +94,19 @@ static heddle_status read_line(struct heddle_plan_text *t, double unit_s,
     if (strcmp(w, "disk") == 0)
         return read_store(t, unit_s, &m->disk);
     if (strcmp(w, "budget") == 0)
-        HEDDLE_TRY(
-            heddle_plan_text_bytes(t, heddle_plan_text_word(t), w, &m->budget));
+        HEDDLE_TRY(heddle_plan_text_bytes(t, heddle_plan_text_word(t), w, &m->budget));
     else if (strcmp(w, "align") == 0)
-        HEDDLE_TRY(
-            heddle_plan_text_bytes(t, heddle_plan_text_word(t), w, &m->align));
+        HEDDLE_TRY(heddle_plan_text_bytes(t, heddle_plan_text_word(t), w, &m->align));
     else if (strcmp(w, "devices") == 0)
-        HEDDLE_TRY(heddle_plan_text_u32(t, heddle_plan_text_word(t), w, 65536,
-                                        &m->ndevices));
+        HEDDLE_TRY(heddle_plan_text_u32(t, heddle_plan_text_word(t), w, 65536, &m->ndevices));
     else if (strcmp(w, "link") == 0)
-        HEDDLE_TRY(
-            read_rate(t, heddle_plan_text_word(t), unit_s, &m->link_rate));
+        HEDDLE_TRY(read_rate(t, heddle_plan_text_word(t), unit_s, &m->link_rate));
     else
-        return heddle_plan_text_bad(t, "a line cannot begin with '%.40s' here",
-                                    w);
+        return heddle_plan_text_bad(t, "a line cannot begin with '%.40s' here", w);
     return heddle_plan_text_end(t);
 }
 
-heddle_status heddle_plan_read_machine(struct heddle_plan_text *t,
-                                       double unit_s, bool must_end,
+heddle_status heddle_plan_read_machine(struct heddle_plan_text *t, double unit_s, bool must_end,
                                        struct heddle_plan_machine *out)
 {
     struct heddle_plan_machine m;
@@ -150,8 +143,7 @@ heddle_status heddle_plan_machine_read(const char *path, double unit_s,
     heddle_status st;
 
     if (path == NULL || out == NULL || !isfinite(unit_s) || unit_s < 0)
-        return heddle_plan_fail(&o, HEDDLE_EINVAL,
-                                "there is no file name, or no unit of time");
+        return heddle_plan_fail(&o, HEDDLE_EINVAL, "there is no file name, or no unit of time");
     HEDDLE_TRY(heddle_plan_text_open(&t, path, &o));
     st = heddle_plan_text_line(&t);
     if (st == HEDDLE_AGAIN)

@@ -10,8 +10,8 @@
 
 enum { PIECE = 32 };
 
-static void plain_one(const struct heddle_minplus *p, unsigned r, unsigned k,
-                      size_t from, size_t to)
+static void plain_one(const struct heddle_minplus *p, unsigned r, unsigned k, size_t from,
+                      size_t to)
 {
     float *restrict out = p->out[r][k];
 
@@ -50,88 +50,86 @@ void heddle_minplus_plain(const struct heddle_minplus *p)
  * `rows` rows and four columns. Missing columns repeat the first one: they
  * compute and store the same.
  */
-#define KERNEL(name, isa, V, LANES, LOAD, STORE, ADD, MIN, ROWS)               \
-    __attribute__((target(isa))) static void name(                             \
-        const struct heddle_minplus *p, unsigned r0, size_t j0, size_t j1,     \
-        size_t from, size_t to)                                                \
-    {                                                                          \
-        const float *row[ROWS], *col[4];                                       \
-        float *out[ROWS][4];                                                   \
-                                                                               \
-        for (unsigned k = 0; k < 4; k++)                                       \
-            col[k] = p->col[k < p->ncols ? k : 0];                             \
-        for (unsigned r = 0; r < ROWS; r++) {                                  \
-            row[r] = p->row[r0 + r];                                           \
-            for (unsigned k = 0; k < 4; k++)                                   \
-                out[r][k] = p->out[r0 + r][k < p->ncols ? k : 0];              \
-        }                                                                      \
-        for (size_t m = from; m < to; m += LANES) {                            \
-            V acc[ROWS][4];                                                    \
-                                                                               \
-            for (unsigned r = 0; r < ROWS; r++)                                \
-                for (unsigned k = 0; k < 4; k++)                               \
-                    acc[r][k] = LOAD(out[r][k] + m);                           \
-            for (size_t j = j0; j < j1; j++) {                                 \
-                const size_t at = j * p->col_step + m - p->shift[j];           \
-                const V c0 = LOAD(col[0] + (ptrdiff_t)at);                     \
-                const V c1 = LOAD(col[1] + (ptrdiff_t)at);                     \
-                const V c2 = LOAD(col[2] + (ptrdiff_t)at);                     \
-                const V c3 = LOAD(col[3] + (ptrdiff_t)at);                     \
-                                                                               \
-                for (unsigned r = 0; r < ROWS; r++) {                          \
-                    const V x = LOAD(row[r] + j * p->row_step + m);            \
-                                                                               \
-                    acc[r][0] = MIN(acc[r][0], ADD(x, c0));                    \
-                    acc[r][1] = MIN(acc[r][1], ADD(x, c1));                    \
-                    acc[r][2] = MIN(acc[r][2], ADD(x, c2));                    \
-                    acc[r][3] = MIN(acc[r][3], ADD(x, c3));                    \
-                }                                                              \
-            }                                                                  \
-            for (unsigned r = 0; r < ROWS; r++)                                \
-                for (unsigned k = 0; k < 4; k++)                               \
-                    STORE(out[r][k] + m, acc[r][k]);                           \
-        }                                                                      \
+#define KERNEL(name, isa, V, LANES, LOAD, STORE, ADD, MIN, ROWS)                                   \
+    __attribute__((target(isa))) static void name(const struct heddle_minplus *p, unsigned r0,     \
+                                                  size_t j0, size_t j1, size_t from, size_t to)    \
+    {                                                                                              \
+        const float *row[ROWS], *col[4];                                                           \
+        float *out[ROWS][4];                                                                       \
+                                                                                                   \
+        for (unsigned k = 0; k < 4; k++)                                                           \
+            col[k] = p->col[k < p->ncols ? k : 0];                                                 \
+        for (unsigned r = 0; r < ROWS; r++) {                                                      \
+            row[r] = p->row[r0 + r];                                                               \
+            for (unsigned k = 0; k < 4; k++)                                                       \
+                out[r][k] = p->out[r0 + r][k < p->ncols ? k : 0];                                  \
+        }                                                                                          \
+        for (size_t m = from; m < to; m += LANES) {                                                \
+            V acc[ROWS][4];                                                                        \
+                                                                                                   \
+            for (unsigned r = 0; r < ROWS; r++)                                                    \
+                for (unsigned k = 0; k < 4; k++)                                                   \
+                    acc[r][k] = LOAD(out[r][k] + m);                                               \
+            for (size_t j = j0; j < j1; j++) {                                                     \
+                const size_t at = j * p->col_step + m - p->shift[j];                               \
+                const V c0 = LOAD(col[0] + (ptrdiff_t)at);                                         \
+                const V c1 = LOAD(col[1] + (ptrdiff_t)at);                                         \
+                const V c2 = LOAD(col[2] + (ptrdiff_t)at);                                         \
+                const V c3 = LOAD(col[3] + (ptrdiff_t)at);                                         \
+                                                                                                   \
+                for (unsigned r = 0; r < ROWS; r++) {                                              \
+                    const V x = LOAD(row[r] + j * p->row_step + m);                                \
+                                                                                                   \
+                    acc[r][0] = MIN(acc[r][0], ADD(x, c0));                                        \
+                    acc[r][1] = MIN(acc[r][1], ADD(x, c1));                                        \
+                    acc[r][2] = MIN(acc[r][2], ADD(x, c2));                                        \
+                    acc[r][3] = MIN(acc[r][3], ADD(x, c3));                                        \
+                }                                                                                  \
+            }                                                                                      \
+            for (unsigned r = 0; r < ROWS; r++)                                                    \
+                for (unsigned k = 0; k < 4; k++)                                                   \
+                    STORE(out[r][k] + m, acc[r][k]);                                               \
+        }                                                                                          \
     }
 
 /* One row and one column: four vectors side by side instead of a tile. */
-#define KERNEL_ONE(name, isa, V, LANES, LOAD, STORE, ADD, MIN)                 \
-    __attribute__((target(isa))) static void name(                             \
-        const struct heddle_minplus *p, unsigned r, size_t from, size_t to)    \
-    {                                                                          \
-        const float *row = p->row[r], *col = p->col[0];                        \
-        float *out = p->out[r][0];                                             \
-        size_t m = from;                                                       \
-                                                                               \
-        for (; m < to; m += LANES) {                                           \
-            V acc = LOAD(out + m);                                             \
-                                                                               \
-            for (size_t j = 0; j < p->n; j++) {                                \
-                const size_t at = j * p->col_step + m - p->shift[j];           \
-                                                                               \
-                acc = MIN(acc, ADD(LOAD(row + j * p->row_step + m),            \
-                                   LOAD(col + (ptrdiff_t)at)));                \
-            }                                                                  \
-            STORE(out + m, acc);                                               \
-        }                                                                      \
+#define KERNEL_ONE(name, isa, V, LANES, LOAD, STORE, ADD, MIN)                                     \
+    __attribute__((target(isa))) static void name(const struct heddle_minplus *p, unsigned r,      \
+                                                  size_t from, size_t to)                          \
+    {                                                                                              \
+        const float *row = p->row[r], *col = p->col[0];                                            \
+        float *out = p->out[r][0];                                                                 \
+        size_t m = from;                                                                           \
+                                                                                                   \
+        for (; m < to; m += LANES) {                                                               \
+            V acc = LOAD(out + m);                                                                 \
+                                                                                                   \
+            for (size_t j = 0; j < p->n; j++) {                                                    \
+                const size_t at = j * p->col_step + m - p->shift[j];                               \
+                                                                                                   \
+                acc = MIN(acc, ADD(LOAD(row + j * p->row_step + m), LOAD(col + (ptrdiff_t)at)));   \
+            }                                                                                      \
+            STORE(out + m, acc);                                                                   \
+        }                                                                                          \
     }
 
-#define RUN(name, tile, rows, line, one)                                       \
-    static void name(const struct heddle_minplus *p)                           \
-    {                                                                          \
-        const size_t from = round_down(p->from);                               \
-        const size_t to = round_down(p->to + HEDDLE_MINPLUS_WIDTH - 1);        \
-                                                                               \
-        for (size_t j = 0; j < p->n && p->ncols > 1; j += PIECE) {             \
-            const size_t end = j + PIECE < p->n ? j + PIECE : p->n;            \
-            unsigned r = 0;                                                    \
-                                                                               \
-            for (; r + (rows) <= p->nrows; r += (rows))                        \
-                tile(p, r, j, end, from, to);                                  \
-            for (; r < p->nrows; r++)                                          \
-                line(p, r, j, end, from, to);                                  \
-        }                                                                      \
-        for (unsigned r = 0; r < p->nrows && p->ncols == 1; r++)               \
-            one(p, r, from, to);                                               \
+#define RUN(name, tile, rows, line, one)                                                           \
+    static void name(const struct heddle_minplus *p)                                               \
+    {                                                                                              \
+        const size_t from = round_down(p->from);                                                   \
+        const size_t to = round_down(p->to + HEDDLE_MINPLUS_WIDTH - 1);                            \
+                                                                                                   \
+        for (size_t j = 0; j < p->n && p->ncols > 1; j += PIECE) {                                 \
+            const size_t end = j + PIECE < p->n ? j + PIECE : p->n;                                \
+            unsigned r = 0;                                                                        \
+                                                                                                   \
+            for (; r + (rows) <= p->nrows; r += (rows))                                            \
+                tile(p, r, j, end, from, to);                                                      \
+            for (; r < p->nrows; r++)                                                              \
+                line(p, r, j, end, from, to);                                                      \
+        }                                                                                          \
+        for (unsigned r = 0; r < p->nrows && p->ncols == 1; r++)                                   \
+            one(p, r, from, to);                                                                   \
     }
 
 /* clang-format off */

@@ -14,8 +14,7 @@ static float out[4][4][WIDTH], want[4][4][WIDTH];
 static void fill(struct heddle_rng *r, float *p, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        p[i] = heddle_rng_below32(r, 8) == 0 ? INFINITY
-                                             : (float)heddle_rng_double(r);
+        p[i] = heddle_rng_below32(r, 8) == 0 ? INFINITY : (float)heddle_rng_double(r);
 }
 
 TEST(same_as_plain)

@@ -32,13 +32,11 @@ static bool is_kept(const struct bounder *b, uint32_t v)
 {
     const struct heddle_plan_op *op = &b->job->g->ops[b->job->g->values[v].op];
 
-    return v == op->first_value || b->last[v] != HEDDLE_PLAN_NONE ||
-           stays(&b->job->g->values[v]);
+    return v == op->first_value || b->last[v] != HEDDLE_PLAN_NONE || stays(&b->job->g->values[v]);
 }
 
 /* What the op has in memory and nobody needs before or behind it. */
-static uint64_t own_bytes(const struct bounder *b,
-                          const struct heddle_plan_op *op)
+static uint64_t own_bytes(const struct bounder *b, const struct heddle_plan_op *op)
 {
     const struct heddle_plan_graph *g = b->job->g;
     uint64_t sum = op->work_bytes;
@@ -51,14 +49,11 @@ static uint64_t own_bytes(const struct bounder *b,
     }
     /* In place: at most its first output is not there at all. */
     if (op->inplace != HEDDLE_PLAN_NONE && op->nvalues > 0)
-        sum = sum > g->values[op->first_value].bytes
-                  ? sum - g->values[op->first_value].bytes
-                  : 0;
+        sum = sum > g->values[op->first_value].bytes ? sum - g->values[op->first_value].bytes : 0;
     return sum;
 }
 
-heddle_status heddle_plan_move_bound(const struct heddle_plan_job *job,
-                                     double *out)
+heddle_status heddle_plan_move_bound(const struct heddle_plan_job *job, double *out)
 {
     const struct heddle_plan_graph *g = job->g;
     const double out_rate = job->m->host.out_rate + job->m->disk.out_rate;
@@ -76,8 +71,7 @@ heddle_status heddle_plan_move_bound(const struct heddle_plan_job *job,
     for (uint32_t v = 0; v < g->nvalues; v++) {
         const uint32_t n = job->users.first[v + 1] - job->users.first[v];
 
-        b.last[v] = n > 0 ? job->users.user[job->users.first[v + 1] - 1]
-                          : HEDDLE_PLAN_NONE;
+        b.last[v] = n > 0 ? job->users.user[job->users.first[v + 1] - 1] : HEDDLE_PLAN_NONE;
         if (!heddle_plan_is_initial(&g->values[v]))
             continue;
         live += g->values[v].bytes;

@@ -8,8 +8,7 @@
 #include "plan/offload.h"
 #include "plan/plan_test.h"
 
-static double joint_bound(const struct heddle_plan_graph *g,
-                          const struct rig *r)
+static double joint_bound(const struct heddle_plan_graph *g, const struct rig *r)
 {
     struct heddle_scratch mem = heddle_scratch_make(NULL);
     struct heddle_plan_job job = r->job;
@@ -97,10 +96,8 @@ static struct heddle_plan_graph *pinch(double first, double second, bool is_row)
     struct heddle_plan_graph *g = NULL;
 
     for (uint32_t i = 0; i < 4; i++)
-        op[i] = (struct heddle_plan_op){.time = time[i],
-                                        .first_value = i,
-                                        .nvalues = 1,
-                                        .inplace = HEDDLE_PLAN_NONE};
+        op[i] = (struct heddle_plan_op){
+            .time = time[i], .first_value = i, .nvalues = 1, .inplace = HEDDLE_PLAN_NONE};
     op[2].work_bytes = 19;
     op[1].ninputs = is_row ? 1 : 0;
     op[2].first_input = op[3].first_input = is_row ? 1 : 0;
@@ -143,8 +140,8 @@ TEST(a_pinch_by_hand)
 
 /* ---- at one operation ---------------------------------------------------------- */
 
-static double relaxed(const struct heddle_plan_graph *g, const struct rig *r,
-                      uint32_t at, uint8_t *is_held)
+static double relaxed(const struct heddle_plan_graph *g, const struct rig *r, uint32_t at,
+                      uint8_t *is_held)
 {
     struct heddle_scratch mem = heddle_scratch_make(NULL);
     struct heddle_plan_job job = r->job;
@@ -160,10 +157,8 @@ static double relaxed(const struct heddle_plan_graph *g, const struct rig *r,
 
 /* Computations in the given order, some again where they are read, and moves that make
  * them fit a part of what they need. False: they do not. */
-static bool random_plan(const struct heddle_plan_graph *g,
-                        const struct heddle_plan_machine *m,
-                        struct heddle_rng *rng,
-                        const struct heddle_plan_opts *o,
+static bool random_plan(const struct heddle_plan_graph *g, const struct heddle_plan_machine *m,
+                        struct heddle_rng *rng, const struct heddle_plan_opts *o,
                         struct heddle_plan_draft *out)
 {
     struct heddle_plan_move_opts mo = {.price = 0.25};
@@ -179,11 +174,9 @@ static bool random_plan(const struct heddle_plan_graph *g,
             bool is_read = heddle_rng_below32(rng, rare) == 0;
 
             for (uint32_t q = 0; q < g->ops[i].ninputs; q++)
-                is_read |=
-                    g->values[g->inputs[g->ops[i].first_input + q]].op == k &&
-                    heddle_rng_below32(rng, 2) == 0;
-            if (is_read && is_eager &&
-                (g->ops[k].flags & HEDDLE_PLAN_ONCE) == 0)
+                is_read |= g->values[g->inputs[g->ops[i].first_input + q]].op == k &&
+                           heddle_rng_below32(rng, 2) == 0;
+            if (is_read && is_eager && (g->ops[k].flags & HEDDLE_PLAN_ONCE) == 0)
                 seq[n++] = k;
         }
         seq[n++] = i;
@@ -194,8 +187,7 @@ static bool random_plan(const struct heddle_plan_graph *g,
     mo.target = heddle_plan_floor(g, NULL);
     if (is_good && cost.peak_bytes > mo.target)
         mo.target += heddle_rng_below(rng, cost.peak_bytes - mo.target);
-    is_good = is_good &&
-              heddle_plan_move(g, m, d.step, d.n, &mo, o, out) == HEDDLE_OK;
+    is_good = is_good && heddle_plan_move(g, m, d.step, d.n, &mo, o, out) == HEDDLE_OK;
     heddle_plan_draft_fini(&d);
     return is_good;
 }
@@ -235,16 +227,14 @@ TEST(no_program_beats_the_relaxation)
         r.m.budget = cost.peak_bytes;
         for (uint32_t k = 0; k < g->nops; k++)
             base += g->ops[k].time;
-        for (uint32_t k = 0;
-             k < g->nops && has_given_order(&d) && r.m.budget > 0; k++) {
+        for (uint32_t k = 0; k < g->nops && has_given_order(&d) && r.m.budget > 0; k++) {
             uint8_t is_held[256];
             const double bound = relaxed(g, &r, k, is_held);
 
             CHECK(bound <= cost.makespan * (1 + 1e-9));
             CHECK(bound >= base * (1 - 1e-9));
             for (uint32_t v = 0; v < g->nvalues; v++)
-                CHECK(!is_held[v] || g->values[v].op == HEDDLE_PLAN_NONE ||
-                      g->values[v].op < k);
+                CHECK(!is_held[v] || g->values[v].op == HEDDLE_PLAN_NONE || g->values[v].op < k);
             sharp += bound > base * (1 + 1e-9);
             sharper += bound > joint_bound(g, &r) * (1 + 1e-9);
             n++;
@@ -305,8 +295,7 @@ TEST(loads_are_computations_of_another_graph)
         g = random_graph(&rng, 1 + heddle_rng_below32(&rng, 16), 0, &w.o);
         for (uint32_t v = 0; v < g->nvalues; v++)
             is_moved[v] = heddle_rng_below32(&rng, 3) == 0;
-        CHECK_OK(
-            heddle_plan_loads_make(g, is_moved, 0, NULL, 0, &w.o, &mem, &l));
+        CHECK_OK(heddle_plan_loads_make(g, is_moved, 0, NULL, 0, &w.o, &mem, &l));
         /* The old operations are there, in order and with their times. */
         for (uint32_t k = 0; k < l.g->nops; k++) {
             time += l.g->ops[k].time;
@@ -324,9 +313,8 @@ TEST(loads_are_computations_of_another_graph)
         CHECK_NEAR(time, base, 1e-9);
         /* A plan of it that keeps everything is the given order. */
         {
-            const struct heddle_plan_machine m = {.size = sizeof(m),
-                                                  .budget = (uint64_t)1 << 40,
-                                                  .host = {1, 1, 0}};
+            const struct heddle_plan_machine m = {
+                .size = sizeof(m), .budget = (uint64_t)1 << 40, .host = {1, 1, 0}};
             const struct heddle_plan_solve_opts o = {
                 .size = sizeof(o), .solver = "keep", .base = w.o};
             struct heddle_plan *p = NULL;
@@ -336,9 +324,7 @@ TEST(loads_are_computations_of_another_graph)
             for (uint32_t k = 0; k < p->nsteps; k++)
                 if (p->steps[k].kind == HEDDLE_PLAN_COMPUTE)
                     op[nops++] = p->steps[k].what;
-            CHECK_EQ(
-                heddle_plan_loads_read(&l, op, nops, g->nvalues, seq, is_moved),
-                g->nops);
+            CHECK_EQ(heddle_plan_loads_read(&l, op, nops, g->nvalues, seq, is_moved), g->nops);
             for (uint32_t k = 0; k < g->nops; k++)
                 CHECK_EQ(seq[k], k);
             for (uint32_t v = 0; v < g->nvalues; v++)
@@ -386,8 +372,7 @@ TEST(what_is_chosen_fits_the_link)
         for (uint32_t v = 0; v < g->nvalues; v++)
             rank[v] = (uint8_t)heddle_rng_below32(&rng, 3);
         CHECK_OK(heddle_plan_loads_choose(
-            &r.job, at, end, rule, rule == HEDDLE_PLAN_FIRST_DEAR ? NULL : rank,
-            &mem, is_moved));
+            &r.job, at, end, rule, rule == HEDDLE_PLAN_FIRST_DEAR ? NULL : rank, &mem, is_moved));
         end *= begin[at];
         for (uint32_t v = 0; v < g->nvalues; v++)
             if (is_moved[v]) {
@@ -395,8 +380,7 @@ TEST(what_is_chosen_fits_the_link)
 
                 CHECK(op < at);
                 CHECK(rank[v] > 0 || rule == HEDDLE_PLAN_FIRST_DEAR);
-                link = fmax(link, begin[op + 1]) +
-                       (double)g->values[v].bytes / out;
+                link = fmax(link, begin[op + 1]) + (double)g->values[v].bytes / out;
                 CHECK(link <= end * (1 + 1e-9) + 1e-9);
                 some++;
             }
@@ -412,8 +396,7 @@ TEST(what_is_chosen_fits_the_link)
                     u++;
                 CHECK(n > 0 && *u > at);
                 if (*u == k)
-                    back =
-                        fmin(back, begin[k]) - (double)g->values[v].bytes / in;
+                    back = fmin(back, begin[k]) - (double)g->values[v].bytes / in;
             }
         CHECK(back >= end * (1 - 1e-9) - 1e-9);
         heddle_plan_graph_destroy(g);
@@ -447,10 +430,8 @@ TEST(copies_under_way_take_room)
         CHECK_OK(heddle_plan_users_make(g, &mem, &r.job.users));
         for (uint32_t v = 0; v < g->nvalues; v++)
             is_moved[v] = heddle_rng_below32(&rng, 2) == 0;
-        CHECK_OK(
-            heddle_plan_loads_stays(&r.job, is_moved, &mem, &stay, &nstay));
-        CHECK_OK(heddle_plan_loads_make(g, is_moved, 0, stay, nstay, &w.o, &mem,
-                                        &l));
+        CHECK_OK(heddle_plan_loads_stays(&r.job, is_moved, &mem, &stay, &nstay));
+        CHECK_OK(heddle_plan_loads_make(g, is_moved, 0, stay, nstay, &w.o, &mem, &l));
         for (uint32_t k = 0; k < nstay; k++) {
             CHECK(is_moved[stay[k].value] && stay[k].from < stay[k].to);
             CHECK(stay[k].from > g->values[stay[k].value].op ||
@@ -463,22 +444,20 @@ TEST(copies_under_way_take_room)
             uint32_t last = next, s = 0;
 
             next += l.op[k] != HEDDLE_PLAN_NONE;
-            if (l.op[k] != HEDDLE_PLAN_NONE || l.value[k] != HEDDLE_PLAN_NONE ||
-                op->nvalues == 0)
+            if (l.op[k] != HEDDLE_PLAN_NONE || l.value[k] != HEDDLE_PLAN_NONE || op->nvalues == 0)
                 continue;
             nrooms++;
             CHECK(op->flags == HEDDLE_PLAN_ONCE && op->time <= 0);
             for (uint32_t q = k + 1; q < l.g->nops; q++) {
                 const struct heddle_plan_op *o = &l.g->ops[q];
 
-                if (o->ninputs == 1 &&
-                    l.g->inputs[o->first_input] == op->first_value)
+                if (o->ninputs == 1 && l.g->inputs[o->first_input] == op->first_value)
                     break;
                 last += l.op[q] != HEDDLE_PLAN_NONE;
             }
-            while (s < nstay && (stay[s].from != next || stay[s].to != last ||
-                                 g->values[stay[s].value].bytes !=
-                                     l.g->values[op->first_value].bytes))
+            while (s < nstay &&
+                   (stay[s].from != next || stay[s].to != last ||
+                    g->values[stay[s].value].bytes != l.g->values[op->first_value].bytes))
                 s++;
             CHECK(s < nstay);
         }
@@ -491,8 +470,7 @@ TEST(copies_under_way_take_room)
     CHECK(some > 0);
 }
 
-TEST_MAIN(no_program_beats_the_bound, a_pinch_by_hand,
-          no_program_beats_the_relaxation,
+TEST_MAIN(no_program_beats_the_bound, a_pinch_by_hand, no_program_beats_the_relaxation,
           a_repetition_needs_its_inputs_and_a_copy_its_time,
           loads_are_computations_of_another_graph, what_is_chosen_fits_the_link,
           copies_under_way_take_room)

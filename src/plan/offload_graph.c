@@ -31,11 +31,9 @@ struct maker {
     struct heddle_plan_loads *out;
 };
 
-static uint32_t put_value(struct maker *k, uint64_t bytes, uint32_t op,
-                          uint32_t flags)
+static uint32_t put_value(struct maker *k, uint64_t bytes, uint32_t op, uint32_t flags)
 {
-    k->value[k->d.nvalues] =
-        (struct heddle_plan_value){.bytes = bytes, .op = op, .flags = flags};
+    k->value[k->d.nvalues] = (struct heddle_plan_value){.bytes = bytes, .op = op, .flags = flags};
     return k->d.nvalues++;
 }
 
@@ -43,9 +41,8 @@ static struct heddle_plan_op *put_op(struct maker *k, uint32_t id)
 {
     struct heddle_plan_op *op = &k->op[k->d.nops];
 
-    *op = (struct heddle_plan_op){.first_value = k->d.nvalues,
-                                  .first_input = k->d.ninputs,
-                                  .inplace = HEDDLE_PLAN_NONE};
+    *op = (struct heddle_plan_op){
+        .first_value = k->d.nvalues, .first_input = k->d.ninputs, .inplace = HEDDLE_PLAN_NONE};
     k->out->value[k->d.nops] = HEDDLE_PLAN_NONE;
     k->out->op[k->d.nops++] = id;
     return op;
@@ -67,8 +64,7 @@ static void put_stays(struct maker *k, uint32_t i)
             op = put_op(k, HEDDLE_PLAN_NONE);
             op->flags = HEDDLE_PLAN_ONCE;
             op->nvalues = 1;
-            k->room[s] = put_value(k, k->g->values[k->stay[s].value].bytes,
-                                   k->d.nops - 1, 0);
+            k->room[s] = put_value(k, k->g->values[k->stay[s].value].bytes, k->d.nops - 1, 0);
         }
     }
 }
@@ -85,8 +81,7 @@ static void put_load(struct maker *k, uint32_t v, double price)
         op->ninputs = 1;
     }
     k->out->value[k->d.nops - 1] = v;
-    k->now[v] =
-        put_value(k, x->bytes, k->d.nops - 1, x->flags & HEDDLE_PLAN_RESULT);
+    k->now[v] = put_value(k, x->bytes, k->d.nops - 1, x->flags & HEDDLE_PLAN_RESULT);
 }
 
 static void put_inputs(struct maker *k, const struct heddle_plan_op *from,
@@ -122,14 +117,12 @@ static void put_outputs(struct maker *k, uint32_t i, struct heddle_plan_op *op)
         k->token[v] = token;
     }
     op->nvalues = k->d.nvalues - op->first_value;
-    if (from->inplace != HEDDLE_PLAN_NONE && from->nvalues > 0 &&
-        !k->is_moved[from->first_value])
+    if (from->inplace != HEDDLE_PLAN_NONE && from->nvalues > 0 && !k->is_moved[from->first_value])
         op->inplace = k->now[from->inplace];
 }
 
 /* What is there from the beginning is loaded in front of its first reader. */
-static void load_initial(struct maker *k, const struct heddle_plan_op *from,
-                         double price)
+static void load_initial(struct maker *k, const struct heddle_plan_op *from, double price)
 {
     for (uint32_t i = 0; i < from->ninputs; i++) {
         const uint32_t v = k->g->inputs[from->first_input + i];
@@ -166,30 +159,24 @@ static void make(struct maker *k, double price)
     }
 }
 
-heddle_status heddle_plan_loads_make(const struct heddle_plan_graph *g,
-                                     const uint8_t *is_moved, double price,
-                                     const struct heddle_plan_stay *stay,
-                                     uint32_t nstay,
-                                     const struct heddle_plan_opts *o,
-                                     struct heddle_scratch *mem,
-                                     struct heddle_plan_loads *out)
+heddle_status heddle_plan_loads_make(const struct heddle_plan_graph *g, const uint8_t *is_moved,
+                                     double price, const struct heddle_plan_stay *stay,
+                                     uint32_t nstay, const struct heddle_plan_opts *o,
+                                     struct heddle_scratch *mem, struct heddle_plan_loads *out)
 {
     const size_t nv = g->nvalues, nops = nv + g->nops + 2 * (size_t)nstay;
-    struct maker k = {
-        .g = g, .is_moved = is_moved, .stay = stay, .nstay = nstay, .out = out};
+    struct maker k = {.g = g, .is_moved = is_moved, .stay = stay, .nstay = nstay, .out = out};
 
     k.op = heddle_scratch_get(mem, nops, sizeof(*k.op));
     k.value = heddle_scratch_get(mem, 2 * nv + nstay, sizeof(*k.value));
-    k.input =
-        heddle_scratch_get(mem, nv + g->ninputs + nstay, sizeof(*k.input));
+    k.input = heddle_scratch_get(mem, nv + g->ninputs + nstay, sizeof(*k.input));
     k.room = heddle_scratch_get(mem, nstay, sizeof(*k.room));
     k.now = heddle_scratch_get(mem, nv, sizeof(*k.now));
     k.token = heddle_scratch_get(mem, nv, sizeof(*k.token));
     out->op = heddle_scratch_get(mem, nops, sizeof(*out->op));
     out->value = heddle_scratch_get(mem, nops, sizeof(*out->value));
-    if (k.op == NULL || k.value == NULL || k.input == NULL || k.now == NULL ||
-        k.token == NULL || k.room == NULL || out->op == NULL ||
-        out->value == NULL)
+    if (k.op == NULL || k.value == NULL || k.input == NULL || k.now == NULL || k.token == NULL ||
+        k.room == NULL || out->op == NULL || out->value == NULL)
         return HEDDLE_ENOMEM;
     make(&k, price);
     k.d.size = sizeof(k.d);
@@ -200,9 +187,8 @@ heddle_status heddle_plan_loads_make(const struct heddle_plan_graph *g,
     return heddle_plan_graph_create(&k.d, o, &out->g);
 }
 
-size_t heddle_plan_loads_read(const struct heddle_plan_loads *l,
-                              const uint32_t *op, size_t nops, uint32_t nvalues,
-                              uint32_t *seq, uint8_t *is_moved)
+size_t heddle_plan_loads_read(const struct heddle_plan_loads *l, const uint32_t *op, size_t nops,
+                              uint32_t nvalues, uint32_t *seq, uint8_t *is_moved)
 {
     size_t n = 0;
 
@@ -210,8 +196,7 @@ size_t heddle_plan_loads_read(const struct heddle_plan_loads *l,
     for (size_t i = 0; i < nops; i++) {
         if (l->op[op[i]] != HEDDLE_PLAN_NONE)
             seq[n++] = l->op[op[i]];
-        else if (l->value[op[i]] != HEDDLE_PLAN_NONE &&
-                 is_moved[l->value[op[i]]] < 2)
+        else if (l->value[op[i]] != HEDDLE_PLAN_NONE && is_moved[l->value[op[i]]] < 2)
             is_moved[l->value[op[i]]]++;
     }
     for (uint32_t v = 0; v < nvalues; v++)
@@ -248,8 +233,7 @@ static void sort_candidates(struct candidate *v, uint32_t n)
 
 /* Whether the value is there at operation `at` and not read by it: the next reader,
  * or NONE. */
-static uint32_t open_at(const struct heddle_plan_job *job, uint32_t v,
-                        uint32_t at)
+static uint32_t open_at(const struct heddle_plan_job *job, uint32_t v, uint32_t at)
 {
     const struct heddle_plan_users *u = &job->users;
     const struct heddle_plan_value *x = &job->g->values[v];
@@ -259,14 +243,11 @@ static uint32_t open_at(const struct heddle_plan_job *job, uint32_t v,
         return HEDDLE_PLAN_NONE;
     while (k < u->first[v + 1] && u->user[k] < at)
         k++;
-    return k < u->first[v + 1] && u->user[k] > at ? u->user[k]
-                                                  : HEDDLE_PLAN_NONE;
+    return k < u->first[v + 1] && u->user[k] > at ? u->user[k] : HEDDLE_PLAN_NONE;
 }
 
-static double worth(enum heddle_plan_first rule,
-                    const struct heddle_plan_op *op,
-                    const struct heddle_plan_value *x, double begin,
-                    uint8_t rank)
+static double worth(enum heddle_plan_first rule, const struct heddle_plan_op *op,
+                    const struct heddle_plan_value *x, double begin, uint8_t rank)
 {
     switch (rule) {
     case HEDDLE_PLAN_FIRST_RANK: return rank;
@@ -276,10 +257,9 @@ static double worth(enum heddle_plan_first rule,
     }
 }
 
-static uint32_t find_candidates(const struct heddle_plan_job *job, uint32_t at,
-                                const double *begin,
-                                enum heddle_plan_first rule,
-                                const uint8_t *rank, struct candidate *out)
+static uint32_t find_candidates(const struct heddle_plan_job *job, uint32_t at, const double *begin,
+                                enum heddle_plan_first rule, const uint8_t *rank,
+                                struct candidate *out)
 {
     const struct heddle_plan_machine *m = job->m;
     const struct heddle_plan_graph *g = job->g;
@@ -296,18 +276,17 @@ static uint32_t find_candidates(const struct heddle_plan_job *job, uint32_t at,
         if (x->bytes == 0 || (x->flags & HEDDLE_PLAN_RESULT) != 0 ||
             (is_made && g->ops[x->op].nvalues >= 64) ||
             job->users.first[v] == job->users.first[v + 1] ||
-            (use == HEDDLE_PLAN_NONE && !is_out) ||
-            (rank != NULL && rank[v] == 0 && !is_out))
+            (use == HEDDLE_PLAN_NONE && !is_out) || (rank != NULL && rank[v] == 0 && !is_out))
             continue;
-        out[n++] = (struct candidate){
-            .worth = is_made ? worth(rule, &g->ops[x->op], x, begin[x->op],
-                                     rank != NULL ? rank[v] : 0)
-                             : INFINITY,
-            .made = is_made ? begin[x->op + 1] : 0,
-            .out = is_out ? 0 : (double)x->bytes / out_rate,
-            .use = is_out ? INFINITY : begin[use],
-            .in = is_out ? 0 : (double)x->bytes / in_rate,
-            .value = v};
+        out[n++] =
+            (struct candidate){.worth = is_made ? worth(rule, &g->ops[x->op], x, begin[x->op],
+                                                        rank != NULL ? rank[v] : 0)
+                                                : INFINITY,
+                               .made = is_made ? begin[x->op + 1] : 0,
+                               .out = is_out ? 0 : (double)x->bytes / out_rate,
+                               .use = is_out ? INFINITY : begin[use],
+                               .in = is_out ? 0 : (double)x->bytes / in_rate,
+                               .value = v};
     }
     sort_candidates(out, n);
     return n < HEDDLE_PLAN_LOADS ? n : HEDDLE_PLAN_LOADS;
@@ -360,19 +339,15 @@ static bool can_copy(const struct choice *c, double end)
     return true;
 }
 
-heddle_status heddle_plan_loads_choose(const struct heddle_plan_job *job,
-                                       uint32_t at, double part,
-                                       enum heddle_plan_first rule,
-                                       const uint8_t *rank,
-                                       struct heddle_scratch *mem,
-                                       uint8_t *is_moved)
+heddle_status heddle_plan_loads_choose(const struct heddle_plan_job *job, uint32_t at, double part,
+                                       enum heddle_plan_first rule, const uint8_t *rank,
+                                       struct heddle_scratch *mem, uint8_t *is_moved)
 {
     const struct heddle_plan_graph *g = job->g;
     const uint32_t nv = g->nvalues;
     struct candidate *v = heddle_scratch_get(mem, nv, sizeof(*v));
     uint32_t *list = heddle_scratch_get(mem, 2 * (size_t)nv, sizeof(*list));
-    double *begin =
-        heddle_scratch_get(mem, (size_t)g->nops + 1, sizeof(*begin));
+    double *begin = heddle_scratch_get(mem, (size_t)g->nops + 1, sizeof(*begin));
     struct choice c = {.v = v, .made = list};
     uint32_t n;
 
@@ -426,10 +401,8 @@ static void sort_by_use(const struct candidate *v, uint32_t *list, uint32_t n)
     }
 }
 
-heddle_status heddle_plan_loads_stays(const struct heddle_plan_job *job,
-                                      const uint8_t *is_moved,
-                                      struct heddle_scratch *mem,
-                                      struct heddle_plan_stay **out,
+heddle_status heddle_plan_loads_stays(const struct heddle_plan_job *job, const uint8_t *is_moved,
+                                      struct heddle_scratch *mem, struct heddle_plan_stay **out,
                                       uint32_t *n_out)
 {
     const struct heddle_plan_machine *m = job->m;
@@ -440,10 +413,8 @@ heddle_status heddle_plan_loads_stays(const struct heddle_plan_job *job,
     struct candidate *v = heddle_scratch_get(mem, g->nvalues, sizeof(*v));
     uint32_t *list = heddle_scratch_get(mem, g->nvalues, sizeof(*list));
     uint32_t *gone = heddle_scratch_get(mem, g->nvalues, sizeof(*gone));
-    double *begin =
-        heddle_scratch_get(mem, (size_t)g->nops + 1, sizeof(*begin));
-    struct heddle_plan_stay *s =
-        heddle_scratch_get(mem, 2 * (size_t)g->nvalues, sizeof(*s));
+    double *begin = heddle_scratch_get(mem, (size_t)g->nops + 1, sizeof(*begin));
+    struct heddle_plan_stay *s = heddle_scratch_get(mem, 2 * (size_t)g->nvalues, sizeof(*s));
     double out_at = 0, in_at = INFINITY;
     uint32_t nv = 0, n = 0;
 
@@ -458,8 +429,7 @@ heddle_status heddle_plan_loads_stays(const struct heddle_plan_job *job,
 
         if (!is_moved[x] || op == HEDDLE_PLAN_NONE)
             continue;
-        out_at =
-            fmax(out_at, begin[op + 1]) + (double)g->values[x].bytes / out_rate;
+        out_at = fmax(out_at, begin[op + 1]) + (double)g->values[x].bytes / out_rate;
         gone[x] = op_at(begin, g->nops, out_at);
         if (gone[x] <= op) /* operations of no time */
             gone[x] = op + 1;

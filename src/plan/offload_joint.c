@@ -56,8 +56,7 @@ static void add_gaps_of(struct joint *j, uint32_t v, double share, bool may_go)
     const struct heddle_plan_graph *g = j->job->g;
     const struct heddle_plan_users *u = &j->job->users;
     const struct heddle_plan_value *x = &g->values[v];
-    const struct heddle_plan_op *op =
-        x->op != HEDDLE_PLAN_NONE ? &g->ops[x->op] : NULL;
+    const struct heddle_plan_op *op = x->op != HEDDLE_PLAN_NONE ? &g->ops[x->op] : NULL;
     struct gap gap = {.is_fixed = op == NULL};
 
     if (op != NULL) {
@@ -103,8 +102,7 @@ static heddle_status make_gaps(struct joint *j, struct heddle_scratch *mem)
     const struct heddle_plan_graph *g = j->job->g;
     uint8_t *may_go = heddle_scratch_get(mem, g->nvalues, 1);
 
-    j->gap = heddle_scratch_get(mem, (size_t)g->ninputs + g->nvalues,
-                                sizeof(*j->gap));
+    j->gap = heddle_scratch_get(mem, (size_t)g->ninputs + g->nvalues, sizeof(*j->gap));
     j->diff = heddle_scratch_get(mem, (size_t)g->nops + 1, sizeof(*j->diff));
     if (may_go == NULL || j->gap == NULL || j->diff == NULL)
         return HEDDLE_ENOMEM;
@@ -118,10 +116,8 @@ static heddle_status make_gaps(struct joint *j, struct heddle_scratch *mem)
             bytes += (double)g->values[op->first_value + k].bytes;
         for (uint32_t k = 0; k < op->nvalues && bytes > 0; k++)
             add_gaps_of(j, op->first_value + k,
-                        (double)g->values[op->first_value + k].bytes / bytes,
-                        false);
-        add_bytes(j, i, i + 1,
-                  heddle_plan_op_bytes(g, i, op->nvalues > 0 ? 1 : 0));
+                        (double)g->values[op->first_value + k].bytes / bytes, false);
+        add_bytes(j, i, i + 1, heddle_plan_op_bytes(g, i, op->nvalues > 0 ? 1 : 0));
     }
     for (uint32_t v = 0; v < g->nvalues; v++)
         if (heddle_plan_is_initial(&g->values[v]))
@@ -147,8 +143,7 @@ static double lost_with(const struct cut *c, double away, double again)
 
 /* The least of lost() over all choices at operation p: convex and linear between
  * its corners, so they and the crossings of its two lines will do. */
-static double least_lost(const struct joint *j, uint32_t p, double over,
-                         struct cut *c)
+static double least_lost(const struct joint *j, uint32_t p, double over, struct cut *c)
 {
     double away = over, again = 0, best;
 
@@ -170,12 +165,11 @@ static double least_lost(const struct joint *j, uint32_t p, double over,
          * time, where both lines behind p cross. */
         corner[0] = c->out_rate * c->before;
         corner[1] = c->unread + c->in_rate * c->behind;
-        corner[2] = (again + rise * away + c->behind + c->unread / c->in_rate) /
-                    (rise + 1 / c->in_rate);
+        corner[2] =
+            (again + rise * away + c->behind + c->unread / c->in_rate) / (rise + 1 / c->in_rate);
         for (int k = 0; k < 3; k++)
             if (corner[k] < away && corner[k] > away - part)
-                best = fmin(best, lost_with(c, corner[k],
-                                            again + rise * (away - corner[k])));
+                best = fmin(best, lost_with(c, corner[k], again + rise * (away - corner[k])));
         away -= part;
         again += rise * part;
         best = fmin(best, lost_with(c, fmax(0, away), again));
@@ -228,8 +222,8 @@ static double best_cut(struct joint *j, uint32_t *at_out)
     return fmax(all, (all + most) * (1 - 1e-10));
 }
 
-heddle_status heddle_plan_joint_bound(const struct heddle_plan_job *job,
-                                      double *out, uint32_t *at_out)
+heddle_status heddle_plan_joint_bound(const struct heddle_plan_job *job, double *out,
+                                      uint32_t *at_out)
 {
     struct heddle_scratch mem = heddle_scratch_make(job->opts.base.alloc);
     struct joint j = {.job = job};

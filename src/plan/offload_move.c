@@ -70,8 +70,8 @@ static heddle_status no_memory(const struct mover *k)
     return heddle_plan_fail(k->o, HEDDLE_ENOMEM, "no memory for the solver");
 }
 
-static heddle_status act(struct mover *k, uint32_t pos, uint32_t what,
-                         uint32_t value, uint32_t level, uint32_t since)
+static heddle_status act(struct mover *k, uint32_t pos, uint32_t what, uint32_t value,
+                         uint32_t level, uint32_t since)
 {
     if (k->nactions == k->cap) {
         const size_t cap = k->cap == 0 ? 64 : 2 * k->cap;
@@ -152,8 +152,8 @@ static heddle_status mover_init(struct mover *k)
     k->is_here = heddle_scratch_get(k->mem, 2 * nv, sizeof(*k->is_here));
     k->time = heddle_scratch_get(k->mem, (size_t)k->n + 1, sizeof(*k->time));
     k->level = heddle_scratch_get(k->mem, (size_t)k->n + 1, sizeof(*k->level));
-    if (w == NULL || t == NULL || k->copies == NULL || k->is_here == NULL ||
-        k->time == NULL || k->level == NULL)
+    if (w == NULL || t == NULL || k->copies == NULL || k->is_here == NULL || k->time == NULL ||
+        k->level == NULL)
         return no_memory(k);
     k->is_due = k->is_here + nv;
     k->next = w;
@@ -190,8 +190,7 @@ static unsigned store_for(const struct mover *k, uint32_t v)
     for (unsigned l = 1; l <= 2; l++)
         if (k->store[l]->out_rate > 0 &&
             (k->store[l]->bytes == 0 ||
-             (k->used[l] <= k->store[l]->bytes &&
-              bytes <= k->store[l]->bytes - k->used[l])))
+             (k->used[l] <= k->store[l]->bytes && bytes <= k->store[l]->bytes - k->used[l])))
             return l;
     return 0;
 }
@@ -203,8 +202,7 @@ static double copied_at(const struct mover *k, uint32_t v, unsigned l)
 
     if ((k->copies[v] >> l & 1) != 0)
         return k->stored[v];
-    return fmax(k->out_at[l], from) +
-           (double)k->g->values[v].bytes / k->store[l]->out_rate;
+    return fmax(k->out_at[l], from) + (double)k->g->values[v].bytes / k->store[l]->out_rate;
 }
 
 struct victim {
@@ -214,14 +212,11 @@ struct victim {
     double score;
 };
 
-static struct victim judge(const struct mover *k, uint32_t v, unsigned l,
-                           uint64_t need)
+static struct victim judge(const struct mover *k, uint32_t v, unsigned l, uint64_t need)
 {
     const uint64_t bytes = k->g->values[v].bytes;
     const bool is_read = k->next[v] < k->first[v + 1];
-    const double out = (k->copies[v] >> l & 1) != 0
-                           ? 0
-                           : (double)bytes / k->store[l]->out_rate;
+    const double out = (k->copies[v] >> l & 1) != 0 ? 0 : (double)bytes / k->store[l]->out_rate;
     const double in = is_read ? (double)bytes / k->store[l]->in_rate : 0;
     const double done = copied_at(k, v, l);
     const bool is_first = k->mo->is_moved == NULL || k->mo->is_moved[v];
@@ -232,16 +227,14 @@ static struct victim judge(const struct mover *k, uint32_t v, unsigned l,
 
         wait += fmax(0, in - fmax(0, use - fmax(k->now, done)));
     }
-    return (struct victim){
-        .value = v,
-        .level = l,
-        .next = is_read ? k->reader[k->next[v]] : UINT32_MAX,
-        .score = (wait + (is_first ? k->mo->price : OTHERS) * (in + out)) /
-                 (double)(bytes < need ? bytes : need)};
+    return (struct victim){.value = v,
+                           .level = l,
+                           .next = is_read ? k->reader[k->next[v]] : UINT32_MAX,
+                           .score = (wait + (is_first ? k->mo->price : OTHERS) * (in + out)) /
+                                    (double)(bytes < need ? bytes : need)};
 }
 
-static bool is_better(const struct mover *k, const struct victim *a,
-                      const struct victim *b)
+static bool is_better(const struct mover *k, const struct victim *a, const struct victim *b)
 {
     const uint8_t *is_moved = k->mo->is_moved;
 
@@ -261,8 +254,7 @@ static bool is_better(const struct mover *k, const struct victim *a,
 /* The first step behind which nobody reads `v` before it leaves. */
 static uint32_t last_used(const struct mover *k, uint32_t v)
 {
-    const uint32_t used =
-        k->next[v] > k->first[v] ? k->reader[k->next[v] - 1] + 1 : k->birth[v];
+    const uint32_t used = k->next[v] > k->first[v] ? k->reader[k->next[v] - 1] + 1 : k->birth[v];
 
     return used > k->birth[v] ? used : k->birth[v];
 }
@@ -273,8 +265,7 @@ static heddle_status leave(struct mover *k, uint32_t at, const struct victim *c)
     const double done = copied_at(k, v, c->level);
 
     if ((k->copies[v] >> c->level & 1) == 0) {
-        HEDDLE_TRY(
-            act(k, k->mo->is_late ? at : k->birth[v], OUT, v, c->level, 0));
+        HEDDLE_TRY(act(k, k->mo->is_late ? at : k->birth[v], OUT, v, c->level, 0));
         k->out_at[c->level] = k->stored[v] = done;
         k->used[c->level] += k->g->values[v].bytes;
         k->copies[v] |= (uint8_t)(1u << c->level);
@@ -291,8 +282,7 @@ static heddle_status leave(struct mover *k, uint32_t at, const struct victim *c)
 static heddle_status make_room(struct mover *k, uint32_t at, uint64_t room)
 {
     while (room > k->mo->target || k->bytes > k->mo->target - room) {
-        const uint64_t need =
-            room > k->mo->target ? 0 : k->bytes - (k->mo->target - room);
+        const uint64_t need = room > k->mo->target ? 0 : k->bytes - (k->mo->target - room);
         struct victim best = {.value = HEDDLE_PLAN_NONE};
 
         for (uint32_t i = 0; i < k->nlive && need > 0; i++) {
@@ -310,11 +300,10 @@ static heddle_status make_room(struct mover *k, uint32_t at, uint64_t room)
                 best = c;
         }
         if (best.value == HEDDLE_PLAN_NONE)
-            return heddle_plan_fail(
-                k->o, HEDDLE_ENOENT,
-                "operation %s finds no room, whatever is "
-                "moved",
-                heddle_plan_op_label(k->g, k->step[at].what).text);
+            return heddle_plan_fail(k->o, HEDDLE_ENOENT,
+                                    "operation %s finds no room, whatever is "
+                                    "moved",
+                                    heddle_plan_op_label(k->g, k->step[at].what).text);
         HEDDLE_TRY(leave(k, at, &best));
     }
     return HEDDLE_OK;
@@ -339,8 +328,7 @@ static heddle_status fetch(struct mover *k, uint32_t at, uint32_t v)
     const unsigned l = store_for(k, v);
 
     if (k->copies[v] == 0)
-        return heddle_plan_fail(k->o, HEDDLE_EINVAL,
-                                "step %u reads value %u, which is nowhere", at,
+        return heddle_plan_fail(k->o, HEDDLE_EINVAL, "step %u reads value %u, which is nowhere", at,
                                 v);
     come(k, v);
     return act(k, at, IN, v, l, k->left[v]);
@@ -443,15 +431,14 @@ static bool is_needed_before(const void *of, uint32_t a, uint32_t b)
 }
 
 /* The next copy of a store, before step p. */
-static void copy_next(struct mover *k, struct links *l, uint32_t level,
-                      uint32_t p)
+static void copy_next(struct mover *k, struct links *l, uint32_t level, uint32_t p)
 {
-    struct action *a = &k->action[heddle_plan_heap_pop(
-        l->heap[level], &l->n[level], is_needed_before, NULL)];
+    struct action *a =
+        &k->action[heddle_plan_heap_pop(l->heap[level], &l->n[level], is_needed_before, NULL)];
     const uint32_t v = a->value;
 
-    l->end[level] = fmax(l->end[level], k->made[v]) +
-                    (double)k->g->values[v].bytes / k->store[level]->out_rate;
+    l->end[level] =
+        fmax(l->end[level], k->made[v]) + (double)k->g->values[v].bytes / k->store[level]->out_rate;
     k->stored[v] = l->end[level];
     k->is_due[v] = false;
     a->pos = k->birth[v] = p; /* it does not leave before */
@@ -465,8 +452,7 @@ static heddle_status links_init(struct mover *k, struct links *l)
     l->head = heddle_scratch_get(k->mem, n, sizeof(*l->head));
     l->next = heddle_scratch_get(k->mem, none, sizeof(*l->next));
     l->heap[1] = heddle_scratch_get(k->mem, 2 * none, sizeof(*l->heap[1]));
-    if (l->head == NULL || l->next == NULL || l->heap[1] == NULL ||
-        none > UINT32_MAX / 2)
+    if (l->head == NULL || l->next == NULL || l->heap[1] == NULL || none > UINT32_MAX / 2)
         return no_memory(k);
     l->heap[2] = l->heap[1] + none;
     for (size_t i = 0; i < n; i++)
@@ -501,8 +487,8 @@ static heddle_status time_copies(struct mover *k)
 
             k->made[a->value] = now;
             k->is_due[a->value] = true;
-            heddle_plan_heap_push(l.heap[a->level], &l.n[a->level], (uint32_t)i,
-                                  is_needed_before, NULL);
+            heddle_plan_heap_push(l.heap[a->level], &l.n[a->level], (uint32_t)i, is_needed_before,
+                                  NULL);
         }
         for (size_t i = l.head[2 * (size_t)p + 1]; i < none; i = l.next[i]) {
             struct action *a = &k->action[i];
@@ -532,8 +518,7 @@ static heddle_status drop_early(struct mover *k)
 
         if (a->what != DROP || a->level == 0)
             continue;
-        for (; a->pos > a->since && k->time[a->pos - 1] >= k->stored[a->value];
-             a->pos--)
+        for (; a->pos > a->since && k->time[a->pos - 1] >= k->stored[a->value]; a->pos--)
             if (k->step[a->pos - 1].kind == HEDDLE_PLAN_COMPUTE)
                 k->level[a->pos - 1] -= k->g->values[a->value].bytes;
     }
@@ -543,8 +528,7 @@ static heddle_status drop_early(struct mover *k)
 /* ---- when it comes back -------------------------------------------------------- */
 
 /* The last step in (lo, hi] that begins by `t`; lo + 1 when there is none. */
-static uint32_t step_at(const struct mover *k, uint32_t lo, uint32_t hi,
-                        double t)
+static uint32_t step_at(const struct mover *k, uint32_t lo, uint32_t hi, double t)
 {
     uint32_t a = lo + 1, b = hi;
 
@@ -571,13 +555,12 @@ static void hoist(struct mover *k)
 
         if (a->what != IN)
             continue;
-        next[a->level] = fmin(next[a->level], k->time[use]) -
-                         (double)bytes / k->store[a->level]->in_rate;
+        next[a->level] =
+            fmin(next[a->level], k->time[use]) - (double)bytes / k->store[a->level]->in_rate;
         from = use > a->since ? step_at(k, a->since, use, next[a->level]) : use;
         for (q = use; q > from; q--)
             if (k->step[q - 1].kind == HEDDLE_PLAN_COMPUTE &&
-                (k->level[q - 1] > k->mo->target ||
-                 bytes > k->mo->target - k->level[q - 1]))
+                (k->level[q - 1] > k->mo->target || bytes > k->mo->target - k->level[q - 1]))
                 break;
         while (q < use && k->step[q].kind != HEDDLE_PLAN_COMPUTE)
             q++; /* behind the discards there */
@@ -593,8 +576,7 @@ static bool is_before(const struct action *a, const struct action *b)
 {
     if (a->pos != b->pos)
         return a->pos < b->pos;
-    return a->what != b->what ? a->what < b->what
-                              : a->what == OUT && a->since < b->since;
+    return a->what != b->what ? a->what < b->what : a->what == OUT && a->since < b->since;
 }
 
 /* Merge sort: the order of equals is that of the link. */
@@ -610,14 +592,12 @@ static heddle_status sort_actions(struct mover *k)
 
         for (size_t lo = 0; lo < k->nactions; lo += 2 * w) {
             const size_t mid = lo + w < k->nactions ? lo + w : k->nactions;
-            const size_t hi =
-                lo + 2 * w < k->nactions ? lo + 2 * w : k->nactions;
+            const size_t hi = lo + 2 * w < k->nactions ? lo + 2 * w : k->nactions;
             size_t i = lo, j = mid;
 
             for (size_t n = lo; n < hi; n++)
-                to[n] = j == hi || (i < mid && !is_before(&from[j], &from[i]))
-                            ? from[i++]
-                            : from[j++];
+                to[n] =
+                    j == hi || (i < mid && !is_before(&from[j], &from[i])) ? from[i++] : from[j++];
         }
         from = to;
         to = t;
@@ -645,19 +625,16 @@ static heddle_status emit(struct mover *k, struct heddle_plan_draft *d)
         for (; at < k->nactions && k->action[at].pos == i; at++)
             emit_action(&k->action[at], d);
         if (i < k->n && k->step[i].kind == HEDDLE_PLAN_COMPUTE)
-            heddle_plan_draft_compute(d, k->step[i].what, k->step[i].outputs,
-                                      k->step[i].in_place);
+            heddle_plan_draft_compute(d, k->step[i].what, k->step[i].outputs, k->step[i].in_place);
     }
     return d->st == HEDDLE_OK ? HEDDLE_OK : no_memory(k);
 }
 
 heddle_status heddle_plan_move(const struct heddle_plan_graph *g,
                                const struct heddle_plan_machine *m,
-                               const struct heddle_plan_step *step,
-                               uint32_t nsteps,
+                               const struct heddle_plan_step *step, uint32_t nsteps,
                                const struct heddle_plan_move_opts *mo,
-                               const struct heddle_plan_opts *o,
-                               struct heddle_plan_draft *out)
+                               const struct heddle_plan_opts *o, struct heddle_plan_draft *out)
 {
     struct heddle_scratch mem = heddle_scratch_make(o->alloc);
     struct mover k = {.g = g,

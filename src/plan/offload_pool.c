@@ -25,14 +25,13 @@ bool heddle_plan_joint_is_late(const struct heddle_plan_joint *j)
 
 heddle_status heddle_plan_joint_no_memory(const struct heddle_plan_joint *j)
 {
-    return heddle_plan_fail(&j->job->opts.base, HEDDLE_ENOMEM,
-                            "no memory for the solver");
+    return heddle_plan_fail(&j->job->opts.base, HEDDLE_ENOMEM, "no memory for the solver");
 }
 
 /* ---- sequences ----------------------------------------------------------------- */
 
-heddle_status heddle_plan_entry_reserve(struct heddle_plan_joint *j,
-                                        struct heddle_plan_entry *e, size_t n)
+heddle_status heddle_plan_entry_reserve(struct heddle_plan_joint *j, struct heddle_plan_entry *e,
+                                        size_t n)
 {
     if (n <= e->cap)
         return HEDDLE_OK;
@@ -41,8 +40,7 @@ heddle_status heddle_plan_entry_reserve(struct heddle_plan_joint *j,
     return e->seq != NULL ? HEDDLE_OK : heddle_plan_joint_no_memory(j);
 }
 
-static heddle_status copy(struct heddle_plan_joint *j,
-                          struct heddle_plan_entry *to,
+static heddle_status copy(struct heddle_plan_joint *j, struct heddle_plan_entry *to,
                           const struct heddle_plan_entry *from)
 {
     HEDDLE_TRY(heddle_plan_entry_reserve(j, to, from->n));
@@ -57,9 +55,8 @@ static heddle_status copy(struct heddle_plan_joint *j,
 
 /* Moves what is left over, at prices first..last; e->end: the shortest, INFINITY:
  * it cannot be done. Its steps are in j->good. */
-static heddle_status time_at(struct heddle_plan_joint *j,
-                             struct heddle_plan_entry *e, uint32_t first,
-                             uint32_t last)
+static heddle_status time_at(struct heddle_plan_joint *j, struct heddle_plan_entry *e,
+                             uint32_t first, uint32_t last)
 {
     const struct heddle_plan_job *job = j->job;
     struct heddle_plan_opts o = job->opts.base;
@@ -75,8 +72,7 @@ static heddle_status time_at(struct heddle_plan_joint *j,
         return heddle_plan_joint_no_memory(j);
     for (uint32_t i = first; i <= last; i++) {
         const struct heddle_plan_move_opts mo = {.target = j->target,
-                                                 .price =
-                                                     heddle_plan_prices[i / 2],
+                                                 .price = heddle_plan_prices[i / 2],
                                                  .is_late = i % 2 == 1,
                                                  .is_moved = e->is_moved};
         struct heddle_plan_cost cost;
@@ -85,15 +81,12 @@ static heddle_status time_at(struct heddle_plan_joint *j,
         if (mo.is_late && job->m->host.bytes == 0 && job->m->disk.bytes == 0)
             continue;
         heddle_plan_draft_clear(&j->moved);
-        st = heddle_plan_move(job->g, job->m, j->raw.step, j->raw.n, &mo, &o,
-                              &j->moved);
+        st = heddle_plan_move(job->g, job->m, j->raw.step, j->raw.n, &mo, &o, &j->moved);
         if (st == HEDDLE_OK)
-            st = heddle_plan_eval(job->g, job->m, j->moved.step, j->moved.n, &o,
-                                  &cost);
+            st = heddle_plan_eval(job->g, job->m, j->moved.step, j->moved.n, &o, &cost);
         if (st == HEDDLE_ENOMEM)
             return heddle_plan_joint_no_memory(j);
-        if (st == HEDDLE_OK && cost.peak_bytes <= j->target &&
-            cost.makespan < e->end) {
+        if (st == HEDDLE_OK && cost.peak_bytes <= j->target && cost.makespan < e->end) {
             const struct heddle_plan_draft d = j->good;
 
             e->end = cost.makespan;
@@ -105,8 +98,7 @@ static heddle_status time_at(struct heddle_plan_joint *j,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_plan_entry_time(struct heddle_plan_joint *j,
-                                     struct heddle_plan_entry *e)
+heddle_status heddle_plan_entry_time(struct heddle_plan_joint *j, struct heddle_plan_entry *e)
 {
     return time_at(j, e, 0, 2 * HEDDLE_PLAN_NPRICES - 1);
 }
@@ -121,8 +113,7 @@ static heddle_status time_trial(struct heddle_plan_joint *j, bool *is_better)
     return *is_better ? copy(j, &j->now, &j->trial) : HEDDLE_OK;
 }
 
-heddle_status heddle_plan_pool_add(struct heddle_plan_joint *j,
-                                   const struct heddle_plan_entry *e)
+heddle_status heddle_plan_pool_add(struct heddle_plan_joint *j, const struct heddle_plan_entry *e)
 {
     uint32_t at = j->npool;
     struct heddle_plan_entry last;
@@ -149,26 +140,23 @@ heddle_status heddle_plan_pool_add(struct heddle_plan_joint *j,
 /* ---- one repetition less or more ------------------------------------------------ */
 
 /* j->now without the occurrences from..to. */
-static heddle_status try_without(struct heddle_plan_joint *j, size_t from,
-                                 size_t to, bool *is_better)
+static heddle_status try_without(struct heddle_plan_joint *j, size_t from, size_t to,
+                                 bool *is_better)
 {
     const size_t n = j->now.n - (to - from + 1);
 
     HEDDLE_TRY(heddle_plan_entry_reserve(j, &j->trial, n));
     memcpy(j->trial.seq, j->now.seq, from * sizeof(*j->trial.seq));
-    memcpy(j->trial.seq + from, j->now.seq + to + 1,
-           (n - from) * sizeof(*j->trial.seq));
+    memcpy(j->trial.seq + from, j->now.seq + to + 1, (n - from) * sizeof(*j->trial.seq));
     j->trial.n = n;
     return time_trial(j, is_better);
 }
 
-static heddle_status try_with(struct heddle_plan_joint *j, size_t at,
-                              uint32_t op, bool *is_better)
+static heddle_status try_with(struct heddle_plan_joint *j, size_t at, uint32_t op, bool *is_better)
 {
     HEDDLE_TRY(heddle_plan_entry_reserve(j, &j->trial, j->now.n + 1));
     memcpy(j->trial.seq, j->now.seq, at * sizeof(*j->trial.seq));
-    memcpy(j->trial.seq + at + 1, j->now.seq + at,
-           (j->now.n - at) * sizeof(*j->trial.seq));
+    memcpy(j->trial.seq + at + 1, j->now.seq + at, (j->now.n - at) * sizeof(*j->trial.seq));
     j->trial.seq[at] = op;
     j->trial.n = j->now.n + 1;
     return time_trial(j, is_better);
@@ -194,8 +182,7 @@ static heddle_status take_out(struct heddle_plan_joint *j, bool *has_changed)
         if (heddle_plan_joint_is_late(j))
             return HEDDLE_OK;
         /* The whole run when it begins here, then this one. */
-        while (is_one && !was_repeat && to + 1 < j->now.n &&
-               is_repeat(&j->now, to + 1))
+        while (is_one && !was_repeat && to + 1 < j->now.n && is_repeat(&j->now, to + 1))
             to++;
         if (is_one && to > i)
             HEDDLE_TRY(try_without(j, i, to, &is_better));
@@ -220,8 +207,7 @@ static heddle_status put_in(struct heddle_plan_joint *j, bool *has_changed)
         const struct heddle_plan_step *s = &j->good.step[i];
 
         at += s->kind == HEDDLE_PLAN_COMPUTE;
-        if (s->kind != HEDDLE_PLAN_PREFETCH ||
-            g->values[s->what].op == HEDDLE_PLAN_NONE)
+        if (s->kind != HEDDLE_PLAN_PREFETCH || g->values[s->what].op == HEDDLE_PLAN_NONE)
             continue;
         found->seq[found->n++] = (uint32_t)at;
         found->seq[found->n++] = s->what;
@@ -250,8 +236,7 @@ static heddle_status put_in(struct heddle_plan_joint *j, bool *has_changed)
 }
 
 /* Of its computations. */
-static double time_of(const struct heddle_plan_joint *j,
-                      const struct heddle_plan_entry *e)
+static double time_of(const struct heddle_plan_joint *j, const struct heddle_plan_entry *e)
 {
     double sum = 0;
 
@@ -261,16 +246,15 @@ static double time_of(const struct heddle_plan_joint *j,
 }
 
 /* From one of the pool, at one price. */
-static heddle_status climb(struct heddle_plan_joint *j,
-                           const struct heddle_plan_entry *from, uint32_t price)
+static heddle_status climb(struct heddle_plan_joint *j, const struct heddle_plan_entry *from,
+                           uint32_t price)
 {
     bool has_changed = true;
 
     HEDDLE_TRY(copy(j, &j->now, from));
     HEDDLE_TRY(time_at(j, &j->now, price, price));
     j->now.price = price;
-    for (int i = 0; i < ROUNDS && has_changed && !heddle_plan_joint_is_late(j);
-         i++) {
+    for (int i = 0; i < ROUNDS && has_changed && !heddle_plan_joint_is_late(j); i++) {
         has_changed = false;
         HEDDLE_TRY(take_out(j, &has_changed));
         if (j->now.end > time_of(j, &j->now)) /* something waits */
@@ -283,8 +267,7 @@ static heddle_status climb(struct heddle_plan_joint *j,
 
 /* The first of the pool that was not climbed from, at its own price, or at the
  * next ones; NULL: all were. */
-static struct heddle_plan_entry *next_start(struct heddle_plan_joint *j,
-                                            uint32_t *price)
+static struct heddle_plan_entry *next_start(struct heddle_plan_joint *j, uint32_t *price)
 {
     for (uint32_t i = 0; i < 2 * HEDDLE_PLAN_NPRICES; i += 2)
         for (uint32_t k = 0; k < STARTS && k < j->npool; k++) {
@@ -301,8 +284,7 @@ heddle_status heddle_plan_pool_climb(struct heddle_plan_joint *j)
     struct heddle_plan_entry *e;
     uint32_t price;
 
-    for (int i = 0; i < CLIMBS && (i < 2 || !heddle_plan_joint_is_late(j));
-         i++) {
+    for (int i = 0; i < CLIMBS && (i < 2 || !heddle_plan_joint_is_late(j)); i++) {
         e = next_start(j, &price);
         if (e == NULL)
             break;

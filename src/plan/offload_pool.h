@@ -7,11 +7,7 @@
 #include "plan/cut.h"
 #include "plan/offload.h"
 
-enum {
-    HEDDLE_PLAN_POOL = 16,
-    HEDDLE_PLAN_NPRICES = 3,
-    HEDDLE_PLAN_SOLVED = 64
-};
+enum { HEDDLE_PLAN_POOL = 16, HEDDLE_PLAN_NPRICES = 3, HEDDLE_PLAN_SOLVED = 64 };
 
 /* Of a byte on the link, see heddle_plan_move_opts. */
 extern const double heddle_plan_prices[HEDDLE_PLAN_NPRICES];
@@ -32,16 +28,16 @@ struct heddle_plan_joint {
     struct heddle_plan_draft raw, moved, good; /* good: of the last sequence */
     struct heddle_plan_draft known;            /* one to begin with */
     double begin_s, stop_s;
-    double bound, bound_alone;         /* of joint plans, of moving alone */
-    double base;                       /* every operation once */
-    struct heddle_plan_blocks_try cut; /* the best blocks; most 0: not yet */
-    uint32_t nblocks;                  /* how often there were none */
-    double gap;       /* of the best that moves nothing, of what it costs */
-    bool is_improved; /* sets are for solver improve */
-    uint32_t load;    /* the best of the first sets of values that move */
-    uint32_t at;      /* the operation with the least room */
-    uint8_t *is_held; /* [nvalues] what the relaxation has there */
-    uint32_t nloads;  /* sets of loads tried */
+    double bound, bound_alone;           /* of joint plans, of moving alone */
+    double base;                         /* every operation once */
+    struct heddle_plan_blocks_try cut;   /* the best blocks; most 0: not yet */
+    uint32_t nblocks;                    /* how often there were none */
+    double gap;                          /* of the best that moves nothing, of what it costs */
+    bool is_improved;                    /* sets are for solver improve */
+    uint32_t load;                       /* the best of the first sets of values that move */
+    uint32_t at;                         /* the operation with the least room */
+    uint8_t *is_held;                    /* [nvalues] what the relaxation has there */
+    uint32_t nloads;                     /* sets of loads tried */
     uint64_t solved[HEDDLE_PLAN_SOLVED]; /* their sums */
     uint32_t nsolved;
     struct heddle_rng rng;
@@ -57,25 +53,24 @@ bool heddle_plan_joint_is_late(const struct heddle_plan_joint *j);
 heddle_status heddle_plan_joint_no_memory(const struct heddle_plan_joint *j);
 
 /* Room for n operations. */
-HEDDLE_MUST_USE heddle_status heddle_plan_entry_reserve(
-    struct heddle_plan_joint *j, struct heddle_plan_entry *e, size_t n);
+HEDDLE_MUST_USE heddle_status heddle_plan_entry_reserve(struct heddle_plan_joint *j,
+                                                        struct heddle_plan_entry *e, size_t n);
 /* At every price; e->end: the shortest, INFINITY: it cannot be done. Its steps are in
  * j->good. */
-HEDDLE_MUST_USE heddle_status heddle_plan_entry_time(
-    struct heddle_plan_joint *j, struct heddle_plan_entry *e);
+HEDDLE_MUST_USE heddle_status heddle_plan_entry_time(struct heddle_plan_joint *j,
+                                                     struct heddle_plan_entry *e);
 /* The pool keeps the shortest, each once. */
-HEDDLE_MUST_USE heddle_status heddle_plan_pool_add(
-    struct heddle_plan_joint *j, const struct heddle_plan_entry *e);
+HEDDLE_MUST_USE heddle_status heddle_plan_pool_add(struct heddle_plan_joint *j,
+                                                   const struct heddle_plan_entry *e);
 /* Climbs from the best ones, until the time is over. */
-HEDDLE_MUST_USE heddle_status
-heddle_plan_pool_climb(struct heddle_plan_joint *j);
+HEDDLE_MUST_USE heddle_status heddle_plan_pool_climb(struct heddle_plan_joint *j);
 
 /* Sequences in which these may move, timed and in the pool, in a share of the time.
  * `known`: steps to begin with; NULL: none. is_both: solver improve has a share as well; if
  * it is better, it has all of them from then on. *end_out: the shortest. */
-HEDDLE_MUST_USE heddle_status
-heddle_plan_set_solve(struct heddle_plan_joint *j, const uint8_t *is_moved,
-                      const struct heddle_plan_draft *known, double share,
-                      bool is_both, double *end_out);
+HEDDLE_MUST_USE heddle_status heddle_plan_set_solve(struct heddle_plan_joint *j,
+                                                    const uint8_t *is_moved,
+                                                    const struct heddle_plan_draft *known,
+                                                    double share, bool is_both, double *end_out);
 
 #endif /* HEDDLE_PLAN_OFFLOAD_POOL_H */

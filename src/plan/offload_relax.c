@@ -101,8 +101,7 @@ static void make_network(struct relax *r)
         r->hold[v] = NONE;
         if (r->is_free[v] || (op != NONE && op >= r->at))
             continue;
-        r->hold[v] =
-            put_edge(r, v, runs_again(g, op) ? g->nvalues + op : r->sink);
+        r->hold[v] = put_edge(r, v, runs_again(g, op) ? g->nvalues + op : r->sink);
         if (r->is_needed[v])
             (void)put_edge(r, r->source, v);
     }
@@ -136,8 +135,8 @@ static void set_rooms(struct relax *r)
     }
     for (uint32_t v = 0; v < g->nvalues; v++)
         if (r->hold[v] != NONE)
-            r->edge[r->hold[v]].room = (double)g->values[v].bytes *
-                                       fmin(r->price, r->link[r->time_of[v]]);
+            r->edge[r->hold[v]].room =
+                (double)g->values[v].bytes * fmin(r->price, r->link[r->time_of[v]]);
 }
 
 static bool find_depths(struct relax *r)
@@ -149,8 +148,7 @@ static bool find_depths(struct relax *r)
     r->queue[n++] = r->source;
     r->depth[r->source] = 0;
     for (uint32_t i = 0; i < n; i++)
-        for (uint32_t e = r->first[r->queue[i]]; e != NONE;
-             e = r->edge[e].next) {
+        for (uint32_t e = r->first[r->queue[i]]; e != NONE; e = r->edge[e].next) {
             const uint32_t to = r->edge[e].to;
 
             if (r->depth[to] != NONE || !(r->edge[e].room > 0))
@@ -171,8 +169,7 @@ static double find_path(struct relax *r)
         uint32_t e = r->now[node];
 
         r->work++;
-        while (e != NONE && !(r->edge[e].room > 0 &&
-                              r->depth[r->edge[e].to] == r->depth[node] + 1))
+        while (e != NONE && !(r->edge[e].room > 0 && r->depth[r->edge[e].to] == r->depth[node] + 1))
             e = r->edge[e].next;
         r->now[node] = e;
         if (e != NONE) {
@@ -219,12 +216,10 @@ static double value(struct relax *r)
     for (uint32_t v = 0; v < g->nvalues; v++) {
         const uint32_t e = r->hold[v];
 
-        r->is_held[v] =
-            e != NONE && r->depth[v] != NONE && r->depth[r->edge[e].to] == NONE;
+        r->is_held[v] = e != NONE && r->depth[v] != NONE && r->depth[r->edge[e].to] == NONE;
     }
     for (uint32_t k = 0; k < r->ntimes; k++)
-        sum -= (r->link[k] - (k > 0 ? r->link[k - 1] : 0)) * r->out_rate *
-               (r->before - r->time[k]);
+        sum -= (r->link[k] - (k > 0 ? r->link[k - 1] : 0)) * r->out_rate * (r->before - r->time[k]);
     return sum;
 }
 
@@ -308,8 +303,7 @@ static void climb_all(struct relax *r, struct best *b)
             climb(r, b, k > 0 ? r->link[k - 1] : 0, r->link[k + 1]);
             b->k = k + 1;
             b->is_all = true;
-            climb(r, b, r->link[k],
-                  2 * (r->price > 0 ? r->price : r->before / bytes));
+            climb(r, b, r->link[k], 2 * (r->price > 0 ? r->price : r->before / bytes));
         }
         if (b->bound <= was * (1 + 1e-6))
             break;
@@ -330,10 +324,8 @@ static heddle_status relax_init(struct relax *r, struct heddle_scratch *mem)
     r->is_free = heddle_scratch_get(mem, 4 * nv, sizeof(*r->is_free));
     r->time_of = heddle_scratch_get(mem, 2 * nv, sizeof(*r->time_of));
     r->edge = heddle_scratch_get(mem, nedges, sizeof(*r->edge));
-    r->first =
-        heddle_scratch_get(mem, 4 * (size_t)r->nnodes, sizeof(*r->first));
-    if (r->is_free == NULL || r->time_of == NULL || r->edge == NULL ||
-        r->first == NULL)
+    r->first = heddle_scratch_get(mem, 4 * (size_t)r->nnodes, sizeof(*r->first));
+    if (r->is_free == NULL || r->time_of == NULL || r->edge == NULL || r->first == NULL)
         return HEDDLE_ENOMEM;
     r->is_needed = r->is_free + nv;
     r->is_held = r->is_needed + nv;
@@ -359,10 +351,8 @@ static void find_needed(struct relax *r)
         const struct heddle_plan_value *x = &g->values[v];
         const uint32_t n = u->first[v + 1];
 
-        r->is_free[v] =
-            x->bytes == 0 || (x->op == NONE && !heddle_plan_is_initial(x));
-        r->is_needed[v] = (x->flags & HEDDLE_PLAN_RESULT) != 0 ||
-                          (x->op == NONE && !may_go[v]) ||
+        r->is_free[v] = x->bytes == 0 || (x->op == NONE && !heddle_plan_is_initial(x));
+        r->is_needed[v] = (x->flags & HEDDLE_PLAN_RESULT) != 0 || (x->op == NONE && !may_go[v]) ||
                           (n > u->first[v] && u->user[n - 1] > r->at);
     }
     for (uint32_t i = 0; i < p->ninputs; i++)
@@ -380,8 +370,7 @@ static void find_times(struct relax *r, const double *end)
         const struct heddle_plan_op *op = &g->ops[i];
 
         for (uint32_t k = 0; k < op->nvalues; k++)
-            if (!r->is_free[op->first_value + k] &&
-                end[i] > r->time[r->ntimes - 1]) {
+            if (!r->is_free[op->first_value + k] && end[i] > r->time[r->ntimes - 1]) {
                 r->time[r->ntimes++] = end[i];
                 break;
             }
@@ -390,8 +379,7 @@ static void find_times(struct relax *r, const double *end)
         const uint32_t op = g->values[v].op;
         uint32_t k = 0;
 
-        while (op != NONE && op < r->at && k + 1 < r->ntimes &&
-               r->time[k + 1] <= end[op])
+        while (op != NONE && op < r->at && k + 1 < r->ntimes && r->time[k + 1] <= end[op])
             k++;
         r->time_of[v] = k;
     }
@@ -409,21 +397,18 @@ static heddle_status relax(struct relax *r, struct best *b, const double *end,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_plan_joint_relax(const struct heddle_plan_job *job,
-                                      uint32_t at, double *bound,
+heddle_status heddle_plan_joint_relax(const struct heddle_plan_job *job, uint32_t at, double *bound,
                                       uint8_t *is_held)
 {
     const struct heddle_plan_graph *g = job->g;
-    const uint64_t own =
-        at < g->nops ? heddle_plan_op_bytes(g, at, g->ops[at].nvalues > 0) : 0;
+    const uint64_t own = at < g->nops ? heddle_plan_op_bytes(g, at, g->ops[at].nvalues > 0) : 0;
     struct heddle_scratch mem = heddle_scratch_make(job->opts.base.alloc);
     struct best b = {.is_all = true};
     struct relax r = {.job = job,
                       .at = at,
                       .work_max = RATE * job->opts.time_limit_s,
                       .room = (double)job->m->budget - (double)own,
-                      .out_rate =
-                          job->m->host.out_rate + job->m->disk.out_rate};
+                      .out_rate = job->m->host.out_rate + job->m->disk.out_rate};
     double *end, all = 0;
     heddle_status st = HEDDLE_ENOMEM;
 

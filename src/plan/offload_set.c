@@ -46,8 +46,8 @@ struct set {
 };
 
 /* A sequence of a graph with loads: timed with what it moves, and in the pool. */
-static heddle_status add(struct set *s, const struct heddle_plan_loads *l,
-                         const uint32_t *op, size_t n)
+static heddle_status add(struct set *s, const struct heddle_plan_loads *l, const uint32_t *op,
+                         size_t n)
 {
     struct heddle_plan_joint *j = s->j;
     const uint32_t nv = j->job->g->nvalues;
@@ -121,8 +121,7 @@ static void vary(struct set *s, double work)
 
     heddle_plan_seq_copy(&s->cur, &s->best);
     list_again(s);
-    while (s->nagain > 0 && s->x.work - begin < work &&
-           !heddle_plan_search_is_late(&s->x))
+    while (s->nagain > 0 && s->x.work - begin < work && !heddle_plan_search_is_late(&s->x))
         one_round(s);
 }
 
@@ -134,8 +133,7 @@ static heddle_status leave_room(struct set *s, const uint8_t *is_moved)
     const struct heddle_plan_job *job = s->j->job;
     struct heddle_plan_stay *stay = NULL;
     uint32_t nstay = 0;
-    int64_t *diff =
-        heddle_scratch_get(&s->mem, (size_t)job->g->nops + 1, sizeof(*diff));
+    int64_t *diff = heddle_scratch_get(&s->mem, (size_t)job->g->nops + 1, sizeof(*diff));
     int64_t sum = 0;
 
     if (diff == NULL)
@@ -211,8 +209,8 @@ static void take_cur(struct set *s)
 static heddle_status try_blocks(struct set *s)
 {
     struct heddle_plan_joint *j = s->j;
-    struct heddle_plan_blocks_try try = {
-        .seconds = CUTS * j->job->opts.time_limit_s, .goal = INFINITY};
+    struct heddle_plan_blocks_try try = {.seconds = CUTS * j->job->opts.time_limit_s,
+                                         .goal = INFINITY};
     heddle_status st;
 
     if (j->nblocks == TRIES)
@@ -268,18 +266,16 @@ static heddle_status improve(struct set *s, const uint8_t *is_moved)
     struct heddle_plan *p = NULL;
     const double end = s->end;
     uint32_t nstay = 0, n = 0, *op = NULL;
-    heddle_status st =
-        heddle_plan_loads_stays(j->job, is_moved, &s->mem, &stay, &nstay);
+    heddle_status st = heddle_plan_loads_stays(j->job, is_moved, &s->mem, &stay, &nstay);
 
     if (st == HEDDLE_OK)
-        st = heddle_plan_loads_make(j->job->g, is_moved, LOAD_PRICE * j->base,
-                                    stay, nstay, &job.opts.base, &s->mem, &l);
+        st = heddle_plan_loads_make(j->job->g, is_moved, LOAD_PRICE * j->base, stay, nstay,
+                                    &job.opts.base, &s->mem, &l);
     if (st == HEDDLE_OK) {
         job.g = l.g;
         job.floor = heddle_plan_floor(l.g, NULL);
-        st = job.floor <= j->target
-                 ? heddle_plan_users_make(l.g, &s->mem, &job.users)
-                 : HEDDLE_ENOENT;
+        st = job.floor <= j->target ? heddle_plan_users_make(l.g, &s->mem, &job.users)
+                                    : HEDDLE_ENOENT;
     }
     if (st == HEDDLE_OK) {
         set_clock(s, &job);
@@ -307,14 +303,13 @@ static heddle_status make_graph(struct set *s, const uint8_t *is_moved)
     struct heddle_plan_joint *j = s->j;
     const struct heddle_plan_graph *g = j->job->g;
 
-    HEDDLE_TRY(heddle_plan_loads_make(g, is_moved, LOAD_PRICE * j->base, NULL,
-                                      0, &s->job.opts.base, &s->mem, &s->l));
+    HEDDLE_TRY(heddle_plan_loads_make(g, is_moved, LOAD_PRICE * j->base, NULL, 0, &s->job.opts.base,
+                                      &s->mem, &s->l));
     s->job.g = s->l.g;
     s->job.floor = heddle_plan_floor(s->l.g, NULL);
     if (s->job.floor > j->target)
         return HEDDLE_ENOENT;
-    s->new_op = heddle_scratch_get(&s->mem, (size_t)g->nops + g->nvalues,
-                                   sizeof(*s->new_op));
+    s->new_op = heddle_scratch_get(&s->mem, (size_t)g->nops + g->nvalues, sizeof(*s->new_op));
     s->is_loaded = heddle_scratch_get(&s->mem, g->nvalues, 1);
     if (s->new_op == NULL || s->is_loaded == NULL)
         return HEDDLE_ENOMEM;
@@ -354,10 +349,9 @@ static heddle_status solve(struct set *s, const uint8_t *is_moved,
     return st;
 }
 
-heddle_status heddle_plan_set_solve(struct heddle_plan_joint *j,
-                                    const uint8_t *is_moved,
-                                    const struct heddle_plan_draft *known,
-                                    double share, bool is_both, double *end_out)
+heddle_status heddle_plan_set_solve(struct heddle_plan_joint *j, const uint8_t *is_moved,
+                                    const struct heddle_plan_draft *known, double share,
+                                    bool is_both, double *end_out)
 {
     struct set s = {.j = j,
                     .job = *j->job,

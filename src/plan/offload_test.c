@@ -17,13 +17,8 @@ static struct heddle_plan_graph *random_chain(struct heddle_rng *r, uint32_t n)
     static const double times[] = {1, 1, 10, 3}, back[] = {1, 2, 5};
     uint64_t x[33], t[33], zero[32] = {0};
     double f[32], b[32];
-    const struct heddle_plan_chain c = {.n = n,
-                                        .x = x,
-                                        .t = t,
-                                        .forward = f,
-                                        .backward = b,
-                                        .work_f = zero,
-                                        .work_b = zero};
+    const struct heddle_plan_chain c = {
+        .n = n, .x = x, .t = t, .forward = f, .backward = b, .work_f = zero, .work_b = zero};
     struct heddle_plan_graph *g = NULL;
 
     for (uint32_t i = 0; i <= n; i++) {
@@ -44,8 +39,7 @@ struct result {
     char note[200];
 };
 
-static struct result solve(const struct heddle_plan_graph *g,
-                           const struct heddle_plan_machine *m,
+static struct result solve(const struct heddle_plan_graph *g, const struct heddle_plan_machine *m,
                            const char *solver, uint32_t moves)
 {
     struct why w;
@@ -77,8 +71,7 @@ static struct result solve(const struct heddle_plan_graph *g,
 }
 
 /* Moving alone: the given order, everything once. INFINITY: it does not fit. */
-static double move_alone(const struct heddle_plan_graph *g,
-                         const struct heddle_plan_machine *m,
+static double move_alone(const struct heddle_plan_graph *g, const struct heddle_plan_machine *m,
                          bool *has_addresses)
 {
     const struct heddle_plan_claim claim = {.solver = "test"};
@@ -114,8 +107,7 @@ static double move_alone(const struct heddle_plan_graph *g,
     return cost.makespan;
 }
 
-static double bound_alone(const struct heddle_plan_graph *g,
-                          const struct heddle_plan_machine *m)
+static double bound_alone(const struct heddle_plan_graph *g, const struct heddle_plan_machine *m)
 {
     struct heddle_scratch mem = heddle_scratch_make(NULL);
     struct why w;
@@ -132,8 +124,7 @@ static double bound_alone(const struct heddle_plan_graph *g,
 
 static struct heddle_plan_machine machine(uint64_t budget, double rate)
 {
-    return (struct heddle_plan_machine){.size =
-                                            sizeof(struct heddle_plan_machine),
+    return (struct heddle_plan_machine){.size = sizeof(struct heddle_plan_machine),
                                         .budget = budget,
                                         .align = 1,
                                         .host = {rate, rate, 0}};
@@ -153,15 +144,13 @@ TEST(joint_is_never_worse_than_either_alone)
 
         test_set_seed(test_seed() + (i > 0));
         heddle_rng_seed(&r, test_seed());
-        g = i % 2 == 0
-                ? random_chain(&r, 4 + heddle_rng_below32(&r, 8))
-                : random_graph(&r, 6 + heddle_rng_below32(&r, 14), PLAIN, NULL);
+        g = i % 2 == 0 ? random_chain(&r, 4 + heddle_rng_below32(&r, 8))
+                       : random_graph(&r, 6 + heddle_rng_below32(&r, 14), PLAIN, NULL);
         floor = heddle_plan_floor(g, NULL);
         peak = heddle_plan_peak(g);
         for (int k = 0; k < 3; k++) {
             const struct heddle_plan_machine m =
-                machine(floor + (peak - floor) * (uint64_t)k / 3,
-                        rates[heddle_rng_below32(&r, 5)]);
+                machine(floor + (peak - floor) * (uint64_t)k / 3, rates[heddle_rng_below32(&r, 5)]);
             const struct result joint = solve(g, &m, "offload", 1);
             const struct result alone = solve(g, &m, "greedy", 0);
             bool has_addresses = false;
@@ -169,8 +158,7 @@ TEST(joint_is_never_worse_than_either_alone)
 
             n++;
             if (g->chain != NULL)
-                CHECK(joint.makespan <=
-                      solve(g, &m, "chain", 0).makespan * (1 + 1e-9));
+                CHECK(joint.makespan <= solve(g, &m, "chain", 0).makespan * (1 + 1e-9));
             CHECK(joint.makespan <= alone.makespan * (1 + 1e-9));
             /* Where addresses fit, too. */
             if (has_addresses)
@@ -192,8 +180,8 @@ TEST(without_a_link_it_is_recomputation)
     for (size_t i = 0; i < test_scale(60); i++) {
         struct heddle_plan_graph *g = random_chain(&r, 6);
         const uint64_t floor = heddle_plan_floor(g, NULL);
-        const struct heddle_plan_machine m = machine(
-            floor + heddle_rng_below(&r, heddle_plan_peak(g) - floor + 1), 0);
+        const struct heddle_plan_machine m =
+            machine(floor + heddle_rng_below(&r, heddle_plan_peak(g) - floor + 1), 0);
         const struct result a = solve(g, &m, "offload", 1);
         const struct result b = solve(g, &m, NULL, 0);
 
@@ -212,11 +200,9 @@ TEST(a_link_without_limits_costs_nothing)
     heddle_rng_seed(&r, test_seed());
     for (size_t i = 0; i < test_scale(200); i++) {
         struct heddle_plan_graph *g =
-            i % 2 == 0
-                ? random_chain(&r, 3 + heddle_rng_below32(&r, 20))
-                : random_graph(&r, 4 + heddle_rng_below32(&r, 30), PLAIN, NULL);
-        const struct heddle_plan_machine m =
-            machine(heddle_plan_floor(g, NULL), 1e15);
+            i % 2 == 0 ? random_chain(&r, 3 + heddle_rng_below32(&r, 20))
+                       : random_graph(&r, 4 + heddle_rng_below32(&r, 30), PLAIN, NULL);
+        const struct heddle_plan_machine m = machine(heddle_plan_floor(g, NULL), 1e15);
         bool has_addresses;
         double base = 0;
 
@@ -348,8 +334,7 @@ static struct heddle_plan_graph *weighty(uint32_t n, uint32_t flags)
 
     for (uint32_t i = 0; i < n; i++) {
         value[i] = (struct heddle_plan_value){10, HEDDLE_PLAN_NONE, flags};
-        value[n + i] = (struct heddle_plan_value){
-            1, i, i + 1 == n ? HEDDLE_PLAN_RESULT : 0};
+        value[n + i] = (struct heddle_plan_value){1, i, i + 1 == n ? HEDDLE_PLAN_RESULT : 0};
         op[i] = (struct heddle_plan_op){.time = 5,
                                         .first_value = n + i,
                                         .nvalues = 1,
@@ -405,13 +390,12 @@ static struct heddle_plan_graph *trained(uint32_t n)
         const uint32_t layer = i < n ? i : n - 1 - (i - n) / 2;
         const uint32_t back = fwd + n + 2 * (n - 1 - layer);
 
-        op[i] =
-            (struct heddle_plan_op){.time = is_update ? 1 : 10,
-                                    .first_value = d.nvalues,
-                                    .nvalues = 1,
-                                    .first_input = d.ninputs,
-                                    .inplace = HEDDLE_PLAN_NONE,
-                                    .flags = is_update ? HEDDLE_PLAN_ONCE : 0};
+        op[i] = (struct heddle_plan_op){.time = is_update ? 1 : 10,
+                                        .first_value = d.nvalues,
+                                        .nvalues = 1,
+                                        .first_input = d.ninputs,
+                                        .inplace = HEDDLE_PLAN_NONE,
+                                        .flags = is_update ? HEDDLE_PLAN_ONCE : 0};
         input[d.ninputs++] = layer;
         if (is_update) { /* both states, the gradient; takes the weight's place */
             input[d.ninputs++] = n + 2 * layer;
@@ -419,15 +403,13 @@ static struct heddle_plan_graph *trained(uint32_t n)
             input[d.ninputs++] = back;
             op[i].inplace = layer;
         } else if (i > 0) {
-            input[d.ninputs++] = i < n            ? fwd + i - 1
-                                 : layer == n - 1 ? fwd + n - 1
-                                                  : fwd + layer;
+            input[d.ninputs++] = i < n ? fwd + i - 1 : layer == n - 1 ? fwd + n - 1 : fwd + layer;
             if (i >= n && layer < n - 1)
                 input[d.ninputs++] = back - 2;
         }
         op[i].ninputs = d.ninputs - op[i].first_input;
-        value[d.nvalues++] = (struct heddle_plan_value){
-            is_update ? 10 : 1, i, is_update ? HEDDLE_PLAN_RESULT : 0};
+        value[d.nvalues++] =
+            (struct heddle_plan_value){is_update ? 10 : 1, i, is_update ? HEDDLE_PLAN_RESULT : 0};
         d.nops++;
     }
     CHECK_OK(heddle_plan_graph_create(&d, NULL, &g));
@@ -467,8 +449,7 @@ TEST(stores_have_their_limits)
     heddle_rng_seed(&r, test_seed());
     for (size_t i = 0; i < test_scale(12); i++) {
         struct heddle_plan_graph *g = random_chain(&r, 7);
-        struct heddle_plan_machine m =
-            machine(heddle_plan_floor(g, NULL) + 1, 4);
+        struct heddle_plan_machine m = machine(heddle_plan_floor(g, NULL) + 1, 4);
         struct result little, disk, much;
 
         m.host.bytes = 3 + heddle_rng_below(&r, 6);
@@ -507,9 +488,8 @@ TEST(the_note_says_what_moving_alone_takes)
 /* ---- tiny chains, exhaustively ----------------------------------------------- */
 
 /* The shortest of a sequence and all that have `left` more repetitions. */
-static double shortest(const struct heddle_plan_graph *g,
-                       const struct heddle_plan_machine *m, uint32_t *seq,
-                       size_t n, size_t from, int left)
+static double shortest(const struct heddle_plan_graph *g, const struct heddle_plan_machine *m,
+                       uint32_t *seq, size_t n, size_t from, int left)
 {
     static const double prices[] = {0, 0.25, 2};
     struct heddle_plan_draft raw, moved;
@@ -521,15 +501,12 @@ static double shortest(const struct heddle_plan_graph *g,
     heddle_plan_draft_init(&moved, NULL);
     if (heddle_plan_draft_from_sequence(g, seq, n, &w.o, &raw) == HEDDLE_OK)
         for (int i = 0; i < 3; i++) {
-            const struct heddle_plan_move_opts mo = {.target = m->budget,
-                                                     .price = prices[i]};
+            const struct heddle_plan_move_opts mo = {.target = m->budget, .price = prices[i]};
             struct heddle_plan_cost cost;
 
             heddle_plan_draft_clear(&moved);
-            if (heddle_plan_move(g, m, raw.step, raw.n, &mo, &w.o, &moved) ==
-                    HEDDLE_OK &&
-                heddle_plan_eval(g, m, moved.step, moved.n, &w.o, &cost) ==
-                    HEDDLE_OK)
+            if (heddle_plan_move(g, m, raw.step, raw.n, &mo, &w.o, &moved) == HEDDLE_OK &&
+                heddle_plan_eval(g, m, moved.step, moved.n, &w.o, &cost) == HEDDLE_OK)
                 best = fmin(best, cost.makespan);
         }
     heddle_plan_draft_fini(&raw);
@@ -590,11 +567,8 @@ TEST(each_allocation_may_fail)
     for (size_t k = 1; k == 1 || f.has_failed; k += 1 + k / 8) {
         const struct heddle_plan_machine m =
             machine((heddle_plan_floor(g, NULL) + heddle_plan_peak(g)) / 2, 2);
-        struct heddle_plan_solve_opts o = {.size = sizeof(o),
-                                           .solver = "offload",
-                                           .slots = 20,
-                                           .time_limit_s = 0.002,
-                                           .moves = 1};
+        struct heddle_plan_solve_opts o = {
+            .size = sizeof(o), .solver = "offload", .slots = 20, .time_limit_s = 0.002, .moves = 1};
         struct heddle_plan *p = NULL;
         struct why w;
         heddle_status st;
@@ -620,10 +594,8 @@ TEST(random_graphs_with_everything_in_them)
         struct why w;
         struct heddle_plan_graph *g;
         struct heddle_plan_machine m;
-        struct heddle_plan_solve_opts o = {.size = sizeof(o),
-                                           .solver = "offload",
-                                           .time_limit_s = 0.002,
-                                           .moves = 1};
+        struct heddle_plan_solve_opts o = {
+            .size = sizeof(o), .solver = "offload", .time_limit_s = 0.002, .moves = 1};
         struct heddle_plan *p = NULL;
         uint64_t floor, peak;
         heddle_status st;
@@ -664,8 +636,7 @@ TEST(random_graphs_with_everything_in_them)
 TEST(chains_of_the_data_folder)
 {
     static const char *const names[] = {"MobileNet_512_224x224x3.chain",
-                                        "VGG16_256_224x224x3.chain",
-                                        "VGG19_256_224x224x3.chain"};
+                                        "VGG16_256_224x224x3.chain", "VGG19_256_224x224x3.chain"};
     const char *shared = getenv("HEDDLE_SHARED");
     unsigned n = 0;
 
@@ -674,20 +645,17 @@ TEST(chains_of_the_data_folder)
         struct heddle_plan_graph *g = NULL;
         uint64_t full;
 
-        snprintf(path, sizeof(path), "%s/data/planner/moccasin/%s", shared,
-                 names[i]);
+        snprintf(path, sizeof(path), "%s/data/planner/moccasin/%s", shared, names[i]);
         if (heddle_plan_graph_read(path, NULL, &g) != HEDDLE_OK)
             continue;
         full = heddle_plan_peak(g);
         for (uint64_t percent = 20; percent <= 100; percent += 20) {
-            const struct heddle_plan_machine m =
-                machine(full / 100 * percent, 12000);
+            const struct heddle_plan_machine m = machine(full / 100 * percent, 12000);
             const struct result joint = solve(g, &m, "offload", 1);
             const struct result alone = solve(g, &m, "chain", 0);
 
             CHECK(joint.makespan <= alone.makespan * (1 + 1e-9));
-            CHECK(joint.makespan <=
-                  solve(g, &m, "greedy", 0).makespan * (1 + 1e-9));
+            CHECK(joint.makespan <= solve(g, &m, "greedy", 0).makespan * (1 + 1e-9));
             n++;
         }
         heddle_plan_graph_destroy(g);
@@ -696,11 +664,9 @@ TEST(chains_of_the_data_folder)
         SKIP("there is no data folder");
 }
 
-TEST_MAIN(joint_is_never_worse_than_either_alone,
-          without_a_link_it_is_recomputation,
-          a_link_without_limits_costs_nothing,
-          what_leaves_does_not_stay_until_then, more_memory_is_not_slower,
-          the_same_again, weights_move_too, optimizer_states_move_too,
-          stores_have_their_limits, the_note_says_what_moving_alone_takes,
-          each_allocation_may_fail, random_graphs_with_everything_in_them,
-          tiny_chains_are_those_of_all_sequences, chains_of_the_data_folder)
+TEST_MAIN(joint_is_never_worse_than_either_alone, without_a_link_it_is_recomputation,
+          a_link_without_limits_costs_nothing, what_leaves_does_not_stay_until_then,
+          more_memory_is_not_slower, the_same_again, weights_move_too, optimizer_states_move_too,
+          stores_have_their_limits, the_note_says_what_moving_alone_takes, each_allocation_may_fail,
+          random_graphs_with_everything_in_them, tiny_chains_are_those_of_all_sequences,
+          chains_of_the_data_folder)

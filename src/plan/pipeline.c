@@ -8,12 +8,9 @@
 #include "plan/pipeline.h"
 
 static const char *const names[] = {
-    [HEDDLE_PIPELINE_BEST] = "best",
-    [HEDDLE_PIPELINE_GPIPE] = "gpipe",
-    [HEDDLE_PIPELINE_1F1B] = "1f1b",
-    [HEDDLE_PIPELINE_ZB] = "zb",
-    [HEDDLE_PIPELINE_PERIODIC] = "periodic",
-    [HEDDLE_PIPELINE_PIPEDREAM] = "pipedream",
+    [HEDDLE_PIPELINE_BEST] = "best",         [HEDDLE_PIPELINE_GPIPE] = "gpipe",
+    [HEDDLE_PIPELINE_1F1B] = "1f1b",         [HEDDLE_PIPELINE_ZB] = "zb",
+    [HEDDLE_PIPELINE_PERIODIC] = "periodic", [HEDDLE_PIPELINE_PIPEDREAM] = "pipedream",
     [HEDDLE_PIPELINE_SPECIAL] = "special",
 };
 
@@ -24,8 +21,7 @@ const char *heddle_pipeline_get_policy(uint32_t policy)
 
 /* ---- stages ---------------------------------------------------------------- */
 
-uint64_t heddle_pl_fixed(const struct heddle_pl *p, uint32_t first,
-                         uint32_t last, uint64_t g)
+uint64_t heddle_pl_fixed(const struct heddle_pl *p, uint32_t first, uint32_t last, uint64_t g)
 {
     uint64_t copies = p->copies, buffers = 0;
 
@@ -35,14 +31,11 @@ uint64_t heddle_pl_fixed(const struct heddle_pl *p, uint32_t first,
         buffers = heddle_pl_mul(2, p->c->x[first]);
     if (last + 1 < p->n)
         buffers = heddle_pl_add(buffers, heddle_pl_mul(2, p->c->x[last + 1]));
-    return heddle_pl_add(
-        heddle_pl_mul(copies, p->weights[last + 1] - p->weights[first]),
-        buffers);
+    return heddle_pl_add(heddle_pl_mul(copies, p->weights[last + 1] - p->weights[first]), buffers);
 }
 
-uint64_t heddle_pl_memory(const struct heddle_pl *p, uint32_t first,
-                          uint32_t last, const struct heddle_pipeline_way *w,
-                          uint64_t g)
+uint64_t heddle_pl_memory(const struct heddle_pl *p, uint32_t first, uint32_t last,
+                          const struct heddle_pipeline_way *w, uint64_t g)
 {
     g = g < 1 ? 1 : g;
     g = g > p->nmicro ? p->nmicro : g;
@@ -50,47 +43,42 @@ uint64_t heddle_pl_memory(const struct heddle_pl *p, uint32_t first,
                          heddle_pl_add(w->once, heddle_pl_mul(g, w->saved)));
 }
 
-void heddle_pl_stage(const struct heddle_pl *p, uint32_t first, uint32_t last,
-                     uint32_t way, uint32_t device, struct heddle_pl_part *part)
+void heddle_pl_stage(const struct heddle_pl *p, uint32_t first, uint32_t last, uint32_t way,
+                     uint32_t device, struct heddle_pl_part *part)
 {
-    const struct heddle_pipeline_way *w =
-        &heddle_pl_ways_of(p, first, last)->way[way];
+    const struct heddle_pipeline_way *w = &heddle_pl_ways_of(p, first, last)->way[way];
 
     part->way[part->n] = way;
-    part->stage[part->n++] = (struct heddle_pipeline_stage){
-        .first = first,
-        .last = last,
-        .device = device,
-        .forward = p->f[last + 1] - p->f[first],
-        .backward = p->b[last + 1] - p->b[first] + w->extra,
-        .weight = p->w[last + 1] - p->w[first],
-        .extra = w->extra,
-        .send = heddle_pl_send(p, last),
-        .saved = w->saved,
-        .once = w->once};
+    part->stage[part->n++] =
+        (struct heddle_pipeline_stage){.first = first,
+                                       .last = last,
+                                       .device = device,
+                                       .forward = p->f[last + 1] - p->f[first],
+                                       .backward = p->b[last + 1] - p->b[first] + w->extra,
+                                       .weight = p->w[last + 1] - p->w[first],
+                                       .extra = w->extra,
+                                       .send = heddle_pl_send(p, last),
+                                       .saved = w->saved,
+                                       .once = w->once};
 }
 
 /* ---- what the caller gave -------------------------------------------------- */
 
 #define BAD(p, ...) heddle_plan_fail(&(p)->o.base, HEDDLE_EINVAL, __VA_ARGS__)
 
-static heddle_status check_model(struct heddle_pl *p,
-                                 const struct heddle_pipeline_model *m)
+static heddle_status check_model(struct heddle_pl *p, const struct heddle_pipeline_model *m)
 {
     const struct heddle_plan_chain *c = m != NULL ? m->chain : NULL;
 
-    if (c == NULL || c->x == NULL || c->t == NULL || c->forward == NULL ||
-        c->backward == NULL)
+    if (c == NULL || c->x == NULL || c->t == NULL || c->forward == NULL || c->backward == NULL)
         return BAD(p, "there is no chain, or an array of it is missing");
     if (c->n == 0 || c->n > HEDDLE_PL_LAYERS)
-        return BAD(p, "a pipeline has between 1 and %d layers",
-                   HEDDLE_PL_LAYERS);
+        return BAD(p, "a pipeline has between 1 and %d layers", HEDDLE_PL_LAYERS);
     for (uint32_t i = 0; i < c->n; i++) {
         const double w = m->weight_time != NULL ? m->weight_time[i] : 0;
 
         if (!(c->forward[i] >= 0 && c->forward[i] <= 1e100) ||
-            !(c->backward[i] >= 0 && c->backward[i] <= 1e100) ||
-            !(w >= 0 && w <= c->backward[i]))
+            !(c->backward[i] >= 0 && c->backward[i] <= 1e100) || !(w >= 0 && w <= c->backward[i]))
             return BAD(p, "a time of layer %u is negative or too large", i);
         if (c->t[i + 1] < c->x[i + 1])
             return BAD(p,
@@ -101,8 +89,7 @@ static heddle_status check_model(struct heddle_pl *p,
     return HEDDLE_OK;
 }
 
-static heddle_status sum_up(struct heddle_pl *p,
-                            const struct heddle_pipeline_model *m)
+static heddle_status sum_up(struct heddle_pl *p, const struct heddle_pipeline_model *m)
 {
     const struct heddle_plan_chain *c = m->chain;
     const size_t n = (size_t)c->n + 1;
@@ -114,10 +101,9 @@ static heddle_status sum_up(struct heddle_pl *p,
     p->w = heddle_scratch_get(p->mem, n, sizeof(*p->w));
     p->weights = heddle_scratch_get(p->mem, n, sizeof(*p->weights));
     p->tapes = heddle_scratch_get(p->mem, n, sizeof(*p->tapes));
-    if (full == NULL || zeros == NULL || p->f == NULL || p->b == NULL ||
-        p->w == NULL || p->weights == NULL || p->tapes == NULL)
-        return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM,
-                                "no memory for the pipeline");
+    if (full == NULL || zeros == NULL || p->f == NULL || p->b == NULL || p->w == NULL ||
+        p->weights == NULL || p->tapes == NULL)
+        return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM, "no memory for the pipeline");
     *full = *c;
     full->work_f = c->work_f != NULL ? c->work_f : zeros;
     full->work_b = c->work_b != NULL ? c->work_b : zeros;
@@ -128,8 +114,7 @@ static heddle_status sum_up(struct heddle_pl *p,
 
         p->f[i + 1] = p->f[i] + c->forward[i];
         p->b[i + 1] = p->b[i] + c->backward[i];
-        p->w[i + 1] = p->w[i] + (m->weight_time != NULL ? m->weight_time[i]
-                                                        : c->backward[i] / 2);
+        p->w[i + 1] = p->w[i] + (m->weight_time != NULL ? m->weight_time[i] : c->backward[i] / 2);
         if (__builtin_add_overflow(p->weights[i], w, &p->weights[i + 1]) ||
             __builtin_add_overflow(p->tapes[i], c->t[i + 1], &p->tapes[i + 1]))
             return BAD(p, "the bytes of the layers are too many to add");
@@ -139,8 +124,7 @@ static heddle_status sum_up(struct heddle_pl *p,
     return HEDDLE_OK;
 }
 
-static heddle_status pl_init(struct heddle_pl *p,
-                             const struct heddle_pipeline_model *model,
+static heddle_status pl_init(struct heddle_pl *p, const struct heddle_pipeline_model *model,
                              const struct heddle_plan_machine *m)
 {
     struct heddle_plan_machine machine;
@@ -179,8 +163,7 @@ void heddle_pipeline_destroy(struct heddle_pipeline *p)
     heddle_scratch_drop(&mem);
 }
 
-static bool is_before(const struct heddle_pipeline_op *a,
-                      const struct heddle_pipeline_op *b)
+static bool is_before(const struct heddle_pipeline_op *a, const struct heddle_pipeline_op *b)
 {
     if (a->start != b->start)
         return a->start < b->start;
@@ -224,8 +207,7 @@ static double worst_bubble(const struct heddle_pipeline *p)
         for (uint32_t i = 0; i < p->nops; i++) {
             const struct heddle_pipeline_op *o = &p->ops[i];
 
-            if (o->kind >= HEDDLE_PIPELINE_SEND ||
-                p->stages[o->stage].device != d)
+            if (o->kind >= HEDDLE_PIPELINE_SEND || p->stages[o->stage].device != d)
                 continue;
             busy += o->end - o->start;
             first = fmin(first, o->start);
@@ -259,24 +241,21 @@ static void fill(const struct heddle_pl *p, const struct heddle_pl_found *f,
     r->nops = f->t->n;
     r->period = f->period > 0 ? f->period : f->end / p->nmicro;
     r->latency = longest_latency(r, first);
-    r->makespan =
-        f->period > 0 ? r->latency + (p->nmicro - 1) * f->period : f->end;
+    r->makespan = f->period > 0 ? r->latency + (p->nmicro - 1) * f->period : f->end;
     r->throughput = 1 / r->period;
     r->bubble = worst_bubble(r);
     r->period_bound = period_bound(p);
 }
 
 /* What the layers of all stages do; counted when steps->step is NULL. */
-static heddle_status write_steps(const struct heddle_pl *p,
-                                 const struct heddle_pl_part *part,
-                                 struct heddle_pipeline_stage *s,
-                                 uint8_t *layers, struct heddle_pl_steps *out)
+static heddle_status write_steps(const struct heddle_pl *p, const struct heddle_pl_part *part,
+                                 struct heddle_pipeline_stage *s, uint8_t *layers,
+                                 struct heddle_pl_steps *out)
 {
     out->n = 0;
     for (uint32_t i = 0; i < part->n && p->o.ways == NULL; i++) {
         s[i].first_step = (uint32_t)out->n;
-        HEDDLE_TRY(heddle_pl_way_steps(p, s[i].first, s[i].last, part->way[i],
-                                       layers, out));
+        HEDDLE_TRY(heddle_pl_way_steps(p, s[i].first, s[i].last, part->way[i], layers, out));
         if (out->n > HEDDLE_PL_STEPS)
             return BAD(p, "a backward has too many steps");
         s[i].nsteps = (uint32_t)out->n - s[i].first_step;
@@ -284,23 +263,18 @@ static heddle_status write_steps(const struct heddle_pl *p,
     return HEDDLE_OK;
 }
 
-static heddle_status make_in(const struct heddle_pl *p,
-                             const struct heddle_pl_found *f,
-                             struct heddle_scratch *mem,
-                             struct heddle_pipeline **out)
+static heddle_status make_in(const struct heddle_pl *p, const struct heddle_pl_found *f,
+                             struct heddle_scratch *mem, struct heddle_pipeline **out)
 {
     struct box *b = heddle_scratch_get(mem, 1, sizeof(*b));
-    struct heddle_pipeline_stage *s =
-        heddle_scratch_get(mem, f->part->n, sizeof(*s));
-    struct heddle_pipeline_op *op =
-        heddle_scratch_get(mem, f->t->n, sizeof(*op));
+    struct heddle_pipeline_stage *s = heddle_scratch_get(mem, f->part->n, sizeof(*s));
+    struct heddle_pipeline_op *op = heddle_scratch_get(mem, f->t->n, sizeof(*op));
     uint64_t *memory = heddle_scratch_get(mem, p->ndevices, sizeof(*memory));
     uint8_t *layers = heddle_scratch_get(mem, p->n, 1);
     double *first = heddle_scratch_get(p->mem, p->nmicro, sizeof(*first));
     struct heddle_pl_steps steps = {.step = NULL};
 
-    if (b == NULL || s == NULL || op == NULL || memory == NULL ||
-        layers == NULL || first == NULL)
+    if (b == NULL || s == NULL || op == NULL || memory == NULL || layers == NULL || first == NULL)
         return HEDDLE_ENOMEM;
     memcpy(s, f->part->stage, f->part->n * sizeof(*s));
     memcpy(op, f->t->op, f->t->n * sizeof(*op));
@@ -311,8 +285,7 @@ static heddle_status make_in(const struct heddle_pl *p,
     if (steps.step == NULL)
         return HEDDLE_ENOMEM;
     HEDDLE_TRY(write_steps(p, f->part, s, layers, &steps));
-    b->p = (struct heddle_pipeline){
-        .size = sizeof(b->p), .stages = s, .ops = op, .memory = memory};
+    b->p = (struct heddle_pipeline){.size = sizeof(b->p), .stages = s, .ops = op, .memory = memory};
     if (p->o.ways == NULL) {
         b->p.layers = layers;
         b->p.steps = steps.step;
@@ -324,8 +297,7 @@ static heddle_status make_in(const struct heddle_pl *p,
     return HEDDLE_OK;
 }
 
-static heddle_status make(const struct heddle_pl *p,
-                          const struct heddle_pl_found *f,
+static heddle_status make(const struct heddle_pl *p, const struct heddle_pl_found *f,
                           struct heddle_pipeline **out)
 {
     struct heddle_scratch mem = heddle_scratch_make(p->o.base.alloc);
@@ -334,31 +306,26 @@ static heddle_status make(const struct heddle_pl *p,
     if (st == HEDDLE_OK)
         return st;
     heddle_scratch_drop(&mem);
-    return st == HEDDLE_ENOMEM
-               ? heddle_plan_fail(&p->o.base, st, "no memory for the pipeline")
-               : st;
+    return st == HEDDLE_ENOMEM ? heddle_plan_fail(&p->o.base, st, "no memory for the pipeline")
+                               : st;
 }
 
 /* ---- policies -------------------------------------------------------------- */
 
-heddle_status heddle_pl_found_init(const struct heddle_pl *p,
-                                   struct heddle_pl_found *f)
+heddle_status heddle_pl_found_init(const struct heddle_pl *p, struct heddle_pl_found *f)
 {
     f->part = heddle_scratch_get(p->mem, 1, sizeof(*f->part));
     f->t = heddle_scratch_get(p->mem, 1, sizeof(*f->t));
     if (f->t != NULL)
         f->t->op = heddle_scratch_get(
-            p->mem,
-            (size_t)5 * (p->ndevices < 2 ? 2 : 2 * p->ndevices) * p->nmicro,
+            p->mem, (size_t)5 * (p->ndevices < 2 ? 2 : 2 * p->ndevices) * p->nmicro,
             sizeof(*f->t->op));
     return f->part != NULL && f->t != NULL && f->t->op != NULL
                ? HEDDLE_OK
-               : heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM,
-                                  "no memory for the schedule");
+               : heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM, "no memory for the schedule");
 }
 
-static heddle_status solve_periodic(const struct heddle_pl *p,
-                                    struct heddle_pl_found *f)
+static heddle_status solve_periodic(const struct heddle_pl *p, struct heddle_pl_found *f)
 {
     HEDDLE_TRY(heddle_pl_found_init(p, f));
     HEDDLE_TRY(heddle_pl_period(p, &f->period, f->part));
@@ -374,30 +341,25 @@ static heddle_status solve_periodic(const struct heddle_pl *p,
     return HEDDLE_OK;
 }
 
-static heddle_status solve_pipedream(struct heddle_pl *p,
-                                     struct heddle_pl_found *f)
+static heddle_status solve_pipedream(struct heddle_pl *p, struct heddle_pl_found *f)
 {
-    double *sums = heddle_scratch_get(
-        p->mem, (size_t)4 * p->ndevices * p->ndevices, sizeof(*sums));
+    double *sums = heddle_scratch_get(p->mem, (size_t)4 * p->ndevices * p->ndevices, sizeof(*sums));
     double largest;
 
     p->is_stashing = true;
     HEDDLE_TRY(heddle_pl_found_init(p, f));
     if (sums == NULL)
-        return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM,
-                                "no memory for the partition");
+        return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM, "no memory for the partition");
     HEDDLE_TRY(heddle_pl_bottleneck(p, &largest, f->part));
     f->period = heddle_pl_part_period(p, f->part, sums);
-    if (isfinite(f->period) &&
-        heddle_pl_time_periodic(p, f->part, f->period, f->t) && f->t->fits)
+    if (isfinite(f->period) && heddle_pl_time_periodic(p, f->part, f->period, f->t) && f->t->fits)
         return HEDDLE_OK;
     return heddle_plan_fail(&p->o.base, HEDDLE_ENOENT,
                             "the balanced partition does not fit at any "
                             "period");
 }
 
-static heddle_status solve_special(const struct heddle_pl *p,
-                                   struct heddle_pl_found *f)
+static heddle_status solve_special(const struct heddle_pl *p, struct heddle_pl_found *f)
 {
     struct heddle_pl_found s = {.policy = HEDDLE_PIPELINE_SPECIAL};
     heddle_status st = solve_periodic(p, f), one;
@@ -406,18 +368,15 @@ static heddle_status solve_special(const struct heddle_pl *p,
     if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
         return st;
     HEDDLE_TRY(heddle_pl_found_init(p, &s));
-    one = heddle_pl_special(p, st == HEDDLE_OK ? f->period : INFINITY, s.part,
-                            &s.period);
-    if (one == HEDDLE_OK && heddle_pl_time_periodic(p, s.part, s.period, s.t) &&
-        s.t->fits) {
+    one = heddle_pl_special(p, st == HEDDLE_OK ? f->period : INFINITY, s.part, &s.period);
+    if (one == HEDDLE_OK && heddle_pl_time_periodic(p, s.part, s.period, s.t) && s.t->fits) {
         *f = s;
         return HEDDLE_OK;
     }
     return one == HEDDLE_ENOMEM ? one : st;
 }
 
-static heddle_status solve_one(struct heddle_pl *p, uint32_t policy,
-                               struct heddle_pl_found *f)
+static heddle_status solve_one(struct heddle_pl *p, uint32_t policy, struct heddle_pl_found *f)
 {
     f->policy = policy;
     switch (policy) {
@@ -430,9 +389,8 @@ static heddle_status solve_one(struct heddle_pl *p, uint32_t policy,
 
 static heddle_status solve_best(struct heddle_pl *p, struct heddle_pl_found *f)
 {
-    static const uint32_t tried[] = {HEDDLE_PIPELINE_1F1B,
-                                     HEDDLE_PIPELINE_GPIPE, HEDDLE_PIPELINE_ZB,
-                                     HEDDLE_PIPELINE_PERIODIC};
+    static const uint32_t tried[] = {HEDDLE_PIPELINE_1F1B, HEDDLE_PIPELINE_GPIPE,
+                                     HEDDLE_PIPELINE_ZB, HEDDLE_PIPELINE_PERIODIC};
     heddle_status st = HEDDLE_ENOENT;
 
     f->end = INFINITY;
@@ -469,11 +427,10 @@ heddle_status heddle_pipeline_solve(const struct heddle_pipeline_model *model,
     p.o.base = heddle_plan_opts_get(&p.o.base);
     mem = heddle_scratch_make(p.o.base.alloc);
     p.mem = &mem;
-    st = out != NULL ? pl_init(&p, model, m)
-                     : BAD(&p, "there is no place for it");
+    st = out != NULL ? pl_init(&p, model, m) : BAD(&p, "there is no place for it");
     if (st == HEDDLE_OK)
-        st = p.o.policy == HEDDLE_PIPELINE_BEST ? solve_best(&p, &f)
-                                                : solve_one(&p, p.o.policy, &f);
+        st =
+            p.o.policy == HEDDLE_PIPELINE_BEST ? solve_best(&p, &f) : solve_one(&p, p.o.policy, &f);
     if (st == HEDDLE_OK)
         st = make(&p, &f, out);
     heddle_scratch_drop(&mem);

@@ -83,8 +83,8 @@ static inline uint64_t heddle_pl_mul(uint64_t a, uint64_t b)
     return __builtin_mul_overflow(a, b, &r) ? UINT64_MAX : r;
 }
 
-static inline const struct heddle_pl_ways *
-heddle_pl_ways_of(const struct heddle_pl *p, uint32_t first, uint32_t last)
+static inline const struct heddle_pl_ways *heddle_pl_ways_of(const struct heddle_pl *p,
+                                                             uint32_t first, uint32_t last)
 {
     return &p->ways[(size_t)first * p->n + last];
 }
@@ -92,37 +92,31 @@ heddle_pl_ways_of(const struct heddle_pl *p, uint32_t first, uint32_t last)
 /* Time of the boundary behind `last`, one way. */
 static inline double heddle_pl_send(const struct heddle_pl *p, uint32_t last)
 {
-    return last + 1 < p->n && p->rate > 0 ? (double)p->c->x[last + 1] / p->rate
-                                          : 0;
+    return last + 1 < p->n && p->rate > 0 ? (double)p->c->x[last + 1] / p->rate : 0;
 }
 
 /* Forward and backward of layers first..last, recomputation not included. */
-static inline double heddle_pl_load(const struct heddle_pl *p, uint32_t first,
-                                    uint32_t last)
+static inline double heddle_pl_load(const struct heddle_pl *p, uint32_t first, uint32_t last)
 {
     return p->f[last + 1] - p->f[first] + (p->b[last + 1] - p->b[first]);
 }
 
 /* Weights and buffers of a stage with g micro-batches under way. */
-uint64_t heddle_pl_fixed(const struct heddle_pl *p, uint32_t first,
-                         uint32_t last, uint64_t g);
+uint64_t heddle_pl_fixed(const struct heddle_pl *p, uint32_t first, uint32_t last, uint64_t g);
 /* All of its memory; UINT64_MAX when that does not fit. */
-uint64_t heddle_pl_memory(const struct heddle_pl *p, uint32_t first,
-                          uint32_t last, const struct heddle_pipeline_way *w,
-                          uint64_t g);
+uint64_t heddle_pl_memory(const struct heddle_pl *p, uint32_t first, uint32_t last,
+                          const struct heddle_pipeline_way *w, uint64_t g);
 /* Fills a stage but for `in_flight` and `fixed`. */
-void heddle_pl_stage(const struct heddle_pl *p, uint32_t first, uint32_t last,
-                     uint32_t way, uint32_t device,
-                     struct heddle_pl_part *part);
+void heddle_pl_stage(const struct heddle_pl *p, uint32_t first, uint32_t last, uint32_t way,
+                     uint32_t device, struct heddle_pl_part *part);
 
 /* --- ways ------------------------------------------------------------------ */
 
 HEDDLE_MUST_USE heddle_status heddle_pl_ways_make(struct heddle_pl *p);
 /* What becomes of the layers of a stage run in its way number `way`, and the steps
  * of its backward. */
-HEDDLE_MUST_USE heddle_status heddle_pl_way_steps(const struct heddle_pl *p,
-                                                  uint32_t first, uint32_t last,
-                                                  uint32_t way, uint8_t *layers,
+HEDDLE_MUST_USE heddle_status heddle_pl_way_steps(const struct heddle_pl *p, uint32_t first,
+                                                  uint32_t last, uint32_t way, uint8_t *layers,
                                                   struct heddle_pl_steps *out);
 
 /* --- backwards of runs of layers (pipeline_chain.c) -------------------------- */
@@ -136,14 +130,12 @@ HEDDLE_MUST_USE heddle_status heddle_pl_chain_make(const struct heddle_pl *p,
                                                    struct heddle_pl_chain *c);
 /* Forward and backward of i..l within m units, x[i] not among them, the gradient of
  * x[l + 1] included; INFINITY: too little. */
-double heddle_pl_chain_time(const struct heddle_pl_chain *c, uint32_t i,
-                            uint32_t l, uint32_t m);
+double heddle_pl_chain_time(const struct heddle_pl_chain *c, uint32_t i, uint32_t l, uint32_t m);
 /* The least units in which that takes no longer. */
-uint32_t heddle_pl_chain_need(const struct heddle_pl_chain *c, uint32_t i,
-                              uint32_t l, uint32_t m);
+uint32_t heddle_pl_chain_need(const struct heddle_pl_chain *c, uint32_t i, uint32_t l, uint32_t m);
 /* Its steps; the time is finite. */
-void heddle_pl_chain_trace(const struct heddle_pl_chain *c, uint32_t i,
-                           uint32_t l, uint32_t m, struct heddle_pl_steps *out);
+void heddle_pl_chain_trace(const struct heddle_pl_chain *c, uint32_t i, uint32_t l, uint32_t m,
+                           struct heddle_pl_steps *out);
 
 /* --- partitions ------------------------------------------------------------ */
 
@@ -153,8 +145,8 @@ struct heddle_pl_delay {
     double r;
 };
 /* The least delay in front of a resource of this load; section "periods". */
-static inline struct heddle_pl_delay heddle_pl_next(struct heddle_pl_delay d,
-                                                    double load, double period)
+static inline struct heddle_pl_delay heddle_pl_next(struct heddle_pl_delay d, double load,
+                                                    double period)
 {
     if (load == 0)
         return d;
@@ -162,35 +154,29 @@ static inline struct heddle_pl_delay heddle_pl_next(struct heddle_pl_delay d,
         return (struct heddle_pl_delay){d.group, d.r + load};
     return (struct heddle_pl_delay){d.group + 1, load};
 }
-static inline bool heddle_pl_less(struct heddle_pl_delay a,
-                                  struct heddle_pl_delay b)
+static inline bool heddle_pl_less(struct heddle_pl_delay a, struct heddle_pl_delay b)
 {
     return a.group != b.group ? a.group < b.group : a.r < b.r;
 }
 
 /* Least period over contiguous partitions. ENOENT: none fits. */
-HEDDLE_MUST_USE heddle_status heddle_pl_period(const struct heddle_pl *p,
-                                               double *period_out,
+HEDDLE_MUST_USE heddle_status heddle_pl_period(const struct heddle_pl *p, double *period_out,
                                                struct heddle_pl_part *part);
 /* Least period of a given partition; INFINITY: it does not fit. */
-double heddle_pl_part_period(const struct heddle_pl *p,
-                             const struct heddle_pl_part *part,
+double heddle_pl_part_period(const struct heddle_pl *p, const struct heddle_pl_part *part,
                              double *sums /* [4 * devices^2] */);
 /* Sum of loads and 2 * sends + (nmicro - 1) * the largest, least, with flush(q,
  * nstages) micro-batches in the stage q from the end (0: the last). */
-HEDDLE_MUST_USE heddle_status heddle_pl_flush(
-    const struct heddle_pl *p, uint32_t (*flush)(uint32_t, uint32_t, uint32_t),
-    double *cost_out, struct heddle_pl_part *part);
+HEDDLE_MUST_USE heddle_status heddle_pl_flush(const struct heddle_pl *p,
+                                              uint32_t (*flush)(uint32_t, uint32_t, uint32_t),
+                                              double *cost_out, struct heddle_pl_part *part);
 /* Least largest load, with q + 1 micro-batches in the stage q from the end. */
-HEDDLE_MUST_USE heddle_status heddle_pl_bottleneck(const struct heddle_pl *p,
-                                                   double *largest_out,
+HEDDLE_MUST_USE heddle_status heddle_pl_bottleneck(const struct heddle_pl *p, double *largest_out,
                                                    struct heddle_pl_part *part);
 /* One device may have several stages; `period` is that of the best contiguous
  * partition, INFINITY without one. ENOENT: nothing better. */
-HEDDLE_MUST_USE heddle_status heddle_pl_special(const struct heddle_pl *p,
-                                                double period,
-                                                struct heddle_pl_part *part,
-                                                double *period_out);
+HEDDLE_MUST_USE heddle_status heddle_pl_special(const struct heddle_pl *p, double period,
+                                                struct heddle_pl_part *part, double *period_out);
 
 /* --- schedules ------------------------------------------------------------- */
 
@@ -203,22 +189,15 @@ struct heddle_pl_times {
 
 /* A periodic schedule of a partition, if one was found for this period; fills
  * in_flight, fixed and memory. t->op: room for 5 * nstages. */
-bool heddle_pl_time_periodic(const struct heddle_pl *p,
-                             struct heddle_pl_part *part, double period,
+bool heddle_pl_time_periodic(const struct heddle_pl *p, struct heddle_pl_part *part, double period,
                              struct heddle_pl_times *t);
 
-enum heddle_pl_order {
-    HEDDLE_PL_ALL_FORWARD,
-    HEDDLE_PL_1F1B,
-    HEDDLE_PL_ZB1,
-    HEDDLE_PL_ZB2
-};
+enum heddle_pl_order { HEDDLE_PL_ALL_FORWARD, HEDDLE_PL_1F1B, HEDDLE_PL_ZB1, HEDDLE_PL_ZB2 };
 /* A schedule of nmicro micro-batches. t->op: room for 5 * nstages * nmicro. */
 HEDDLE_MUST_USE heddle_status heddle_pl_time_flush(const struct heddle_pl *p,
                                                    struct heddle_pl_part *part,
                                                    enum heddle_pl_order order,
-                                                   struct heddle_pl_times *t,
-                                                   double *end_out);
+                                                   struct heddle_pl_times *t, double *end_out);
 
 /* --- policies -------------------------------------------------------------- */
 
@@ -233,8 +212,7 @@ struct heddle_pl_found {
 HEDDLE_MUST_USE heddle_status heddle_pl_found_init(const struct heddle_pl *p,
                                                    struct heddle_pl_found *f);
 /* gpipe, 1f1b and zb. ENOENT: no partition fits. */
-HEDDLE_MUST_USE heddle_status heddle_pl_solve_flush(const struct heddle_pl *p,
-                                                    uint32_t policy,
+HEDDLE_MUST_USE heddle_status heddle_pl_solve_flush(const struct heddle_pl *p, uint32_t policy,
                                                     struct heddle_pl_found *f);
 
 #endif /* HEDDLE_PLAN_PIPELINE_H */

@@ -55,8 +55,7 @@ static double send_of(const struct brute *b, uint32_t k)
 }
 
 /* `copies` of the weights, g micro-batches. */
-static bool stage_fits(const struct brute *b, uint32_t k, double copies,
-                       double g)
+static bool stage_fits(const struct brute *b, uint32_t k, double copies, double g)
 {
     const struct sample *s = b->s;
     uint64_t need = b->way[k].once, weights = 0;
@@ -166,8 +165,7 @@ static int by_ready(const void *x, const void *y)
         return a->ready < b->ready ? -1 : 1;
     if (a->start != b->start)
         return a->start < b->start ? -1 : 1;
-    return a->kind != b->kind ? (a->kind < b->kind ? -1 : 1)
-                              : (int)a->micro - (int)b->micro;
+    return a->kind != b->kind ? (a->kind < b->kind ? -1 : 1) : (int)a->micro - (int)b->micro;
 }
 
 /* What is ready first goes first. True: something changed. */
@@ -180,14 +178,12 @@ static bool run_link(struct sched *q, uint32_t s)
 
     for (uint32_t j = 0; j < q->m; j++) {
         v[n++] = (struct letter){q->end[s][0][j], q->start[s][0][j], 0, j};
-        v[n++] =
-            (struct letter){q->end[s + 1][1][j], q->start[s + 1][1][j], 1, j};
+        v[n++] = (struct letter){q->end[s + 1][1][j], q->start[s + 1][1][j], 1, j};
     }
     if (q->send[s] > 0)
         qsort(v, n, sizeof(*v), by_ready);
     for (uint32_t i = 0; i < n; i++) {
-        double *in = v[i].kind == 0 ? &q->in[s + 1][0][v[i].micro]
-                                    : &q->in[s][1][v[i].micro];
+        double *in = v[i].kind == 0 ? &q->in[s + 1][0][v[i].micro] : &q->in[s][1][v[i].micro];
         double there = v[i].ready;
 
         if (q->send[s] > 0)
@@ -243,8 +239,7 @@ static void judge_flush(struct brute *b, enum flush kind)
     for (uint32_t k = 0; k < b->n; k++) {
         double w = 0;
 
-        if (!stage_fits(b, k, 2, in_flight(kind, b, k)) ||
-            load_of(b, k) * q.m >= b->flush[kind])
+        if (!stage_fits(b, k, 2, in_flight(kind, b, k)) || load_of(b, k) * q.m >= b->flush[kind])
             return;
         q.len[k][0] = 0;
         for (uint32_t i = b->first[k]; i < b->first[k + 1]; i++) {
@@ -311,8 +306,7 @@ static void enumerate(struct brute *b, uint32_t at, uint32_t left)
         choose_ways(b, 0);
         return;
     }
-    for (uint32_t next = at + 1; next <= b->s->c.n && left > 0 && b->n <= MAX_P;
-         next++) {
+    for (uint32_t next = at + 1; next <= b->s->c.n && left > 0 && b->n <= MAX_P; next++) {
         b->first[++b->n] = next;
         enumerate(b, next, left - 1);
         b->n--;
@@ -324,8 +318,8 @@ static double largest_load(const struct heddle_pipeline *p)
     double most = 0;
 
     for (uint32_t i = 0; i < p->nstages; i++)
-        most = fmax(most, fmax(p->stages[i].forward + p->stages[i].backward,
-                               2 * p->stages[i].send));
+        most =
+            fmax(most, fmax(p->stages[i].forward + p->stages[i].backward, 2 * p->stages[i].send));
     return most;
 }
 
@@ -364,20 +358,16 @@ static void expect_zb(struct sample *s, const struct brute *b)
     if (p == NULL)
         return;
     check(s, p);
-    if (!is_close(p->makespan, b->flush[ZB1]) &&
-        !is_close(p->makespan, b->flush[ZB2])) {
-        printf(
-            "got %.12g want %.12g %.12g m %u n %u P %u stages %u flight %u\n",
-            p->makespan, b->flush[ZB1], b->flush[ZB2], s->o.nmicro, s->c.n,
-            s->m.ndevices, p->nstages, p->stages[0].in_flight);
+    if (!is_close(p->makespan, b->flush[ZB1]) && !is_close(p->makespan, b->flush[ZB2])) {
+        printf("got %.12g want %.12g %.12g m %u n %u P %u stages %u flight %u\n", p->makespan,
+               b->flush[ZB1], b->flush[ZB2], s->o.nmicro, s->c.n, s->m.ndevices, p->nstages,
+               p->stages[0].in_flight);
         for (uint32_t z = 0; z < p->nstages; z++)
-            printf("%u-%u extra %g f %g b %g w %g send %g\n",
-                   p->stages[z].first, p->stages[z].last, p->stages[z].extra,
-                   p->stages[z].forward, p->stages[z].backward,
+            printf("%u-%u extra %g f %g b %g w %g send %g\n", p->stages[z].first, p->stages[z].last,
+                   p->stages[z].extra, p->stages[z].forward, p->stages[z].backward,
                    p->stages[z].weight, p->stages[z].send);
     }
-    CHECK(is_close(p->makespan, b->flush[ZB1]) ||
-          is_close(p->makespan, b->flush[ZB2]));
+    CHECK(is_close(p->makespan, b->flush[ZB1]) || is_close(p->makespan, b->flush[ZB2]));
     heddle_pipeline_destroy(p);
 }
 

@@ -29,8 +29,7 @@ static uint32_t units(const struct heddle_pl_chain *c, uint64_t bytes)
 }
 
 /* Units that layer i with its tape needs while l + 1's gradient is there. */
-static uint32_t need_tape(const struct heddle_pl_chain *c, uint32_t i,
-                          uint32_t l)
+static uint32_t need_tape(const struct heddle_pl_chain *c, uint32_t i, uint32_t l)
 {
     const uint32_t f = c->x[l + 1] + c->t[i + 1] + c->work_f[i];
     const uint32_t b = c->x[i] + c->x[i + 1] + c->t[i + 1] + c->work_b[i];
@@ -39,11 +38,10 @@ static uint32_t need_tape(const struct heddle_pl_chain *c, uint32_t i,
 }
 
 /* And layers i..k without tapes, given what i..k-1 need. */
-static uint32_t need_pass(const struct heddle_pl_chain *c, uint32_t i,
-                          uint32_t k, uint32_t l, uint32_t before)
+static uint32_t need_pass(const struct heddle_pl_chain *c, uint32_t i, uint32_t k, uint32_t l,
+                          uint32_t before)
 {
-    const uint32_t one =
-        (k > i ? c->x[k] : 0) + c->x[k + 1] + c->work_f[k] + c->x[l + 1];
+    const uint32_t one = (k > i ? c->x[k] : 0) + c->x[k + 1] + c->work_f[k] + c->x[l + 1];
 
     return one > before ? one : before;
 }
@@ -58,8 +56,7 @@ static void fill_row(struct heddle_pl_chain *c, uint32_t i, uint32_t l)
     for (uint32_t m = 0; m <= c->slots; m++)
         out[m] = INFINITY;
     for (uint32_t m = tape; m <= c->slots; m++)
-        out[m] =
-            c->f[i] + c->b[i] + (i < l ? row(c, i + 1, l)[m - c->t[i + 1]] : 0);
+        out[m] = c->f[i] + c->b[i] + (i < l ? row(c, i + 1, l)[m - c->t[i + 1]] : 0);
     for (uint32_t j = i + 1; j <= l; j++) {
         const double *right = row(c, j, l), *left = row(c, i, j - 1);
 
@@ -78,11 +75,8 @@ static uint64_t most_needed(const struct heddle_pl *p)
     uint64_t sum = 0, most = 0;
 
     for (uint32_t i = 0; i < p->n; i++) {
-        const uint64_t work = p->c->work_f[i] > p->c->work_b[i]
-                                  ? p->c->work_f[i]
-                                  : p->c->work_b[i];
-        const uint64_t one =
-            heddle_pl_add(work, heddle_pl_add(p->c->x[i], p->c->x[i + 1]));
+        const uint64_t work = p->c->work_f[i] > p->c->work_b[i] ? p->c->work_f[i] : p->c->work_b[i];
+        const uint64_t one = heddle_pl_add(work, heddle_pl_add(p->c->x[i], p->c->x[i + 1]));
 
         most = one > most ? one : most;
         sum = heddle_pl_add(sum, p->c->t[i + 1]);
@@ -99,8 +93,7 @@ static uint32_t slots_for(uint32_t n, uint64_t bytes)
     return (double)bytes < slots ? (uint32_t)bytes + 1 : (uint32_t)slots;
 }
 
-heddle_status heddle_pl_chain_make(const struct heddle_pl *p,
-                                   struct heddle_pl_chain *c)
+heddle_status heddle_pl_chain_make(const struct heddle_pl *p, struct heddle_pl_chain *c)
 {
     const size_t n = (size_t)p->n + 1;
     const uint64_t most = most_needed(p);
@@ -112,11 +105,9 @@ heddle_status heddle_pl_chain_make(const struct heddle_pl *p,
     c->f = p->c->forward;
     c->b = p->c->backward;
     c->x = heddle_scratch_get(p->mem, 4 * n, sizeof(*c->x));
-    c->best = heddle_scratch_get(p->mem, (size_t)p->n * p->n * (c->slots + 1),
-                                 sizeof(*c->best));
+    c->best = heddle_scratch_get(p->mem, (size_t)p->n * p->n * (c->slots + 1), sizeof(*c->best));
     if (c->x == NULL || c->best == NULL)
-        return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM,
-                                "no memory for the table of the stages");
+        return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM, "no memory for the table of the stages");
     c->t = c->x + n;
     c->work_f = c->t + n;
     c->work_b = c->work_f + n;
@@ -132,14 +123,12 @@ heddle_status heddle_pl_chain_make(const struct heddle_pl *p,
     return HEDDLE_OK;
 }
 
-double heddle_pl_chain_time(const struct heddle_pl_chain *c, uint32_t i,
-                            uint32_t l, uint32_t m)
+double heddle_pl_chain_time(const struct heddle_pl_chain *c, uint32_t i, uint32_t l, uint32_t m)
 {
     return row(c, i, l)[m];
 }
 
-uint32_t heddle_pl_chain_need(const struct heddle_pl_chain *c, uint32_t i,
-                              uint32_t l, uint32_t m)
+uint32_t heddle_pl_chain_need(const struct heddle_pl_chain *c, uint32_t i, uint32_t l, uint32_t m)
 {
     const double *v = row(c, i, l);
     uint32_t lo = 0, hi = m;
@@ -163,8 +152,7 @@ static void put(struct heddle_pl_steps *out, uint32_t layer, uint32_t kind)
 }
 
 /* The j that C(i, l, m) is made of, when that is not a tape. */
-static uint32_t find_jump(const struct heddle_pl_chain *c, uint32_t i,
-                          uint32_t l, uint32_t m)
+static uint32_t find_jump(const struct heddle_pl_chain *c, uint32_t i, uint32_t l, uint32_t m)
 {
     const double best = row(c, i, l)[m];
     uint32_t pass = 0, j;
@@ -173,22 +161,20 @@ static uint32_t find_jump(const struct heddle_pl_chain *c, uint32_t i,
     for (j = i + 1; j < l; j++) {
         pass = need_pass(c, i, j - 1, l, pass);
         f += c->f[j - 1];
-        if (m >= pass &&
-            !(f + row(c, j, l)[m - c->x[j]] + row(c, i, j - 1)[m] > best))
+        if (m >= pass && !(f + row(c, j, l)[m - c->x[j]] + row(c, i, j - 1)[m] > best))
             break;
     }
     return j;
 }
 
-void heddle_pl_chain_trace(const struct heddle_pl_chain *c, uint32_t i,
-                           uint32_t l, uint32_t m, struct heddle_pl_steps *out)
+void heddle_pl_chain_trace(const struct heddle_pl_chain *c, uint32_t i, uint32_t l, uint32_t m,
+                           struct heddle_pl_steps *out)
 {
     const double best = row(c, i, l)[m];
     const uint32_t tape = need_tape(c, i, l);
     uint32_t at = i; /* i: its tape is kept */
 
-    if (m < tape || best < c->f[i] + c->b[i] +
-                               (i < l ? row(c, i + 1, l)[m - c->t[i + 1]] : 0))
+    if (m < tape || best < c->f[i] + c->b[i] + (i < l ? row(c, i + 1, l)[m - c->t[i + 1]] : 0))
         at = find_jump(c, i, l, m);
     if (at == i) {
         put(out, i, HEDDLE_PIPELINE_KEEP);

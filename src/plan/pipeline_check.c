@@ -77,8 +77,7 @@ static uint8_t what(const struct check *k, uint32_t layer)
 }
 
 /* x[i] is saved, by itself or in a tape. */
-static bool is_saved(const struct check *k,
-                     const struct heddle_pipeline_stage *s, uint32_t i)
+static bool is_saved(const struct check *k, const struct heddle_pipeline_stage *s, uint32_t i)
 {
     if (i == s->first)
         return true;
@@ -88,8 +87,7 @@ static bool is_saved(const struct check *k,
 }
 
 /* The gradient of x[i]: at the ends of a stage it is in a buffer. */
-static uint64_t gradient(const struct check *k,
-                         const struct heddle_pipeline_stage *s, uint32_t i)
+static uint64_t gradient(const struct check *k, const struct heddle_pipeline_stage *s, uint32_t i)
 {
     if ((i == s->first && i > 0) || (i == s->last + 1 && i < k->c->n))
         return 0;
@@ -129,14 +127,12 @@ static bool is_there(const struct check *k, const struct paper *q, uint32_t i)
     return is_saved(k, q->s, i) || q->has_x[at] || (at > 0 && q->has_t[at - 1]);
 }
 
-static bool forward_again(const struct check *k, struct paper *q, uint32_t i,
-                          uint32_t kind)
+static bool forward_again(const struct check *k, struct paper *q, uint32_t i, uint32_t kind)
 {
     const struct heddle_plan_chain *c = k->c;
     const uint32_t at = i - q->s->first;
     bool *has = kind == HEDDLE_PIPELINE_KEEP ? &q->has_t[at] : NULL;
-    const uint64_t made =
-        kind == HEDDLE_PIPELINE_KEEP ? c->t[i + 1] : c->x[i + 1];
+    const uint64_t made = kind == HEDDLE_PIPELINE_KEEP ? c->t[i + 1] : c->x[i + 1];
 
     if (!is_there(k, q, i))
         return false;
@@ -179,8 +175,7 @@ static bool undo(const struct check *k, struct paper *q, uint32_t i)
     return true;
 }
 
-static uint64_t saved_by(const struct check *k,
-                         const struct heddle_pipeline_stage *s)
+static uint64_t saved_by(const struct check *k, const struct heddle_pipeline_stage *s)
 {
     uint64_t saved = k->c->x[s->first];
 
@@ -195,8 +190,7 @@ static uint64_t saved_by(const struct check *k,
 }
 
 /* What its layers and steps say about the recomputation of a stage. */
-static heddle_status check_way(struct check *k,
-                               const struct heddle_pipeline_stage *s)
+static heddle_status check_way(struct check *k, const struct heddle_pipeline_stage *s)
 {
     const size_t n = (size_t)s->last - s->first + 2;
     struct paper q = {.s = s, .next = s->last + 1};
@@ -208,8 +202,7 @@ static heddle_status check_way(struct check *k,
             return bad(k, "layer %u continues a segment that there is not", i);
     if (s->first_step > k->p->nsteps || k->p->steps == NULL ||
         s->nsteps > k->p->nsteps - s->first_step)
-        return bad(k, "the steps of layers %u to %u are missing", s->first,
-                   s->last);
+        return bad(k, "the steps of layers %u to %u are missing", s->first, s->last);
     q.has_x = heddle_scratch_get(&k->mem, 2 * n, sizeof(*q.has_x));
     if (q.has_x == NULL)
         return HEDDLE_ENOMEM;
@@ -221,18 +214,14 @@ static heddle_status check_way(struct check *k,
         const bool is_ours = x->layer >= s->first && x->layer <= s->last;
 
         if (!is_ours || x->kind > HEDDLE_PIPELINE_UNDO ||
-            !(x->kind == HEDDLE_PIPELINE_UNDO
-                  ? undo(k, &q, x->layer)
-                  : forward_again(k, &q, x->layer, x->kind)))
-            return bad(k, "step %u of layers %u to %u cannot be done", i,
-                       s->first, s->last);
+            !(x->kind == HEDDLE_PIPELINE_UNDO ? undo(k, &q, x->layer)
+                                              : forward_again(k, &q, x->layer, x->kind)))
+            return bad(k, "step %u of layers %u to %u cannot be done", i, s->first, s->last);
     }
     if (q.next != s->first)
         return bad(k, "the backward of layer %u is missing", q.next - 1);
-    if (saved_by(k, s) != s->saved || q.most > s->once ||
-        !same(q.extra, s->extra))
-        return bad(k, "layers %u to %u do not save what the stage says",
-                   s->first, s->last);
+    if (saved_by(k, s) != s->saved || q.most > s->once || !same(q.extra, s->extra))
+        return bad(k, "layers %u to %u do not save what the stage says", s->first, s->last);
     return HEDDLE_OK;
 }
 
@@ -244,26 +233,24 @@ static heddle_status check_stage(struct check *k, uint32_t i)
     double f = 0, b = 0, w = 0, send = 0;
     uint64_t weights = 0, fixed, copies = k->p->copies;
 
-    if (s->first != (i == 0 ? 0 : k->p->stages[i - 1].last + 1) ||
-        s->last < s->first || s->last >= c->n ||
-        (is_last && s->last + 1 != c->n) || s->device >= k->p->ndevices)
+    if (s->first != (i == 0 ? 0 : k->p->stages[i - 1].last + 1) || s->last < s->first ||
+        s->last >= c->n || (is_last && s->last + 1 != c->n) || s->device >= k->p->ndevices)
         return bad(k, "stage %u does not follow the one before it", i);
     for (uint32_t j = s->first; j <= s->last; j++) {
         f += c->forward[j];
         b += c->backward[j];
-        w += k->model->weight_time != NULL ? k->model->weight_time[j]
-                                           : c->backward[j] / 2;
+        w += k->model->weight_time != NULL ? k->model->weight_time[j] : c->backward[j] / 2;
         weights += k->model->weights != NULL ? k->model->weights[j] : 0;
     }
     if (!is_last && k->m->link_rate > 0)
         send = (double)c->x[s->last + 1] / k->m->link_rate;
-    if (!same(f, s->forward) || !same(b + s->extra, s->backward) ||
-        !(s->extra >= 0) || !same(w, s->weight) || !same(send, s->send))
+    if (!same(f, s->forward) || !same(b + s->extra, s->backward) || !(s->extra >= 0) ||
+        !same(w, s->weight) || !same(send, s->send))
         return bad(k, "the times of stage %u are not those of its layers", i);
     if (k->p->policy == HEDDLE_PIPELINE_PIPEDREAM)
         copies = (uint64_t)s->in_flight + 1;
-    fixed = copies * weights + (i > 0 ? 2 * c->x[s->first] : 0) +
-            (is_last ? 0 : 2 * c->x[s->last + 1]);
+    fixed =
+        copies * weights + (i > 0 ? 2 * c->x[s->first] : 0) + (is_last ? 0 : 2 * c->x[s->last + 1]);
     if (fixed != s->fixed)
         return bad(k, "weights and buffers of stage %u are not as it says", i);
     return k->p->layers != NULL ? check_way(k, s) : HEDDLE_OK;
@@ -314,9 +301,8 @@ static heddle_status unroll(struct check *k)
                 .stage = o->stage,
                 .micro = p->is_periodic ? j : o->micro,
                 .kind = o->kind,
-                .where = o->kind >= HEDDLE_PIPELINE_SEND
-                             ? p->ndevices + o->stage
-                             : p->stages[o->stage].device};
+                .where = o->kind >= HEDDLE_PIPELINE_SEND ? p->ndevices + o->stage
+                                                         : p->stages[o->stage].device};
         }
     return HEDDLE_OK;
 }
@@ -346,18 +332,15 @@ static void sort_events(struct event *v, size_t n)
 static heddle_status check_alone(const struct check *k)
 {
     for (size_t i = 1; i < k->nev; i++)
-        if (k->ev[i].where == k->ev[i - 1].where &&
-            k->ev[i].start < k->ev[i - 1].end - k->slack)
+        if (k->ev[i].where == k->ev[i - 1].where && k->ev[i].start < k->ev[i - 1].end - k->slack)
             return bad(k, "%s %u does two things at once",
                        k->ev[i].where < k->p->ndevices ? "device" : "link",
-                       k->ev[i].where < k->p->ndevices
-                           ? k->ev[i].where
-                           : k->ev[i].where - k->p->ndevices);
+                       k->ev[i].where < k->p->ndevices ? k->ev[i].where
+                                                       : k->ev[i].where - k->p->ndevices);
     return HEDDLE_OK;
 }
 
-static const struct event *get(const struct check *k, uint32_t stage,
-                               uint32_t micro, uint32_t kind)
+static const struct event *get(const struct check *k, uint32_t stage, uint32_t micro, uint32_t kind)
 {
     return k->at[((size_t)stage * k->nmicro + micro) * NKINDS + kind];
 }
@@ -368,8 +351,7 @@ static double length(const struct check *k, uint32_t stage, uint32_t kind)
 
     switch (kind) {
     case HEDDLE_PIPELINE_FORWARD: return s->forward;
-    case HEDDLE_PIPELINE_BACKWARD:
-        return s->backward - (k->has_weight ? s->weight : 0);
+    case HEDDLE_PIPELINE_BACKWARD: return s->backward - (k->has_weight ? s->weight : 0);
     case HEDDLE_PIPELINE_WEIGHT: return s->weight;
     default: return s->send;
     }
@@ -385,22 +367,18 @@ static heddle_status index_events(struct check *k)
     for (size_t i = 0; i < k->nev; i++) {
         const struct event *e = &k->ev[i];
         const struct event **at =
-            &k->at[((size_t)e->stage * k->nmicro + e->micro) * NKINDS +
-                   e->kind];
+            &k->at[((size_t)e->stage * k->nmicro + e->micro) * NKINDS + e->kind];
 
         if (*at != NULL)
-            return bad(k, "stage %u does the same twice for micro-batch %u",
-                       e->stage, e->micro);
+            return bad(k, "stage %u does the same twice for micro-batch %u", e->stage, e->micro);
         if (fabs(e->end - e->start - length(k, e->stage, e->kind)) > k->slack)
-            return bad(k, "an operation of stage %u does not take its time",
-                       e->stage);
+            return bad(k, "an operation of stage %u does not take its time", e->stage);
         *at = e;
     }
     return HEDDLE_OK;
 }
 
-static bool follows(const struct check *k, const struct event *a,
-                    const struct event *b)
+static bool follows(const struct check *k, const struct event *a, const struct event *b)
 {
     return a != NULL && b != NULL && b->start >= a->end - k->slack;
 }
@@ -423,8 +401,8 @@ static heddle_status check_order(const struct check *k, uint32_t s, uint32_t j)
             const struct event *send = get(k, s, j, HEDDLE_PIPELINE_SEND);
             const struct event *back = get(k, s, j, HEDDLE_PIPELINE_BACK);
 
-            is_ok = follows(k, f, send) && follows(k, send, nf) &&
-                    follows(k, nb, back) && follows(k, back, b);
+            is_ok = follows(k, f, send) && follows(k, send, nf) && follows(k, nb, back) &&
+                    follows(k, back, b);
         } else {
             is_ok = follows(k, f, nf) && follows(k, nb, b);
         }
@@ -437,11 +415,9 @@ static heddle_status check_order(const struct check *k, uint32_t s, uint32_t j)
 }
 
 /* Memory of a device at the start of each of its operations. */
-static heddle_status check_memory(const struct check *k, uint64_t *most,
-                                  uint32_t *flight)
+static heddle_status check_memory(const struct check *k, uint64_t *most, uint32_t *flight)
 {
-    const uint32_t last =
-        k->has_weight ? HEDDLE_PIPELINE_WEIGHT : HEDDLE_PIPELINE_BACKWARD;
+    const uint32_t last = k->has_weight ? HEDDLE_PIPELINE_WEIGHT : HEDDLE_PIPELINE_BACKWARD;
     uint32_t *live = flight + k->p->nstages;
 
     for (size_t i = 0; i < k->nev; i++) {
@@ -467,17 +443,15 @@ static heddle_status check_memory(const struct check *k, uint64_t *most,
     for (uint32_t d = 0; d < k->p->ndevices; d++) {
         if (most[d] > k->m->budget)
             return bad(k, "device %u needs %llu bytes; the budget is %llu", d,
-                       (unsigned long long)most[d],
-                       (unsigned long long)k->m->budget);
+                       (unsigned long long)most[d], (unsigned long long)k->m->budget);
         if (most[d] != k->p->memory[d])
             return bad(k, "device %u needs %llu bytes, not %llu as claimed", d,
-                       (unsigned long long)most[d],
-                       (unsigned long long)k->p->memory[d]);
+                       (unsigned long long)most[d], (unsigned long long)k->p->memory[d]);
     }
     for (uint32_t s = 0; s < k->p->nstages; s++)
         if (flight[s] != k->p->stages[s].in_flight)
-            return bad(k, "stage %u has %u micro-batches in it, not %u", s,
-                       flight[s], k->p->stages[s].in_flight);
+            return bad(k, "stage %u has %u micro-batches in it, not %u", s, flight[s],
+                       k->p->stages[s].in_flight);
     return HEDDLE_OK;
 }
 
@@ -487,9 +461,8 @@ static heddle_status check_claims(const struct check *k)
     double end = 0, latency = 0, makespan, bubble = 0;
 
     for (uint32_t j = 0; j < k->nmicro; j++)
-        latency =
-            fmax(latency, get(k, 0, j, HEDDLE_PIPELINE_BACKWARD)->end -
-                              get(k, 0, j, HEDDLE_PIPELINE_FORWARD)->start);
+        latency = fmax(latency, get(k, 0, j, HEDDLE_PIPELINE_BACKWARD)->end -
+                                    get(k, 0, j, HEDDLE_PIPELINE_FORWARD)->start);
     for (uint32_t i = 0; i < p->nops; i++)
         end = fmax(end, p->ops[i].end);
     makespan = p->is_periodic ? end + (p->nmicro - 1) * p->period : end;
@@ -534,8 +507,7 @@ static heddle_status run(struct check *k)
         for (uint32_t j = 0; j < k->nmicro; j++)
             HEDDLE_TRY(check_order(k, s, j));
     most = heddle_scratch_get(&k->mem, k->p->ndevices, sizeof(*most));
-    flight =
-        heddle_scratch_get(&k->mem, 2 * (size_t)k->p->nstages, sizeof(*flight));
+    flight = heddle_scratch_get(&k->mem, 2 * (size_t)k->p->nstages, sizeof(*flight));
     if (most == NULL || flight == NULL)
         return HEDDLE_ENOMEM;
     HEDDLE_TRY(check_memory(k, most, flight));
@@ -553,16 +525,14 @@ heddle_status heddle_pipeline_check(const struct heddle_pipeline_model *model,
     memset(&k, 0, sizeof(k));
     if (opts != NULL)
         memcpy(&k.o, opts, opts->size < sizeof(k.o) ? opts->size : sizeof(k.o));
-    if (model == NULL || model->chain == NULL || m == NULL || p == NULL ||
-        p->nstages == 0 || p->nmicro == 0 || p->nops == 0 ||
-        p->nstages > MOST_OPS || p->ndevices > MOST_OPS)
+    if (model == NULL || model->chain == NULL || m == NULL || p == NULL || p->nstages == 0 ||
+        p->nmicro == 0 || p->nops == 0 || p->nstages > MOST_OPS || p->ndevices > MOST_OPS)
         return bad(&k, "there is no model, machine or pipeline");
     k.p = p;
     k.c = model->chain;
     k.model = model;
     k.m = m;
-    k.mem = heddle_scratch_make(k.o.alloc != NULL ? k.o.alloc
-                                                  : &heddle_allocator_default);
+    k.mem = heddle_scratch_make(k.o.alloc != NULL ? k.o.alloc : &heddle_allocator_default);
     st = run(&k);
     heddle_scratch_drop(&k.mem);
     if (st == HEDDLE_ENOMEM)

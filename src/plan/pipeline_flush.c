@@ -58,8 +58,7 @@ static const struct kind flushes[] = {
 
 /* Moves one layer over the boundary behind stage s, to the right when `dir` is 1;
  * both stages take their first way that fits. */
-static bool move_boundary(const struct heddle_pl *p,
-                          const struct heddle_pl_part *from, uint32_t s,
+static bool move_boundary(const struct heddle_pl *p, const struct heddle_pl_part *from, uint32_t s,
                           int dir, struct heddle_pl_part *to)
 {
     const struct heddle_pipeline_stage *a = &from->stage[s];
@@ -76,10 +75,9 @@ static bool move_boundary(const struct heddle_pl *p,
         uint32_t way = from->way[i], best = UINT32_MAX;
 
         for (way = 0; way < ways->n && (i == s || i == s + 1); way++)
-            if (heddle_pl_memory(p, lo, hi, &ways->way[way],
-                                 from->stage[i].in_flight) <= p->budget &&
-                (best == UINT32_MAX ||
-                 ways->way[way].extra < ways->way[best].extra))
+            if (heddle_pl_memory(p, lo, hi, &ways->way[way], from->stage[i].in_flight) <=
+                    p->budget &&
+                (best == UINT32_MAX || ways->way[way].extra < ways->way[best].extra))
                 best = way;
         if (i != s && i != s + 1)
             best = from->way[i];
@@ -91,8 +89,7 @@ static bool move_boundary(const struct heddle_pl *p,
 }
 
 /* Shifts boundaries as long as the schedule gets shorter. */
-static heddle_status improve(const struct heddle_pl *p,
-                             enum heddle_pl_order order,
+static heddle_status improve(const struct heddle_pl *p, enum heddle_pl_order order,
                              struct heddle_pl_found *best)
 {
     struct heddle_pl_found now = {.policy = best->policy};
@@ -107,8 +104,7 @@ static heddle_status improve(const struct heddle_pl *p,
 
                 if (!move_boundary(p, best->part, k, dir, now.part))
                     continue;
-                HEDDLE_TRY(
-                    heddle_pl_time_flush(p, now.part, order, now.t, &now.end));
+                HEDDLE_TRY(heddle_pl_time_flush(p, now.part, order, now.t, &now.end));
                 if (!now.t->fits || !(now.end < best->end))
                     continue;
                 *best = now;
@@ -129,8 +125,7 @@ static double longest_span(const struct heddle_pl_found *f)
         double first = INFINITY, last = 0;
 
         for (uint32_t i = 0; i < f->t->n; i++)
-            if (f->t->op[i].stage == s &&
-                f->t->op[i].kind < HEDDLE_PIPELINE_SEND) {
+            if (f->t->op[i].stage == s && f->t->op[i].kind < HEDDLE_PIPELINE_SEND) {
                 first = fmin(first, f->t->op[i].start);
                 last = fmax(last, f->t->op[i].end);
             }
@@ -154,8 +149,7 @@ static heddle_status judge(struct exact *e)
     const struct heddle_pl *p = e->p;
 
     e->left -= (double)e->nstages * p->nmicro * 3;
-    HEDDLE_TRY(heddle_pl_time_flush(p, e->now.part, e->kind->order, e->now.t,
-                                    &e->now.end));
+    HEDDLE_TRY(heddle_pl_time_flush(p, e->now.part, e->kind->order, e->now.t, &e->now.end));
     if (e->now.t->fits && e->now.end < e->best->end) {
         const struct heddle_pl_found old = *e->best;
 
@@ -166,13 +160,12 @@ static heddle_status judge(struct exact *e)
     return HEDDLE_OK;
 }
 
-static heddle_status place(struct exact *e, uint32_t s, uint32_t first,
-                           double front);
+static heddle_status place(struct exact *e, uint32_t s, uint32_t first, double front);
 
 /* Layers first..last as stage s, in one way. A way that takes longer can be
  * better: other copies are first on a link. */
-static heddle_status place_way(struct exact *e, uint32_t s, uint32_t first,
-                               uint32_t last, uint32_t way, double front)
+static heddle_status place_way(struct exact *e, uint32_t s, uint32_t first, uint32_t last,
+                               uint32_t way, double front)
 {
     const struct heddle_pl *p = e->p;
     const struct heddle_pipeline_stage *st = &e->now.part->stage[s];
@@ -185,21 +178,18 @@ static heddle_status place_way(struct exact *e, uint32_t s, uint32_t first,
     more = st->forward + st->send;
     if (e->kind->order < HEDDLE_PL_ZB1) /* gradients of weights may come last */
         more += st->backward + st->send;
-    return s + 1 < e->nstages ? place(e, s + 1, last + 1, front + more)
-                              : judge(e);
+    return s + 1 < e->nstages ? place(e, s + 1, last + 1, front + more) : judge(e);
 }
 
 /* Stage s begins with layer `first`; `front` is what the stages before it take
  * before its first and behind its last operation. */
-static heddle_status place(struct exact *e, uint32_t s, uint32_t first,
-                           double front)
+static heddle_status place(struct exact *e, uint32_t s, uint32_t first, double front)
 {
     const struct heddle_pl *p = e->p;
     const uint32_t behind = e->nstages - 1 - s;
     const uint32_t g = e->kind->in_flight(behind, e->nstages, p->nmicro);
 
-    for (uint32_t last = behind > 0 ? first : p->n - 1; last + behind < p->n;
-         last++) {
+    for (uint32_t last = behind > 0 ? first : p->n - 1; last + behind < p->n; last++) {
         const struct heddle_pl_ways *ways = heddle_pl_ways_of(p, first, last);
 
         if (front + p->nmicro * heddle_pl_load(p, first, last) >= e->best->end)
@@ -211,19 +201,14 @@ static heddle_status place(struct exact *e, uint32_t s, uint32_t first,
     return HEDDLE_OK;
 }
 
-static heddle_status search_all(const struct heddle_pl *p,
-                                const struct kind *kind,
+static heddle_status search_all(const struct heddle_pl *p, const struct kind *kind,
                                 struct heddle_pl_found *best)
 {
-    struct exact e = {.p = p,
-                      .kind = kind,
-                      .best = best,
-                      .now = {.policy = best->policy},
-                      .left = MOST_OPS};
+    struct exact e = {
+        .p = p, .kind = kind, .best = best, .now = {.policy = best->policy}, .left = MOST_OPS};
 
     HEDDLE_TRY(heddle_pl_found_init(p, &e.now));
-    for (e.nstages = 1; e.nstages <= p->ndevices && e.nstages <= p->n;
-         e.nstages++)
+    for (e.nstages = 1; e.nstages <= p->ndevices && e.nstages <= p->n; e.nstages++)
         HEDDLE_TRY(place(&e, 0, 0, 0));
     return HEDDLE_OK;
 }
@@ -244,8 +229,7 @@ heddle_status heddle_pl_solve_flush(const struct heddle_pl *p, uint32_t policy,
         HEDDLE_TRY(heddle_pl_found_init(p, &now));
         one = heddle_pl_flush(p, flushes[i].in_flight, &cost, now.part);
         if (one == HEDDLE_OK)
-            one = heddle_pl_time_flush(p, now.part, flushes[i].order, now.t,
-                                       &now.end);
+            one = heddle_pl_time_flush(p, now.part, flushes[i].order, now.t, &now.end);
         if (one == HEDDLE_OK && now.t->fits) {
             HEDDLE_TRY(improve(p, flushes[i].order, &now));
             HEDDLE_TRY(search_all(p, &flushes[i], &now));

@@ -19,8 +19,7 @@
 
 static heddle_status no_memory(const struct heddle_pl *p)
 {
-    return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM,
-                            "no memory for the partition");
+    return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM, "no memory for the partition");
 }
 
 static heddle_status none_fits(const struct heddle_pl *p)
@@ -28,8 +27,7 @@ static heddle_status none_fits(const struct heddle_pl *p)
     return heddle_plan_fail(&p->o.base, HEDDLE_ENOENT,
                             "no contiguous partition over %u devices fits %s "
                             "each",
-                            p->ndevices,
-                            heddle_plan_bytes_label(p->budget).text);
+                            p->ndevices, heddle_plan_bytes_label(p->budget).text);
 }
 
 /* ---- tables ---------------------------------------------------------------- */
@@ -42,17 +40,14 @@ struct cell {
     bool is_ok;
 };
 
-static struct cell *cell_at(struct cell *t, const struct heddle_pl *p,
-                            uint32_t k, uint32_t d)
+static struct cell *cell_at(struct cell *t, const struct heddle_pl *p, uint32_t k, uint32_t d)
 {
     return &t[(size_t)k * (p->ndevices + 1) + d];
 }
 
-static struct cell *table_make(const struct heddle_pl *p,
-                               struct heddle_scratch *mem)
+static struct cell *table_make(const struct heddle_pl *p, struct heddle_scratch *mem)
 {
-    return heddle_scratch_get(mem, (size_t)(p->n + 1) * (p->ndevices + 1),
-                              sizeof(struct cell));
+    return heddle_scratch_get(mem, (size_t)(p->n + 1) * (p->ndevices + 1), sizeof(struct cell));
 }
 
 static void table_clear(struct cell *t, const struct heddle_pl *p)
@@ -76,9 +71,8 @@ static void read_part(struct cell *t, const struct heddle_pl *p, uint32_t d,
 /* ---- least period ---------------------------------------------------------- */
 
 /* Tries each way of stage k..last in front of `behind`. */
-static void try_stage(const struct heddle_pl *p, double period, uint32_t k,
-                      uint32_t last, const struct cell *behind,
-                      struct cell *out)
+static void try_stage(const struct heddle_pl *p, double period, uint32_t k, uint32_t last,
+                      const struct cell *behind, struct cell *out)
 {
     const struct heddle_pl_ways *ways = heddle_pl_ways_of(p, k, last);
     const double load = heddle_pl_load(p, k, last);
@@ -89,16 +83,15 @@ static void try_stage(const struct heddle_pl *p, double period, uint32_t k,
         const double u = load + ways->way[i].extra;
         const struct heddle_pl_delay e = heddle_pl_next(d, u, period);
 
-        if (u > period * (1 + HEDDLE_PL_EPS) ||
-            (out->is_ok && !heddle_pl_less(e, out->delay)) ||
+        if (u > period * (1 + HEDDLE_PL_EPS) || (out->is_ok && !heddle_pl_less(e, out->delay)) ||
             heddle_pl_memory(p, k, last, &ways->way[i], e.group) > p->budget)
             continue;
         *out = (struct cell){.delay = e, .last = last, .way = i, .is_ok = true};
     }
 }
 
-static bool period_fits(const struct heddle_pl *p, double period,
-                        struct cell *t, struct heddle_pl_part *part)
+static bool period_fits(const struct heddle_pl *p, double period, struct cell *t,
+                        struct heddle_pl_part *part)
 {
     const double most = period * (1 + HEDDLE_PL_EPS);
 
@@ -124,24 +117,20 @@ static bool period_fits(const struct heddle_pl *p, double period,
     return false;
 }
 
-static bool part_fits(const struct heddle_pl *p,
-                      const struct heddle_pl_part *part, double period)
+static bool part_fits(const struct heddle_pl *p, const struct heddle_pl_part *part, double period)
 {
     struct heddle_pl_delay d = {0, 0};
 
     for (uint32_t s = part->n; s-- > 0;) {
         const struct heddle_pipeline_stage *st = &part->stage[s];
-        const struct heddle_pl_ways *ways =
-            heddle_pl_ways_of(p, st->first, st->last);
+        const struct heddle_pl_ways *ways = heddle_pl_ways_of(p, st->first, st->last);
         const double u = st->forward + st->backward;
 
-        if (u > period * (1 + HEDDLE_PL_EPS) ||
-            2 * st->send > period * (1 + HEDDLE_PL_EPS))
+        if (u > period * (1 + HEDDLE_PL_EPS) || 2 * st->send > period * (1 + HEDDLE_PL_EPS))
             return false;
         d = heddle_pl_next(d, 2 * st->send, period);
         d = heddle_pl_next(d, u, period);
-        if (heddle_pl_memory(p, st->first, st->last, &ways->way[part->way[s]],
-                             d.group) > p->budget)
+        if (heddle_pl_memory(p, st->first, st->last, &ways->way[part->way[s]], d.group) > p->budget)
             return false;
     }
     return true;
@@ -161,8 +150,8 @@ static void sort(double *v, size_t n)
 }
 
 /* Groups change only where a sum of consecutive loads reaches the period. */
-double heddle_pl_part_period(const struct heddle_pl *p,
-                             const struct heddle_pl_part *part, double *sums)
+double heddle_pl_part_period(const struct heddle_pl *p, const struct heddle_pl_part *part,
+                             double *sums)
 {
     size_t n = 0, lo = 0, hi;
 
@@ -213,8 +202,7 @@ heddle_status heddle_pl_period(const struct heddle_pl *p, double *period_out,
 {
     struct heddle_scratch mem = heddle_scratch_make(p->o.base.alloc);
     struct cell *t = table_make(p, &mem);
-    double *sums = heddle_scratch_get(
-        &mem, (size_t)4 * p->ndevices * p->ndevices, sizeof(*sums));
+    double *sums = heddle_scratch_get(&mem, (size_t)4 * p->ndevices * p->ndevices, sizeof(*sums));
     struct heddle_pl_part *now = heddle_scratch_get(&mem, 1, sizeof(*now));
     double lo = heddle_pl_load(p, 0, p->n - 1) / p->ndevices, hi = longest(p);
     heddle_status st = HEDDLE_OK;
@@ -247,8 +235,7 @@ heddle_status heddle_pl_period(const struct heddle_pl *p, double *period_out,
 
 /* Least sum of loads with no load above `most`; exactly d stages. */
 static void flush_table(const struct heddle_pl *p, double most, uint32_t d_all,
-                        uint32_t (*flush)(uint32_t, uint32_t, uint32_t),
-                        struct cell *t)
+                        uint32_t (*flush)(uint32_t, uint32_t, uint32_t), struct cell *t)
 {
     table_clear(t, p);
     most *= 1 + HEDDLE_PL_EPS;
@@ -270,19 +257,17 @@ static void flush_table(const struct heddle_pl *p, double most, uint32_t d_all,
                     const double cost = behind->cost + send + u;
 
                     if (u > most || (out->is_ok && !(cost < out->cost)) ||
-                        heddle_pl_memory(p, k, last, &ways->way[i], g) >
-                            p->budget)
+                        heddle_pl_memory(p, k, last, &ways->way[i], g) > p->budget)
                         continue;
-                    *out = (struct cell){
-                        .cost = cost, .last = last, .way = i, .is_ok = true};
+                    *out = (struct cell){.cost = cost, .last = last, .way = i, .is_ok = true};
                 }
             }
         }
 }
 
 /* Loads of stages and links, each once, from `least` on; *n_out of them. */
-static double *loads(const struct heddle_pl *p, double least,
-                     struct heddle_scratch *mem, size_t *n_out)
+static double *loads(const struct heddle_pl *p, double least, struct heddle_scratch *mem,
+                     size_t *n_out)
 {
     size_t n = 0, m = 0, cap = p->n;
     double *v;
@@ -363,16 +348,13 @@ static void flush_search(struct flush *f, const double *v, size_t n)
 }
 
 heddle_status heddle_pl_flush(const struct heddle_pl *p,
-                              uint32_t (*flush)(uint32_t, uint32_t, uint32_t),
-                              double *cost_out, struct heddle_pl_part *part)
+                              uint32_t (*flush)(uint32_t, uint32_t, uint32_t), double *cost_out,
+                              struct heddle_pl_part *part)
 {
     struct heddle_scratch mem = heddle_scratch_make(p->o.base.alloc);
     const double all = heddle_pl_load(p, 0, p->n - 1);
-    struct flush f = {.p = p,
-                      .in_flight = flush,
-                      .t = table_make(p, &mem),
-                      .best = INFINITY,
-                      .part = part};
+    struct flush f = {
+        .p = p, .in_flight = flush, .t = table_make(p, &mem), .best = INFINITY, .part = part};
     size_t n = 0;
     double *v = loads(p, all / p->ndevices * (1 - HEDDLE_PL_EPS), &mem, &n);
 
@@ -388,8 +370,7 @@ heddle_status heddle_pl_flush(const struct heddle_pl *p,
 
 /* ---- PipeDream's --------------------------------------------------------- */
 
-heddle_status heddle_pl_bottleneck(const struct heddle_pl *p,
-                                   double *largest_out,
+heddle_status heddle_pl_bottleneck(const struct heddle_pl *p, double *largest_out,
                                    struct heddle_pl_part *part)
 {
     struct heddle_scratch mem = heddle_scratch_make(p->o.base.alloc);
@@ -403,23 +384,18 @@ heddle_status heddle_pl_bottleneck(const struct heddle_pl *p,
     for (uint32_t k = p->n; k-- > 0;)
         for (uint32_t last = k; last < p->n; last++)
             for (uint32_t d = 1; d <= p->ndevices; d++) {
-                const struct heddle_pl_ways *ways =
-                    heddle_pl_ways_of(p, k, last);
+                const struct heddle_pl_ways *ways = heddle_pl_ways_of(p, k, last);
                 const struct cell *behind = cell_at(t, p, last + 1, d - 1);
                 struct cell *out = cell_at(t, p, k, d);
-                const double front =
-                    fmax(behind->cost, 2 * heddle_pl_send(p, last));
+                const double front = fmax(behind->cost, 2 * heddle_pl_send(p, last));
 
                 for (uint32_t i = 0; i < ways->n && behind->is_ok; i++) {
-                    const double u = fmax(front, heddle_pl_load(p, k, last) +
-                                                     ways->way[i].extra);
+                    const double u = fmax(front, heddle_pl_load(p, k, last) + ways->way[i].extra);
 
                     if ((out->is_ok && !(u < out->cost)) ||
-                        heddle_pl_memory(p, k, last, &ways->way[i], d) >
-                            p->budget)
+                        heddle_pl_memory(p, k, last, &ways->way[i], d) > p->budget)
                         continue;
-                    *out = (struct cell){
-                        .cost = u, .last = last, .way = i, .is_ok = true};
+                    *out = (struct cell){.cost = u, .last = last, .way = i, .is_ok = true};
                 }
             }
     for (uint32_t d = 1; d <= p->ndevices; d++) {

@@ -30,8 +30,8 @@ struct label {
 struct search {
     const struct heddle_pl *p;
     double period;
-    struct label *arena; /* all labels: [(k * devices + d) * LABELS] */
-    uint32_t *n;         /* [k * devices + d] */
+    struct label *arena;               /* all labels: [(k * devices + d) * LABELS] */
+    uint32_t *n;                       /* [k * devices + d] */
     struct heddle_pl_part *now, *part; /* part: of period `best` */
     struct heddle_pl_times *t;
     double best;
@@ -42,8 +42,8 @@ struct search {
 
 static bool beats(const struct label *a, const struct label *b)
 {
-    return !heddle_pl_less(b->delay, a->delay) && a->load <= b->load &&
-           a->memory <= b->memory && a->is_special == b->is_special;
+    return !heddle_pl_less(b->delay, a->delay) && a->load <= b->load && a->memory <= b->memory &&
+           a->is_special == b->is_special;
 }
 
 static void add(struct search *q, uint32_t k, uint32_t d, struct label l)
@@ -71,15 +71,13 @@ static void add(struct search *q, uint32_t k, uint32_t d, struct label l)
 }
 
 /* Stage k..last in front of label `from` with d normal devices. */
-static void extend(struct search *q, uint32_t k, uint32_t last, uint32_t d,
-                   uint32_t from)
+static void extend(struct search *q, uint32_t k, uint32_t last, uint32_t d, uint32_t from)
 {
     const struct heddle_pl *p = q->p;
     const struct heddle_pl_ways *ways = heddle_pl_ways_of(p, k, last);
     const struct label b = q->arena[from];
     const double send = 2 * heddle_pl_send(p, last);
-    const struct heddle_pl_delay link =
-        heddle_pl_next(b.delay, send, q->period);
+    const struct heddle_pl_delay link = heddle_pl_next(b.delay, send, q->period);
 
     for (uint32_t i = 0; i < ways->n && send <= q->period; i++) {
         const double u = heddle_pl_load(p, k, last) + ways->way[i].extra;
@@ -89,8 +87,7 @@ static void extend(struct search *q, uint32_t k, uint32_t last, uint32_t d,
                           .last = last,
                           .way = i,
                           .from = from};
-        const uint64_t m =
-            heddle_pl_memory(p, k, last, &ways->way[i], l.delay.group);
+        const uint64_t m = heddle_pl_memory(p, k, last, &ways->way[i], l.delay.group);
 
         if (u > q->period)
             continue;
@@ -136,8 +133,8 @@ static bool find(struct search *q, struct heddle_pl_part *part)
     for (uint32_t k = 0; k < p->n; best = &q->arena[best->from]) {
         if (part->n == p->ndevices * 2 || part->n == HEDDLE_PL_DEVICES)
             return false;
-        heddle_pl_stage(p, k, best->last, best->way,
-                        best->is_special ? p->ndevices - 1 : normal++, part);
+        heddle_pl_stage(p, k, best->last, best->way, best->is_special ? p->ndevices - 1 : normal++,
+                        part);
         k = best->last + 1;
     }
     return true;
@@ -160,8 +157,7 @@ static void sort(double *v, uint32_t n)
 
 /* What a period may be: sums of loads that follow each other in the row of stages
  * and links, and the load of the special device; from `least` up to `limit`. */
-static uint32_t list_periods(struct search *q,
-                             const struct heddle_pl_part *part, double least,
+static uint32_t list_periods(struct search *q, const struct heddle_pl_part *part, double least,
                              double limit)
 {
     const uint32_t n = 2 * part->n;
@@ -192,8 +188,7 @@ static uint32_t list_periods(struct search *q,
 }
 
 /* The least of these below `limit` at which the schedule of `part` fits. */
-static double real_period(struct search *q, double limit,
-                          struct heddle_pl_part *part)
+static double real_period(struct search *q, double limit, struct heddle_pl_part *part)
 {
     double least = 0, special = 0, last = 0;
     uint32_t n, tried = 0;
@@ -273,23 +268,20 @@ static void judge(struct search *q, const struct row *r)
 
     q->now->n = 0;
     for (uint32_t i = r->n; i-- > 0;)
-        heddle_pl_stage(p, r->first[i], i > 0 ? r->first[i - 1] - 1 : p->n - 1,
-                        r->way[i],
+        heddle_pl_stage(p, r->first[i], i > 0 ? r->first[i - 1] - 1 : p->n - 1, r->way[i],
                         r->is_special[i] ? p->ndevices - 1 : normal++, q->now);
     keep_shorter(q, q->now);
 }
 
-static void place(struct search *q, struct row *r, uint32_t end,
-                  struct heddle_pl_delay delay);
+static void place(struct search *q, struct row *r, uint32_t end, struct heddle_pl_delay delay);
 
 /* Layers first..end-1 in front of the row, on one device or the other, unless the
  * delays of the best period so far, which are least, need too much memory. */
-static void place_one(struct search *q, struct row *r, uint32_t first,
-                      uint32_t end, uint32_t way, struct heddle_pl_delay link)
+static void place_one(struct search *q, struct row *r, uint32_t first, uint32_t end, uint32_t way,
+                      struct heddle_pl_delay link)
 {
     const struct heddle_pl *p = q->p;
-    const struct heddle_pipeline_way *w =
-        &heddle_pl_ways_of(p, first, end - 1)->way[way];
+    const struct heddle_pipeline_way *w = &heddle_pl_ways_of(p, first, end - 1)->way[way];
     const double u = heddle_pl_load(p, first, end - 1) + w->extra;
     const struct heddle_pl_delay d = heddle_pl_next(link, u, q->best);
     const uint64_t all = heddle_pl_memory(p, first, end - 1, w, d.group);
@@ -325,8 +317,7 @@ static void place_one(struct search *q, struct row *r, uint32_t first,
     r->most = old.most;
 }
 
-static void place(struct search *q, struct row *r, uint32_t end,
-                  struct heddle_pl_delay delay)
+static void place(struct search *q, struct row *r, uint32_t end, struct heddle_pl_delay delay)
 {
     const struct heddle_pl *p = q->p;
     const double send = end > 0 ? 2 * heddle_pl_send(p, end - 1) : 0;
@@ -335,13 +326,11 @@ static void place(struct search *q, struct row *r, uint32_t end,
         judge(q, r);
         return;
     }
-    if (r->n == 2 * p->ndevices - 1 || r->n == HEDDLE_PL_DEVICES ||
-        send >= q->best)
+    if (r->n == 2 * p->ndevices - 1 || r->n == HEDDLE_PL_DEVICES || send >= q->best)
         return;
     delay = heddle_pl_next(delay, send, q->best);
     for (uint32_t first = end; first-- > 0;) {
-        const struct heddle_pl_ways *ways =
-            heddle_pl_ways_of(p, first, end - 1);
+        const struct heddle_pl_ways *ways = heddle_pl_ways_of(p, first, end - 1);
 
         if (heddle_pl_load(p, first, end - 1) >= q->best)
             break;
@@ -355,11 +344,9 @@ heddle_status heddle_pl_special(const struct heddle_pl *p, double period,
 {
     struct heddle_scratch mem = heddle_scratch_make(p->o.base.alloc);
     const size_t cells = ((size_t)p->n + 1) * p->ndevices;
-    const double limit = isfinite(period)
-                             ? period
-                             : 4 * heddle_pl_load(p, 0, p->n - 1) * p->ndevices;
-    struct search q = {
-        .p = p, .best = limit, .part = part, .left = NODES, .nsums = SUMS};
+    const double limit =
+        isfinite(period) ? period : 4 * heddle_pl_load(p, 0, p->n - 1) * p->ndevices;
+    struct search q = {.p = p, .best = limit, .part = part, .left = NODES, .nsums = SUMS};
     struct row *row = heddle_scratch_get(&mem, 1, sizeof(*row));
 
     q.now = heddle_scratch_get(&mem, 1, sizeof(*q.now));
@@ -368,13 +355,11 @@ heddle_status heddle_pl_special(const struct heddle_pl *p, double period,
     q.arena = heddle_scratch_get(&mem, cells * LABELS, sizeof(*q.arena));
     q.n = heddle_scratch_get(&mem, cells, sizeof(*q.n));
     if (q.t != NULL)
-        q.t->op =
-            heddle_scratch_get(&mem, 5 * HEDDLE_PL_DEVICES, sizeof(*q.t->op));
-    if (row == NULL || q.now == NULL || q.t == NULL || q.sums == NULL ||
-        q.arena == NULL || q.n == NULL || q.t->op == NULL) {
+        q.t->op = heddle_scratch_get(&mem, 5 * HEDDLE_PL_DEVICES, sizeof(*q.t->op));
+    if (row == NULL || q.now == NULL || q.t == NULL || q.sums == NULL || q.arena == NULL ||
+        q.n == NULL || q.t->op == NULL) {
         heddle_scratch_drop(&mem);
-        return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM,
-                                "no memory for the partition");
+        return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM, "no memory for the partition");
     }
     bisect(&q);
     place(&q, row, p->n, (struct heddle_pl_delay){0, 0});

@@ -55,8 +55,7 @@ static double wrap(double x, double period)
 }
 
 /* Whether it overlaps none of the others on its resource, modulo the period. */
-static bool is_free(const struct span *v, uint32_t n, struct span x,
-                    double period)
+static bool is_free(const struct span *v, uint32_t n, struct span x, double period)
 {
     const double eps = 1e-9 * period;
 
@@ -74,8 +73,8 @@ static bool is_free(const struct span *v, uint32_t n, struct span x,
 
 /* The latest start not behind `limit` (dir < 0), or the earliest not before it:
  * there, or touching one of the others. */
-static bool put(struct span *v, uint32_t *n, uint32_t where, double limit,
-                double len, int dir, double period, double *out)
+static bool put(struct span *v, uint32_t *n, uint32_t where, double limit, double len, int dir,
+                double period, double *out)
 {
     double best = NAN;
 
@@ -109,8 +108,7 @@ static bool schedule(struct brute *b, double period)
         struct stage *s = &b->stage[i];
 
         if (s->send > 0) {
-            if (!put(v, &n, 100 + i, f - s->send, s->send, -1, period,
-                     &s->at[2]) ||
+            if (!put(v, &n, 100 + i, f - s->send, s->send, -1, period, &s->at[2]) ||
                 !put(v, &n, 100 + i, back, s->send, 1, period, &s->at[3]))
                 return false;
             f = s->at[2];
@@ -127,8 +125,7 @@ static bool schedule(struct brute *b, double period)
 
 /* ---- memory: all micro-batches, one by one ------------------------------------- */
 
-static uint64_t used_at(const struct brute *b, const struct stage *who,
-                        double x, double period)
+static uint64_t used_at(const struct brute *b, const struct stage *who, double x, double period)
 {
     uint64_t sum = who->once;
 
@@ -151,8 +148,8 @@ static bool memory_fits(const struct brute *b, double period)
     for (uint32_t i = 0; i < b->n; i++)
         for (uint32_t j = 0; j < b->s->o.nmicro; j++)
             for (int k = 0; k < 2; k++)
-                if (used_at(b, &b->stage[i], b->stage[i].at[k] + j * period,
-                            period) > b->s->m.budget)
+                if (used_at(b, &b->stage[i], b->stage[i].at[k] + j * period, period) >
+                    b->s->m.budget)
                     return false;
     return true;
 }
@@ -171,8 +168,7 @@ static void try_period(struct brute *b, double period)
         if (b->stage[i].f + b->stage[i].b > period * (1 + 1e-9))
             return;
     }
-    if (special <= period * (1 + 1e-9) && schedule(b, period) &&
-        memory_fits(b, period))
+    if (special <= period * (1 + 1e-9) && schedule(b, period) && memory_fits(b, period))
         b->best = period;
 }
 
@@ -198,8 +194,7 @@ static void judge(struct brute *b)
     try_period(b, special);
 }
 
-static void fill(const struct brute *b, const struct heddle_pipeline_way *w,
-                 struct stage *s)
+static void fill(const struct brute *b, const struct heddle_pipeline_way *w, struct stage *s)
 {
     const struct sample *x = b->s;
     uint64_t weights = 0;
@@ -211,9 +206,8 @@ static void fill(const struct brute *b, const struct heddle_pipeline_way *w,
         weights += x->weights[i];
     }
     s->b += w->extra;
-    s->send = s->last + 1 < x->c.n && x->m.link_rate > 0
-                  ? (double)x->x[s->last + 1] / x->m.link_rate
-                  : 0;
+    s->send =
+        s->last + 1 < x->c.n && x->m.link_rate > 0 ? (double)x->x[s->last + 1] / x->m.link_rate : 0;
     s->saved = w->saved;
     s->once = w->once;
     s->fixed = 2 * weights + (s->first > 0 ? 2 * x->x[s->first] : 0) +
@@ -233,8 +227,7 @@ static void enumerate(struct brute *b, uint32_t first, uint32_t normal)
             struct heddle_pipeline_way way[2];
             const uint32_t n = given_ways(b->s, first, last, way);
 
-            if (is_special ? b->n > 0 && b->stage[b->n - 1].device == special
-                           : normal == special)
+            if (is_special ? b->n > 0 && b->stage[b->n - 1].device == special : normal == special)
                 continue;
             for (uint32_t i = 0; i < n; i++) {
                 struct stage *s = &b->stage[b->n];
@@ -255,8 +248,7 @@ static void small_sample(struct sample *s, struct heddle_rng *r, size_t i)
 {
     do {
         sample_random(s, r);
-    } while (i % 4 != 0 &&
-             (s->c.n > 7 || s->m.ndevices > 3 || s->m.ndevices < 2));
+    } while (i % 4 != 0 && (s->c.n > 7 || s->m.ndevices > 3 || s->m.ndevices < 2));
     if (s->c.n > 8)
         s->o.keeps = 1;
     s->o.ways = given_ways;

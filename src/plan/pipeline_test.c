@@ -43,10 +43,8 @@ TEST(every_policy_passes_the_checker)
             heddle_pipeline_destroy(again);
             heddle_pipeline_destroy(p);
         }
-        CHECK(period[HEDDLE_PIPELINE_SPECIAL] <=
-              period[HEDDLE_PIPELINE_PERIODIC] * (1 + 1e-8));
-        better += period[HEDDLE_PIPELINE_SPECIAL] <
-                  period[HEDDLE_PIPELINE_PERIODIC] * (1 - 1e-6);
+        CHECK(period[HEDDLE_PIPELINE_SPECIAL] <= period[HEDDLE_PIPELINE_PERIODIC] * (1 + 1e-8));
+        better += period[HEDDLE_PIPELINE_SPECIAL] < period[HEDDLE_PIPELINE_PERIODIC] * (1 - 1e-6);
         for (uint32_t k = 1; k <= HEDDLE_PIPELINE_PERIODIC; k++)
             CHECK(makespan[0] <= makespan[k] * (1 + 1e-9));
     }
@@ -81,8 +79,8 @@ TEST(more_memory_is_never_slower)
 
 /* ---- closed forms ------------------------------------------------------------ */
 
-static void sample_equal(struct sample *s, uint32_t n, double f, double b,
-                         double w, uint32_t nmicro)
+static void sample_equal(struct sample *s, uint32_t n, double f, double b, double w,
+                         uint32_t nmicro)
 {
     sample_init(s, n, n);
     for (uint32_t i = 0; i < n; i++) {
@@ -181,8 +179,7 @@ TEST(recomputation_makes_a_small_memory_do)
 
 /* The recursion of chains in bytes: forward and backward of i..l, with m bytes that
  * include the gradient of x[l + 1] and not x[i]. */
-static double chain_time(const struct sample *s, uint32_t i, uint32_t l,
-                         int64_t m)
+static double chain_time(const struct sample *s, uint32_t i, uint32_t l, int64_t m)
 {
     const int64_t y = (int64_t)s->x[l + 1], t = (int64_t)s->t[i + 1];
     double best = INFINITY, f = 0;
@@ -192,21 +189,21 @@ static double chain_time(const struct sample *s, uint32_t i, uint32_t l,
         m >= (int64_t)(s->x[i] + s->x[i + 1] + s->work_b[i]) + t)
         best = s->f[i] + s->b[i] + (i < l ? chain_time(s, i + 1, l, m - t) : 0);
     for (uint32_t j = i + 1; j <= l; j++) {
-        const int64_t one = (int64_t)(s->x[j] + s->work_f[j - 1]) + y +
-                            (j - 1 > i ? (int64_t)s->x[j - 1] : 0);
+        const int64_t one =
+            (int64_t)(s->x[j] + s->work_f[j - 1]) + y + (j - 1 > i ? (int64_t)s->x[j - 1] : 0);
 
         pass = one > pass ? one : pass;
         f += s->f[j - 1];
         if (m >= pass)
-            best = fmin(best, f + chain_time(s, j, l, m - (int64_t)s->x[j]) +
-                                  chain_time(s, i, j - 1, m));
+            best = fmin(best,
+                        f + chain_time(s, j, l, m - (int64_t)s->x[j]) + chain_time(s, i, j - 1, m));
     }
     return best;
 }
 
 /* Least extra time of layers at.. with what is saved so far, for room in all. */
-static double least_extra(const struct sample *s, uint32_t at, bool was_kept,
-                          int64_t saved, const uint8_t *kind, int64_t room)
+static double least_extra(const struct sample *s, uint32_t at, bool was_kept, int64_t saved,
+                          const uint8_t *kind, int64_t room)
 {
     const int64_t g = s->o.nmicro;
     uint8_t next[MAX_L + 1];
@@ -238,8 +235,7 @@ static double least_extra(const struct sample *s, uint32_t at, bool was_kept,
     if (g * saved > room)
         return INFINITY;
     next[at] = (uint8_t)(128 + at + 1);
-    best =
-        least_extra(s, at + 1, true, saved + (int64_t)s->t[at + 1], next, room);
+    best = least_extra(s, at + 1, true, saved + (int64_t)s->t[at + 1], next, room);
     for (uint32_t end = at + 1; end <= s->c.n; end++) {
         next[at] = (uint8_t)end;
         best = fmin(best, least_extra(s, end, false, saved, next, room));
@@ -270,10 +266,9 @@ TEST(a_stage_recomputes_no_more_than_it_must)
         s.m.budget = 10 + heddle_rng_below(&r, 60 + 30 * s.o.nmicro);
         for (uint32_t k = 0; k < s.c.n; k++)
             weights += 2 * s.weights[k];
-        best = s.m.budget < weights
-                   ? INFINITY
-                   : least_extra(&s, 0, true, (int64_t)s.x[0], none,
-                                 (int64_t)(s.m.budget - weights));
+        best = s.m.budget < weights ? INFINITY
+                                    : least_extra(&s, 0, true, (int64_t)s.x[0], none,
+                                                  (int64_t)(s.m.budget - weights));
         if (solve(&s, HEDDLE_PIPELINE_GPIPE, &p) == HEDDLE_OK) {
             check(&s, p);
             got = p->stages[0].extra;
@@ -292,12 +287,10 @@ TEST(a_stage_recomputes_no_more_than_it_must)
 
 /* ---- the checker -------------------------------------------------------------- */
 
-static void expect_bad(const struct sample *s, const struct heddle_pipeline *p,
-                       const char *part)
+static void expect_bad(const struct sample *s, const struct heddle_pipeline *p, const char *part)
 {
     char why[256] = "";
-    const struct heddle_plan_opts o = {
-        .size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
+    const struct heddle_plan_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
 
     CHECK_EQ(heddle_pipeline_check(&s->model, &s->m, p, &o), HEDDLE_EINVAL);
     if (strstr(why, part) == NULL)
@@ -392,8 +385,7 @@ TEST(forged_steps_are_found_out)
     for (uint32_t i = 0; i < p->nsteps; i++) {
         memcpy(step, p->steps, p->nsteps * sizeof(*step));
         again += step[i].kind != HEDDLE_PIPELINE_UNDO;
-        if (step[i].kind == HEDDLE_PIPELINE_KEEP ||
-            step[i].kind == HEDDLE_PIPELINE_UNDO) {
+        if (step[i].kind == HEDDLE_PIPELINE_KEEP || step[i].kind == HEDDLE_PIPELINE_UNDO) {
             step[i].kind = HEDDLE_PIPELINE_PASS;
             expect_bad(&s, &q, "layers");
         }
@@ -417,8 +409,8 @@ TEST(forged_steps_are_found_out)
     memcpy(layers, p->layers, 8);
     q.layers = layers;
     for (uint32_t i = 0; i < 8; i++) {
-        layers[i] = layers[i] == HEDDLE_PIPELINE_KEPT ? HEDDLE_PIPELINE_FIRST
-                                                      : HEDDLE_PIPELINE_KEPT;
+        layers[i] =
+            layers[i] == HEDDLE_PIPELINE_KEPT ? HEDDLE_PIPELINE_FIRST : HEDDLE_PIPELINE_KEPT;
         CHECK(heddle_pipeline_check(&s.model, &s.m, &q, NULL) != HEDDLE_OK);
         layers[i] = p->layers[i];
     }
@@ -491,9 +483,7 @@ TEST(each_allocation_may_fail)
 }
 
 TEST_MAIN(every_policy_passes_the_checker, more_memory_is_never_slower,
-          equal_stages_have_the_known_lengths,
-          zero_bubble_has_the_known_bubbles,
-          recomputation_makes_a_small_memory_do,
-          a_stage_recomputes_no_more_than_it_must,
-          forged_pipelines_are_found_out, forged_steps_are_found_out,
-          bad_input_gets_a_sentence, each_allocation_may_fail)
+          equal_stages_have_the_known_lengths, zero_bubble_has_the_known_bubbles,
+          recomputation_makes_a_small_memory_do, a_stage_recomputes_no_more_than_it_must,
+          forged_pipelines_are_found_out, forged_steps_are_found_out, bad_input_gets_a_sentence,
+          each_allocation_may_fail)

@@ -31,16 +31,13 @@ static inline void sample_init(struct sample *s, uint32_t n, uint32_t ndevices)
                                       .backward = s->b,
                                       .work_f = s->work_f,
                                       .work_b = s->work_b};
-    s->model = (struct heddle_pipeline_model){.size = sizeof(s->model),
-                                              .chain = &s->c,
-                                              .weights = s->weights,
-                                              .weight_time = s->w};
+    s->model = (struct heddle_pipeline_model){
+        .size = sizeof(s->model), .chain = &s->c, .weights = s->weights, .weight_time = s->w};
     s->m = (struct heddle_plan_machine){
         .size = sizeof(s->m), .budget = UINT64_MAX / 2, .ndevices = ndevices};
-    s->o = (struct heddle_pipeline_opts){.size = sizeof(s->o),
-                                         .base = {.size = sizeof(s->o.base),
-                                                  .why = s->why,
-                                                  .why_bytes = sizeof(s->why)}};
+    s->o = (struct heddle_pipeline_opts){
+        .size = sizeof(s->o),
+        .base = {.size = sizeof(s->o.base), .why = s->why, .why_bytes = sizeof(s->why)}};
 }
 
 static inline void sample_random(struct sample *s, struct heddle_rng *r)
@@ -68,20 +65,17 @@ static inline void sample_random(struct sample *s, struct heddle_rng *r)
     s->m.budget = 10 + heddle_rng_below(r, 2 * all + 1);
 }
 
-static inline heddle_status solve(struct sample *s, uint32_t policy,
-                                  struct heddle_pipeline **out)
+static inline heddle_status solve(struct sample *s, uint32_t policy, struct heddle_pipeline **out)
 {
     s->o.policy = policy;
     *out = NULL;
     return heddle_pipeline_solve(&s->model, &s->m, &s->o, out);
 }
 
-static inline void check(const struct sample *s,
-                         const struct heddle_pipeline *p)
+static inline void check(const struct sample *s, const struct heddle_pipeline *p)
 {
     char why[256] = "";
-    const struct heddle_plan_opts o = {
-        .size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
+    const struct heddle_plan_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
 
     if (heddle_pipeline_check(&s->model, &s->m, p, &o) != HEDDLE_OK)
         CHECK_STR(why, "");

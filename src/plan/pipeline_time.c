@@ -26,13 +26,12 @@ static double ahead(double a, double b, double period)
 
     if (d < 0)
         d += period;
-    return d > period * (1 - HEDDLE_PL_EPS) || d < period * HEDDLE_PL_EPS ? 0
-                                                                          : d;
+    return d > period * (1 - HEDDLE_PL_EPS) || d < period * HEDDLE_PL_EPS ? 0 : d;
 }
 
 /* Whether [x, x + len) meets an interval modulo T; which one. */
-static const struct busy *meets(const struct busy *v, uint32_t n, double x,
-                                double len, double period)
+static const struct busy *meets(const struct busy *v, uint32_t n, double x, double len,
+                                double period)
 {
     const double slack = period * 1e-10;
 
@@ -55,16 +54,14 @@ struct placer {
 };
 
 /* The latest (dir < 0) start <= x, or the earliest >= x, of the resource. */
-static bool place(struct placer *q, uint32_t res, double x, double len, int dir,
-                  double *out)
+static bool place(struct placer *q, uint32_t res, double x, double len, int dir, double *out)
 {
     struct busy *v = &q->busy[q->first[res]];
     const double from = x;
 
     if (len > q->period * (1 + 1e-10))
         return false;
-    for (const struct busy *hit;
-         (hit = meets(v, q->nbusy[res], x, len, q->period)) != NULL;) {
+    for (const struct busy *hit; (hit = meets(v, q->nbusy[res], x, len, q->period)) != NULL;) {
         double shift;
 
         if (dir < 0)
@@ -87,8 +84,8 @@ struct starts {
 };
 
 static bool place_stage(struct placer *q, const struct heddle_pl *p,
-                        const struct heddle_pl_part *part, uint32_t s,
-                        double f_limit, double b_limit, struct starts *at)
+                        const struct heddle_pl_part *part, uint32_t s, double f_limit,
+                        double b_limit, struct starts *at)
 {
     const struct heddle_pipeline_stage *st = &part->stage[s];
     const uint32_t link = p->ndevices + s;
@@ -100,14 +97,12 @@ static bool place_stage(struct placer *q, const struct heddle_pl *p,
         f_limit = at->send;
         b_limit = at->back + st->send;
     }
-    return place(q, st->device, f_limit - st->forward, st->forward, -1,
-                 &at->f) &&
+    return place(q, st->device, f_limit - st->forward, st->forward, -1, &at->f) &&
            place(q, st->device, b_limit, st->backward, 1, &at->b);
 }
 
 /* Of micro-batches 0 .. n - 1, those between start and end at time x. */
-static uint64_t live_at(double start, double end, double x, double period,
-                        uint32_t n)
+static uint64_t live_at(double start, double end, double x, double period, uint32_t n)
 {
     const double eps = 1e-9;
     const double hi = fmin(n, floor((x - start) / period + eps) + 1);
@@ -117,10 +112,8 @@ static uint64_t live_at(double start, double end, double x, double period,
 }
 
 /* Memory of the device of stage `which` when it begins something at time x. */
-static uint64_t memory_at(const struct heddle_pl *p,
-                          const struct heddle_pl_part *part,
-                          const struct starts *at, double period,
-                          uint32_t which, double x)
+static uint64_t memory_at(const struct heddle_pl *p, const struct heddle_pl_part *part,
+                          const struct starts *at, double period, uint32_t which, double x)
 {
     uint64_t sum = part->stage[which].once;
 
@@ -129,18 +122,15 @@ static uint64_t memory_at(const struct heddle_pl *p,
 
         if (st->device == part->stage[which].device)
             sum = heddle_pl_add(
-                sum, heddle_pl_add(
-                         st->fixed,
-                         heddle_pl_mul(live_at(at[s].f, at[s].b + st->backward,
-                                               x, period, p->nmicro),
-                                       st->saved)));
+                sum, heddle_pl_add(st->fixed, heddle_pl_mul(live_at(at[s].f, at[s].b + st->backward,
+                                                                    x, period, p->nmicro),
+                                                            st->saved)));
     }
     return sum;
 }
 
 static void fill_memory(const struct heddle_pl *p, struct heddle_pl_part *part,
-                        const struct starts *at, double period,
-                        struct heddle_pl_times *t)
+                        const struct starts *at, double period, struct heddle_pl_times *t)
 {
     double turns;
 
@@ -159,27 +149,22 @@ static void fill_memory(const struct heddle_pl *p, struct heddle_pl_part *part,
     for (uint32_t s = 0; s < part->n; s++)
         for (uint32_t k = 0; k < 2 * turns && k < 2 * p->nmicro; k++) {
             const uint32_t d = part->stage[s].device;
-            const uint64_t m =
-                memory_at(p, part, at, period, s,
-                          (k % 2 == 0 ? at[s].f : at[s].b) + k / 2 * period);
+            const uint64_t m = memory_at(p, part, at, period, s,
+                                         (k % 2 == 0 ? at[s].f : at[s].b) + k / 2 * period);
 
             t->memory[d] = m > t->memory[d] ? m : t->memory[d];
             t->fits &= m <= p->budget;
         }
 }
 
-static void add_op(struct heddle_pl_times *t, uint32_t stage, uint32_t micro,
-                   uint32_t kind, double start, double len)
+static void add_op(struct heddle_pl_times *t, uint32_t stage, uint32_t micro, uint32_t kind,
+                   double start, double len)
 {
-    t->op[t->n++] = (struct heddle_pipeline_op){.stage = stage,
-                                                .micro = micro,
-                                                .kind = kind,
-                                                .start = start,
-                                                .end = start + len};
+    t->op[t->n++] = (struct heddle_pipeline_op){
+        .stage = stage, .micro = micro, .kind = kind, .start = start, .end = start + len};
 }
 
-bool heddle_pl_time_periodic(const struct heddle_pl *p,
-                             struct heddle_pl_part *part, double period,
+bool heddle_pl_time_periodic(const struct heddle_pl *p, struct heddle_pl_part *part, double period,
                              struct heddle_pl_times *t)
 {
     struct busy busy[4 * HEDDLE_PL_DEVICES];
@@ -191,14 +176,11 @@ bool heddle_pl_time_periodic(const struct heddle_pl *p,
     for (uint32_t r = 0; r < p->ndevices + part->n; r++) {
         q.first[r] = n;
         for (uint32_t s = 0; s < part->n; s++)
-            n += 2 * (r < p->ndevices ? part->stage[s].device == r
-                                      : s == r - p->ndevices);
+            n += 2 * (r < p->ndevices ? part->stage[s].device == r : s == r - p->ndevices);
     }
     for (uint32_t s = part->n; s-- > 0;)
-        if (!place_stage(
-                &q, p, part, s, s + 1 < part->n ? at[s + 1].f : 0,
-                s + 1 < part->n ? at[s + 1].b + part->stage[s + 1].backward : 0,
-                &at[s]))
+        if (!place_stage(&q, p, part, s, s + 1 < part->n ? at[s + 1].f : 0,
+                         s + 1 < part->n ? at[s + 1].b + part->stage[s + 1].backward : 0, &at[s]))
             return false;
     fill_memory(p, part, at, period, t);
     t->n = 0;
@@ -232,8 +214,8 @@ struct flush {
     struct heddle_pl_part *part;
     enum heddle_pl_order order;
     struct heddle_pl_times *t;
-    struct todo *todo; /* [stage * 3 * nmicro ...] in the order of the stage */
-    double *input[2];  /* [stage * nmicro + micro] when what a forward (0) or
+    struct todo *todo;     /* [stage * 3 * nmicro ...] in the order of the stage */
+    double *input[2];      /* [stage * nmicro + micro] when what a forward (0) or
                            backward (1) reads is there; INFINITY: not yet */
     struct parcel *parcel; /* [link * 2 * nmicro ...] */
     uint32_t nposted[HEDDLE_PL_DEVICES], nsent[HEDDLE_PL_DEVICES];
@@ -278,16 +260,14 @@ static double can_begin(const struct flush *f, uint32_t s)
     d = &f->todo[(size_t)s * f->ntodo + f->next[s]];
     if (d->kind != HEDDLE_PIPELINE_WEIGHT) {
         const size_t i = (size_t)s * f->p->nmicro + d->micro;
-        const double in =
-            f->input[d->kind == HEDDLE_PIPELINE_BACKWARD ? 1 : 0][i];
+        const double in = f->input[d->kind == HEDDLE_PIPELINE_BACKWARD ? 1 : 0][i];
 
         at = in > at ? in : at;
     }
     return at;
 }
 
-static void post(struct flush *f, uint32_t link, uint32_t kind, uint32_t micro,
-                 double ready)
+static void post(struct flush *f, uint32_t link, uint32_t kind, uint32_t micro, double ready)
 {
     struct parcel *v = &f->parcel[(size_t)link * 2 * f->p->nmicro];
     uint32_t at = f->nposted[link]++;
@@ -298,8 +278,7 @@ static void post(struct flush *f, uint32_t link, uint32_t kind, uint32_t micro,
 }
 
 /* It has arrived where it goes: an input of a forward or of a backward. */
-static void arrive(struct flush *f, uint32_t link, uint32_t kind,
-                   uint32_t micro, double when)
+static void arrive(struct flush *f, uint32_t link, uint32_t kind, uint32_t micro, double when)
 {
     const size_t m = f->p->nmicro;
 
@@ -311,8 +290,7 @@ static void arrive(struct flush *f, uint32_t link, uint32_t kind,
 
 static double can_send(const struct flush *f, uint32_t link)
 {
-    const struct parcel *x =
-        &f->parcel[(size_t)link * 2 * f->p->nmicro + f->nsent[link]];
+    const struct parcel *x = &f->parcel[(size_t)link * 2 * f->p->nmicro + f->nsent[link]];
 
     if (f->nsent[link] == f->nposted[link])
         return INFINITY;
@@ -321,8 +299,7 @@ static double can_send(const struct flush *f, uint32_t link)
 
 static void send_one(struct flush *f, uint32_t link, double start)
 {
-    const struct parcel x =
-        f->parcel[(size_t)link * 2 * f->p->nmicro + f->nsent[link]++];
+    const struct parcel x = f->parcel[(size_t)link * 2 * f->p->nmicro + f->nsent[link]++];
     const double len = f->part->stage[link].send;
 
     add_op(f->t, link, x.micro, x.kind, start, len);
@@ -331,8 +308,7 @@ static void send_one(struct flush *f, uint32_t link, double start)
 }
 
 /* What a stage made goes to its neighbour, over a link if there is one. */
-static void pass_on(struct flush *f, uint32_t link, uint32_t kind,
-                    uint32_t micro, double ready)
+static void pass_on(struct flush *f, uint32_t link, uint32_t kind, uint32_t micro, double ready)
 {
     if (f->part->stage[link].send > 0)
         post(f, link, kind, micro, ready);
@@ -347,8 +323,7 @@ static void run_one(struct flush *f, uint32_t s, double start)
     double len = st->forward, end;
 
     if (d.kind == HEDDLE_PIPELINE_BACKWARD)
-        len = f->order >= HEDDLE_PL_ZB1 ? st->backward - st->weight
-                                        : st->backward;
+        len = f->order >= HEDDLE_PL_ZB1 ? st->backward - st->weight : st->backward;
     else if (d.kind == HEDDLE_PIPELINE_WEIGHT)
         len = st->weight;
     add_op(f->t, s, d.micro, d.kind, start, len);
@@ -396,8 +371,8 @@ static bool run_next(struct flush *f)
 /* Micro-batches in a stage, at most: in the order of its operations. */
 static void count_in_flight(struct flush *f)
 {
-    const uint32_t last = f->order >= HEDDLE_PL_ZB1 ? HEDDLE_PIPELINE_WEIGHT
-                                                    : HEDDLE_PIPELINE_BACKWARD;
+    const uint32_t last =
+        f->order >= HEDDLE_PL_ZB1 ? HEDDLE_PIPELINE_WEIGHT : HEDDLE_PIPELINE_BACKWARD;
 
     memset(f->t->memory, 0, sizeof(f->t->memory));
     f->t->fits = true;
@@ -415,31 +390,27 @@ static void count_in_flight(struct flush *f)
         }
         st->in_flight = most;
         st->fixed = heddle_pl_fixed(f->p, st->first, st->last, most);
-        m = heddle_pl_add(heddle_pl_add(st->fixed, st->once),
-                          heddle_pl_mul(most, st->saved));
+        m = heddle_pl_add(heddle_pl_add(st->fixed, st->once), heddle_pl_mul(most, st->saved));
         f->t->memory[st->device] = m;
         f->t->fits &= m <= f->p->budget;
     }
 }
 
-heddle_status heddle_pl_time_flush(const struct heddle_pl *p,
-                                   struct heddle_pl_part *part,
-                                   enum heddle_pl_order order,
-                                   struct heddle_pl_times *t, double *end_out)
+heddle_status heddle_pl_time_flush(const struct heddle_pl *p, struct heddle_pl_part *part,
+                                   enum heddle_pl_order order, struct heddle_pl_times *t,
+                                   double *end_out)
 {
     struct heddle_scratch mem = heddle_scratch_make(p->o.base.alloc);
     const size_t cells = (size_t)part->n * p->nmicro;
     struct flush f = {.p = p, .part = part, .order = order, .t = t};
 
     f.ntodo = (order >= HEDDLE_PL_ZB1 ? 3 : 2) * p->nmicro;
-    f.todo =
-        heddle_scratch_get(&mem, (size_t)part->n * f.ntodo, sizeof(*f.todo));
+    f.todo = heddle_scratch_get(&mem, (size_t)part->n * f.ntodo, sizeof(*f.todo));
     f.input[0] = heddle_scratch_get(&mem, 2 * cells, sizeof(double));
     f.parcel = heddle_scratch_get(&mem, 2 * cells, sizeof(*f.parcel));
     if (f.todo == NULL || f.input[0] == NULL || f.parcel == NULL) {
         heddle_scratch_drop(&mem);
-        return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM,
-                                "no memory for the schedule");
+        return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM, "no memory for the schedule");
     }
     f.input[1] = f.input[0] + cells;
     for (size_t i = p->nmicro; i < 2 * cells; i++)

@@ -53,8 +53,7 @@ static uint32_t least_missed(const struct cell *c)
 
     for (uint32_t i = 1; i + 1 < c->n; i++) {
         const struct label *v = &c->label[i];
-        const double area =
-            (double)(v[1].saved - v[-1].saved) * (v[-1].extra - v[1].extra);
+        const double area = (double)(v[1].saved - v[-1].saved) * (v[-1].extra - v[1].extra);
 
         if (area < least) {
             least = area;
@@ -65,8 +64,7 @@ static uint32_t least_missed(const struct cell *c)
 }
 
 /* More bytes saved and less time from one to the next. */
-static void add_label(const struct walker *w, struct cell *c,
-                      const struct label *l)
+static void add_label(const struct walker *w, struct cell *c, const struct label *l)
 {
     uint32_t at = c->n, end;
 
@@ -75,8 +73,7 @@ static void add_label(const struct walker *w, struct cell *c,
     if (at > 0 && c->label[at - 1].extra <= l->extra) {
         struct label *same = &c->label[at - 1];
 
-        if (same->extra == l->extra && same->saved == l->saved &&
-            l->once < same->once)
+        if (same->extra == l->extra && same->saved == l->saved && l->once < same->once)
             *same = *l;
         return;
     }
@@ -84,8 +81,7 @@ static void add_label(const struct walker *w, struct cell *c,
         at--;
     for (end = at; end < c->n && c->label[end].extra >= l->extra; end++)
         ;
-    memmove(&c->label[at + 1], &c->label[end],
-            (c->n - end) * sizeof(*c->label));
+    memmove(&c->label[at + 1], &c->label[end], (c->n - end) * sizeof(*c->label));
     c->label[at] = *l;
     c->n = at + 1 + (c->n - end);
     if (c->n <= w->labels)
@@ -101,27 +97,23 @@ static uint64_t max2(uint64_t a, uint64_t b)
 }
 
 /* The layer keeps its tape. */
-static void keep_layer(struct walker *w, uint32_t at, const struct label *l,
-                       uint32_t kind, uint32_t index, uint64_t input)
+static void keep_layer(struct walker *w, uint32_t at, const struct label *l, uint32_t kind,
+                       uint32_t index, uint64_t input)
 {
     const struct heddle_plan_chain *c = w->p->c;
     const uint64_t grads = heddle_pl_add(c->x[at], c->x[at + 1]);
-    struct label next = {.extra = l->extra,
-                         .from = at,
-                         .before = index,
-                         .was_kept = (uint8_t)kind};
+    struct label next = {.extra = l->extra, .from = at, .before = index, .was_kept = (uint8_t)kind};
 
     next.saved = heddle_pl_add(heddle_pl_add(l->saved, input), c->t[at + 1]);
-    next.once =
-        max2(l->once, max2(c->work_f[at], heddle_pl_add(grads, c->work_b[at])));
+    next.once = max2(l->once, max2(c->work_f[at], heddle_pl_add(grads, c->work_b[at])));
     if (next.once <= w->p->budget && next.saved <= w->p->budget)
         add_label(w, &w->cell[1][at + 1], &next);
 }
 
 /* Layers at..j come again, for each j. With all their tapes: exact bytes; else
  * by the table. */
-static void add_segments(struct walker *w, uint32_t at, const struct label *l,
-                         uint32_t kind, uint32_t index, uint64_t input)
+static void add_segments(struct walker *w, uint32_t at, const struct label *l, uint32_t kind,
+                         uint32_t index, uint64_t input)
 {
     const struct heddle_pl *p = w->p;
     const struct heddle_plan_chain *c = p->c;
@@ -153,8 +145,7 @@ static void add_segments(struct walker *w, uint32_t at, const struct label *l,
         } else if (isfinite(t)) {
             next.extra = l->extra + fmax(f, t - (p->b[j + 1] - p->b[at]));
             next.once =
-                max2(l->once, heddle_pl_chain_need(&p->table, at, j, w->limit) *
-                                  p->table.unit);
+                max2(l->once, heddle_pl_chain_need(&p->table, at, j, w->limit) * p->table.unit);
             add_label(w, &w->cell[0][j + 1], &next);
         } else {
             break;
@@ -195,8 +186,8 @@ static uint32_t count_of(const struct heddle_pl *p, uint32_t i)
     return few[i] < p->nmicro ? few[i] : p->nmicro;
 }
 
-static void offer(const struct heddle_pl *p, uint32_t first, uint32_t last,
-                  const struct label *l, uint32_t id)
+static void offer(const struct heddle_pl *p, uint32_t first, uint32_t last, const struct label *l,
+                  uint32_t id)
 {
     struct heddle_pl_ways *ways = &p->ways[(size_t)first * p->n + last];
 
@@ -206,8 +197,7 @@ static void offer(const struct heddle_pl *p, uint32_t first, uint32_t last,
 
         if ((w.extra < best->extra ||
              (w.extra == best->extra &&
-              (w.saved < best->saved ||
-               (w.saved == best->saved && w.once < best->once)))) &&
+              (w.saved < best->saved || (w.saved == best->saved && w.once < best->once)))) &&
             heddle_pl_memory(p, first, last, &w, count_of(p, i)) <= p->budget) {
             *best = w;
             ways->id[i] = id;
@@ -220,9 +210,8 @@ static uint32_t limit_of(const struct walker *w, uint32_t k)
 {
     const uint32_t slots = w->p->table.slots;
 
-    return w->limits == slots
-               ? slots - k
-               : (uint32_t)(slots * pow(LEAST_LIMIT, (double)k / w->limits));
+    return w->limits == slots ? slots - k
+                              : (uint32_t)(slots * pow(LEAST_LIMIT, (double)k / w->limits));
 }
 
 /* As much of everything as there is time for. */
@@ -234,37 +223,31 @@ static void walker_size(struct walker *w)
     w->labels = each * 24 < MOST_SUMS ? LABELS : each * 6 < MOST_SUMS ? 12 : 6;
     each = each * w->labels / LABELS;
     w->limits = (uint32_t)fmin(slots, fmax(8, MOST_SUMS / each));
-    w->longest =
-        (uint32_t)fmax(8, fmin(n, MOST_SUMS / (w->limits * n * n * w->labels)));
+    w->longest = (uint32_t)fmax(8, fmin(n, MOST_SUMS / (w->limits * n * n * w->labels)));
 }
 
 static heddle_status walker_init(const struct heddle_pl *p, struct walker *w)
 {
     w->p = p;
     for (int k = 0; k < 2; k++) {
-        w->cell[k] =
-            heddle_scratch_get(p->mem, (size_t)p->n + 1, sizeof(*w->cell[k]));
+        w->cell[k] = heddle_scratch_get(p->mem, (size_t)p->n + 1, sizeof(*w->cell[k]));
         if (w->cell[k] == NULL)
-            return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM,
-                                    "no memory for the stages");
+            return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM, "no memory for the stages");
     }
     return HEDDLE_OK;
 }
 
 /* Nothing is recomputed. */
-static struct heddle_pipeline_way keep_all(const struct heddle_pl *p,
-                                           uint32_t first, uint32_t last)
+static struct heddle_pipeline_way keep_all(const struct heddle_pl *p, uint32_t first, uint32_t last)
 {
     const struct heddle_plan_chain *c = p->c;
     struct heddle_pipeline_way w = {
-        .saved =
-            heddle_pl_add(c->x[first], p->tapes[last + 1] - p->tapes[first])};
+        .saved = heddle_pl_add(c->x[first], p->tapes[last + 1] - p->tapes[first])};
 
     for (uint32_t i = first; i <= last; i++) {
         const uint64_t grads = heddle_pl_add(c->x[i], c->x[i + 1]);
 
-        w.once = max2(w.once,
-                      max2(c->work_f[i], heddle_pl_add(grads, c->work_b[i])));
+        w.once = max2(w.once, max2(c->work_f[i], heddle_pl_add(grads, c->work_b[i])));
     }
     return w;
 }
@@ -279,8 +262,7 @@ static void tidy(struct heddle_pl_ways *ways)
         bool is_beaten = !isfinite(w->extra);
 
         for (uint32_t k = 0; k < n && !is_beaten; k++)
-            is_beaten = ways->way[k].extra <= w->extra &&
-                        ways->way[k].saved <= w->saved &&
+            is_beaten = ways->way[k].extra <= w->extra && ways->way[k].saved <= w->saved &&
                         ways->way[k].once <= w->once;
         if (is_beaten)
             continue;
@@ -335,28 +317,23 @@ static void put(struct heddle_pl_steps *out, uint32_t layer, uint32_t kind)
     out->n++;
 }
 
-static void put_segment(const struct walker *w, const struct label *l,
-                        uint32_t end, uint8_t *layers,
-                        struct heddle_pl_steps *out)
+static void put_segment(const struct walker *w, const struct label *l, uint32_t end,
+                        uint8_t *layers, struct heddle_pl_steps *out)
 {
     for (uint32_t i = l->from; i < end; i++) {
-        layers[i] =
-            i == l->from ? HEDDLE_PIPELINE_FIRST : HEDDLE_PIPELINE_AGAIN;
+        layers[i] = i == l->from ? HEDDLE_PIPELINE_FIRST : HEDDLE_PIPELINE_AGAIN;
         if (l->is_plain)
             put(out, i, HEDDLE_PIPELINE_KEEP);
     }
     for (uint32_t i = end; i > l->from && l->is_plain; i--)
         put(out, i - 1, HEDDLE_PIPELINE_UNDO);
     if (!l->is_plain)
-        heddle_pl_chain_trace(
-            &w->p->table, l->from, end - 1,
-            heddle_pl_chain_need(&w->p->table, l->from, end - 1, w->limit),
-            out);
+        heddle_pl_chain_trace(&w->p->table, l->from, end - 1,
+                              heddle_pl_chain_need(&w->p->table, l->from, end - 1, w->limit), out);
 }
 
-heddle_status heddle_pl_way_steps(const struct heddle_pl *p, uint32_t first,
-                                  uint32_t last, uint32_t way, uint8_t *layers,
-                                  struct heddle_pl_steps *out)
+heddle_status heddle_pl_way_steps(const struct heddle_pl *p, uint32_t first, uint32_t last,
+                                  uint32_t way, uint8_t *layers, struct heddle_pl_steps *out)
 {
     const struct heddle_pl_ways *ways = heddle_pl_ways_of(p, first, last);
     const struct heddle_pipeline_way *want = &ways->way[way];
@@ -378,8 +355,7 @@ heddle_status heddle_pl_way_steps(const struct heddle_pl *p, uint32_t first,
         const struct cell *c = &w.cell[kind][last + 1];
 
         for (k = 0; k < c->n; k++)
-            if (c->label[k].saved == want->saved &&
-                c->label[k].once == want->once &&
+            if (c->label[k].saved == want->saved && c->label[k].once == want->once &&
                 c->label[k].extra == want->extra)
                 break;
         if (k < c->n)
@@ -404,14 +380,13 @@ heddle_status heddle_pl_way_steps(const struct heddle_pl *p, uint32_t first,
 
 /* ---- given ones ---------------------------------------------------------------- */
 
-static heddle_status make_given(const struct heddle_pl *p, uint32_t first,
-                                uint32_t last, struct heddle_pl_ways *ways)
+static heddle_status make_given(const struct heddle_pl *p, uint32_t first, uint32_t last,
+                                struct heddle_pl_ways *ways)
 {
     ways->n = p->o.ways(p->o.user, first, last, ways->way);
     if (ways->n > HEDDLE_PIPELINE_WAYS)
-        return heddle_plan_fail(&p->o.base, HEDDLE_EINVAL,
-                                "layers %u to %u have more than %d ways", first,
-                                last, HEDDLE_PIPELINE_WAYS);
+        return heddle_plan_fail(&p->o.base, HEDDLE_EINVAL, "layers %u to %u have more than %d ways",
+                                first, last, HEDDLE_PIPELINE_WAYS);
     for (uint32_t i = 0; i < ways->n; i++)
         if (!(ways->way[i].extra >= 0 && ways->way[i].extra <= 1e300))
             return heddle_plan_fail(&p->o.base, HEDDLE_EINVAL,
@@ -425,8 +400,7 @@ heddle_status heddle_pl_ways_make(struct heddle_pl *p)
 {
     p->ways = heddle_scratch_get(p->mem, (size_t)p->n * p->n, sizeof(*p->ways));
     if (p->ways == NULL)
-        return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM,
-                                "no memory for the stages");
+        return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM, "no memory for the stages");
     if (p->o.ways == NULL)
         return make_own(p);
     for (uint32_t i = 0; i < p->n; i++)

@@ -28,8 +28,8 @@
 
 /* Writes the sentence into o->why and returns st; `o` may be NULL. */
 HEDDLE_PRINTF(3, 4)
-heddle_status heddle_plan_fail(const struct heddle_plan_opts *o,
-                               heddle_status st, const char *fmt, ...);
+heddle_status heddle_plan_fail(const struct heddle_plan_opts *o, heddle_status st, const char *fmt,
+                               ...);
 
 /* The options of the caller as we know them: fields beyond o->size are 0. */
 struct heddle_plan_opts heddle_plan_opts_get(const struct heddle_plan_opts *o);
@@ -37,16 +37,15 @@ struct heddle_plan_opts heddle_plan_opts_get(const struct heddle_plan_opts *o);
 #define HEDDLE_PLAN_ALIGN_MAX ((uint64_t)1 << 30)
 
 /* The same for a machine, checked; align becomes at least 1. */
-HEDDLE_MUST_USE heddle_status heddle_plan_machine_get(
-    const struct heddle_plan_machine *m, const struct heddle_plan_opts *o,
-    struct heddle_plan_machine *out);
+HEDDLE_MUST_USE heddle_status heddle_plan_machine_get(const struct heddle_plan_machine *m,
+                                                      const struct heddle_plan_opts *o,
+                                                      struct heddle_plan_machine *out);
 
 /* Name of an op for a sentence: "17 (conv3)". */
 struct heddle_plan_label {
     char text[96];
 };
-struct heddle_plan_label heddle_plan_op_label(const struct heddle_plan_graph *g,
-                                              uint32_t op);
+struct heddle_plan_label heddle_plan_op_label(const struct heddle_plan_graph *g, uint32_t op);
 /* A number of bytes for a sentence, exact and for people. */
 struct heddle_plan_label heddle_plan_bytes_label(uint64_t bytes);
 
@@ -57,14 +56,13 @@ struct heddle_plan_users {
     uint32_t *first; /* [nvalues + 1] */
     uint32_t *user;  /* [ninputs] */
 };
-HEDDLE_MUST_USE heddle_status heddle_plan_users_make(
-    const struct heddle_plan_graph *g, struct heddle_scratch *mem,
-    struct heddle_plan_users *out);
+HEDDLE_MUST_USE heddle_status heddle_plan_users_make(const struct heddle_plan_graph *g,
+                                                     struct heddle_scratch *mem,
+                                                     struct heddle_plan_users *out);
 
 /* Memory while `op` runs and nothing else is there: inputs, outputs of `mask`
  * (not the first one of an op that may take an input's memory), workspace. */
-uint64_t heddle_plan_op_bytes(const struct heddle_plan_graph *g, uint32_t op,
-                              uint64_t mask);
+uint64_t heddle_plan_op_bytes(const struct heddle_plan_graph *g, uint32_t op, uint64_t mask);
 
 /* Of every operation once. */
 double heddle_plan_sum_times(const struct heddle_plan_graph *g);
@@ -95,22 +93,18 @@ struct heddle_plan_draft {
     heddle_status st;
 };
 
-void heddle_plan_draft_init(struct heddle_plan_draft *d,
-                            const struct heddle_allocator *a);
+void heddle_plan_draft_init(struct heddle_plan_draft *d, const struct heddle_allocator *a);
 void heddle_plan_draft_fini(struct heddle_plan_draft *d);
 /* Empties it and keeps its memory. */
 void heddle_plan_draft_clear(struct heddle_plan_draft *d);
 
-void heddle_plan_draft_compute(struct heddle_plan_draft *d, uint32_t op,
-                               uint64_t outputs, bool in_place);
+void heddle_plan_draft_compute(struct heddle_plan_draft *d, uint32_t op, uint64_t outputs,
+                               bool in_place);
 void heddle_plan_draft_discard(struct heddle_plan_draft *d, uint32_t value);
 /* level: 1 host, 2 disk */
-void heddle_plan_draft_offload(struct heddle_plan_draft *d, uint32_t value,
-                               unsigned level);
-void heddle_plan_draft_prefetch(struct heddle_plan_draft *d, uint32_t value,
-                                unsigned level);
-void heddle_plan_draft_forget(struct heddle_plan_draft *d, uint32_t value,
-                              unsigned level);
+void heddle_plan_draft_offload(struct heddle_plan_draft *d, uint32_t value, unsigned level);
+void heddle_plan_draft_prefetch(struct heddle_plan_draft *d, uint32_t value, unsigned level);
+void heddle_plan_draft_forget(struct heddle_plan_draft *d, uint32_t value, unsigned level);
 
 /*
  * Appends the steps of a sequence of ops, in which an op may occur several
@@ -123,9 +117,10 @@ void heddle_plan_draft_forget(struct heddle_plan_draft *d, uint32_t value,
  * HEDDLE_EINVAL (a reader without what it reads, an op that is missing, or
  * repeated though it must not be), HEDDLE_ENOMEM.
  */
-HEDDLE_MUST_USE heddle_status heddle_plan_draft_from_sequence(
-    const struct heddle_plan_graph *g, const uint32_t *seq, size_t nseq,
-    const struct heddle_plan_opts *o, struct heddle_plan_draft *d);
+HEDDLE_MUST_USE heddle_status heddle_plan_draft_from_sequence(const struct heddle_plan_graph *g,
+                                                              const uint32_t *seq, size_t nseq,
+                                                              const struct heddle_plan_opts *o,
+                                                              struct heddle_plan_draft *d);
 
 /* --- evaluation (eval.c) ---------------------------------------------------- */
 
@@ -137,10 +132,11 @@ struct heddle_plan_cost {
 /* What the steps cost, by the rules of heddle/plan.h. HEDDLE_EINVAL: a step
  * that cannot be done (a value that is not there...): a defect of a solver, or a
  * sequence it should not have made. HEDDLE_ENOMEM. O(steps + inputs used). */
-HEDDLE_MUST_USE heddle_status heddle_plan_eval(
-    const struct heddle_plan_graph *g, const struct heddle_plan_machine *m,
-    const struct heddle_plan_step *step, uint32_t nsteps,
-    const struct heddle_plan_opts *o, struct heddle_plan_cost *out);
+HEDDLE_MUST_USE heddle_status heddle_plan_eval(const struct heddle_plan_graph *g,
+                                               const struct heddle_plan_machine *m,
+                                               const struct heddle_plan_step *step, uint32_t nsteps,
+                                               const struct heddle_plan_opts *o,
+                                               struct heddle_plan_cost *out);
 
 /* --- addresses (blocks.c, arena.c) ------------------------------------------ */
 
@@ -155,11 +151,10 @@ struct heddle_plan_block {
 
 /* blocks.c: the places that steps need, and the block of each. */
 HEDDLE_MUST_USE heddle_status heddle_plan_blocks_make(
-    const struct heddle_plan_graph *g, const struct heddle_plan_step *step,
-    uint32_t nsteps, const struct heddle_plan_opts *o,
-    struct heddle_scratch *mem, struct heddle_plan_block **block_out,
-    uint32_t *nblocks_out, struct heddle_plan_place **place_out,
-    uint32_t **block_of_place_out, uint32_t *nplaces_out);
+    const struct heddle_plan_graph *g, const struct heddle_plan_step *step, uint32_t nsteps,
+    const struct heddle_plan_opts *o, struct heddle_scratch *mem,
+    struct heddle_plan_block **block_out, uint32_t *nblocks_out,
+    struct heddle_plan_place **place_out, uint32_t **block_of_place_out, uint32_t *nplaces_out);
 
 /* arena.c: fills offset of each; *arena_out = largest offset + bytes. It looks for
  * better addresses with `work` comparisons, or until deadline_ns
@@ -168,23 +163,26 @@ HEDDLE_MUST_USE heddle_status heddle_plan_blocks_make(
 #define HEDDLE_PLAN_WORK_LITTLE 1e7 /* a fiftieth of a second */
 #define HEDDLE_PLAN_WORK_SOME   1.5e8
 #define HEDDLE_PLAN_WORK_MUCH   1e9
-HEDDLE_MUST_USE heddle_status
-heddle_plan_assign(struct heddle_plan_block *block, uint32_t n, uint64_t align,
-                   uint64_t budget, double work, uint64_t deadline_ns,
-                   const struct heddle_allocator *a, uint64_t *arena_out);
+HEDDLE_MUST_USE heddle_status heddle_plan_assign(struct heddle_plan_block *block, uint32_t n,
+                                                 uint64_t align, uint64_t budget, double work,
+                                                 uint64_t deadline_ns,
+                                                 const struct heddle_allocator *a,
+                                                 uint64_t *arena_out);
 
 /* address_long.c: the same for very many blocks of which few are there at a time;
  * HEDDLE_ENOENT: these are not. */
-HEDDLE_MUST_USE heddle_status heddle_plan_assign_long(
-    struct heddle_plan_block *block, uint32_t n, uint64_t align,
-    uint64_t budget, double work, uint64_t deadline_ns,
-    const struct heddle_allocator *a, uint64_t *arena_out);
+HEDDLE_MUST_USE heddle_status heddle_plan_assign_long(struct heddle_plan_block *block, uint32_t n,
+                                                      uint64_t align, uint64_t budget, double work,
+                                                      uint64_t deadline_ns,
+                                                      const struct heddle_allocator *a,
+                                                      uint64_t *arena_out);
 
 /* The same, from addresses that the blocks have: never above them. */
-HEDDLE_MUST_USE heddle_status
-heddle_plan_assign_lower(struct heddle_plan_block *block, uint32_t n,
-                         uint64_t align, double work, uint64_t deadline_ns,
-                         const struct heddle_allocator *a, uint64_t *arena_out);
+HEDDLE_MUST_USE heddle_status heddle_plan_assign_lower(struct heddle_plan_block *block, uint32_t n,
+                                                       uint64_t align, double work,
+                                                       uint64_t deadline_ns,
+                                                       const struct heddle_allocator *a,
+                                                       uint64_t *arena_out);
 
 /* --- solvers (solve.c) ------------------------------------------------------ */
 
@@ -209,8 +207,7 @@ struct heddle_plan_solver_ops {
 
     /* HEDDLE_OK and a plan from heddle_plan_finish(), or HEDDLE_ENOENT with a
      * sentence: nothing found within the budget. */
-    heddle_status (*solve)(const struct heddle_plan_job *job,
-                           struct heddle_plan **out);
+    heddle_status (*solve)(const struct heddle_plan_job *job, struct heddle_plan **out);
 };
 
 /* NULL-terminated; built from solver.def. */
@@ -221,8 +218,7 @@ const struct heddle_plan_solver_ops *heddle_plan_find_solver(const char *name);
 bool heddle_plan_job_is_late(const struct heddle_plan_job *job);
 double heddle_plan_job_seconds(const struct heddle_plan_job *job);
 /* Tells the caller about a better plan; false: stop with the best you have. */
-bool heddle_plan_job_report(const struct heddle_plan_job *job,
-                            const struct heddle_plan *best);
+bool heddle_plan_job_report(const struct heddle_plan_job *job, const struct heddle_plan *best);
 
 /* What a solver knows beyond its steps. */
 struct heddle_plan_claim {
@@ -240,22 +236,24 @@ struct heddle_plan_claim {
  *                is over, the arena otherwise; 0 with HEDDLE_OK
  * HEDDLE_EINVAL  the draft is not a plan; HEDDLE_ENOMEM
  */
-HEDDLE_MUST_USE heddle_status heddle_plan_finish(
-    const struct heddle_plan_job *job, const struct heddle_plan_draft *d,
-    const struct heddle_plan_claim *claim, uint64_t *over_out,
-    struct heddle_plan **out);
+HEDDLE_MUST_USE heddle_status heddle_plan_finish(const struct heddle_plan_job *job,
+                                                 const struct heddle_plan_draft *d,
+                                                 const struct heddle_plan_claim *claim,
+                                                 uint64_t *over_out, struct heddle_plan **out);
 
-/* The same, with so much work for addresses. When addresses are over the budget or within, top[k] is the end of the
+/* The same, with so much work for addresses. When addresses are over the budget or within, top[k]
+ * is the end of the
  * highest block at the k-th computation of the draft; `top` has room for all. */
-HEDDLE_MUST_USE heddle_status heddle_plan_finish_tops(
-    const struct heddle_plan_job *job, const struct heddle_plan_draft *d,
-    const struct heddle_plan_claim *claim, double work, uint64_t *over_out,
-    uint64_t *top, struct heddle_plan **out);
+HEDDLE_MUST_USE heddle_status heddle_plan_finish_tops(const struct heddle_plan_job *job,
+                                                      const struct heddle_plan_draft *d,
+                                                      const struct heddle_plan_claim *claim,
+                                                      double work, uint64_t *over_out,
+                                                      uint64_t *top, struct heddle_plan **out);
 
 /* Looks for lower addresses of a plan until the deadline. The arena may only
  * become smaller. HEDDLE_OK, HEDDLE_ENOMEM. */
-HEDDLE_MUST_USE heddle_status
-heddle_plan_lower(const struct heddle_plan_job *job, struct heddle_plan *p);
+HEDDLE_MUST_USE heddle_status heddle_plan_lower(const struct heddle_plan_job *job,
+                                                struct heddle_plan *p);
 
 /* An empty plan whose arrays are in *mem_out; for the reader and finish. */
 struct heddle_plan *heddle_plan_alloc(const struct heddle_allocator *a,

@@ -24,14 +24,11 @@ struct why {
     struct heddle_plan_opts o;
 };
 
-static inline struct heddle_plan_opts *
-why_init(struct why *w, const struct heddle_allocator *a)
+static inline struct heddle_plan_opts *why_init(struct why *w, const struct heddle_allocator *a)
 {
     memset(w, 0, sizeof(*w));
-    w->o = (struct heddle_plan_opts){.size = sizeof(w->o),
-                                     .alloc = a,
-                                     .why = w->text,
-                                     .why_bytes = sizeof(w->text)};
+    w->o = (struct heddle_plan_opts){
+        .size = sizeof(w->o), .alloc = a, .why = w->text, .why_bytes = sizeof(w->text)};
     return &w->o;
 }
 
@@ -52,23 +49,18 @@ struct graph_parts {
 static inline void parts_begin(struct graph_parts *p, const char *name)
 {
     memset(p, 0, sizeof(*p));
-    p->g = (struct heddle_plan_graph){.size = sizeof(p->g),
-                                      .name = name,
-                                      .ops = p->op,
-                                      .values = p->value,
-                                      .inputs = p->input};
+    p->g = (struct heddle_plan_graph){
+        .size = sizeof(p->g), .name = name, .ops = p->op, .values = p->value, .inputs = p->input};
 }
 
-static inline void parts_value(struct graph_parts *p, uint32_t op,
-                               uint64_t bytes, uint32_t flags)
+static inline void parts_value(struct graph_parts *p, uint32_t op, uint64_t bytes, uint32_t flags)
 {
-    p->value[p->g.nvalues++] =
-        (struct heddle_plan_value){.bytes = bytes, .op = op, .flags = flags};
+    p->value[p->g.nvalues++] = (struct heddle_plan_value){.bytes = bytes, .op = op, .flags = flags};
 }
 
 /* Some of the values so far, sorted, each once. */
-static inline void parts_inputs(struct graph_parts *p, struct heddle_rng *r,
-                                uint32_t id, unsigned most)
+static inline void parts_inputs(struct graph_parts *p, struct heddle_rng *r, uint32_t id,
+                                unsigned most)
 {
     struct heddle_plan_op *op = &p->op[id];
     const uint32_t n = p->g.nvalues;
@@ -87,8 +79,7 @@ static inline void parts_inputs(struct graph_parts *p, struct heddle_rng *r,
 
 /* n <= 64 operations. */
 static inline struct heddle_plan_graph *
-random_graph(struct heddle_rng *r, uint32_t n, unsigned style,
-             const struct heddle_plan_opts *o)
+random_graph(struct heddle_rng *r, uint32_t n, unsigned style, const struct heddle_plan_opts *o)
 {
     static struct graph_parts p;
     struct heddle_plan_graph *g = NULL;
@@ -106,10 +97,9 @@ random_graph(struct heddle_rng *r, uint32_t n, unsigned style,
                     heddle_rng_below32(r, 3) == 0 ? HEDDLE_PLAN_AT_HOST : 0);
     for (uint32_t i = 0; i < n; i++) {
         struct heddle_plan_op *op = &p.op[i];
-        const uint32_t nout = is_plain ? 1
-                              : heddle_rng_below32(r, 10) == 0
-                                  ? 0
-                                  : 1 + heddle_rng_below32(r, 3);
+        const uint32_t nout = is_plain                         ? 1
+                              : heddle_rng_below32(r, 10) == 0 ? 0
+                                                               : 1 + heddle_rng_below32(r, 3);
 
         parts_inputs(&p, r, i, 6);
         op->time = (double)heddle_rng_below(r, 8);
@@ -121,14 +111,11 @@ random_graph(struct heddle_rng *r, uint32_t n, unsigned style,
             op->flags = HEDDLE_PLAN_ONCE;
         for (uint32_t k = 0; k < nout; k++)
             parts_value(&p, i, heddle_rng_below(r, 9),
-                        !is_plain && heddle_rng_below32(r, 12) == 0
-                            ? HEDDLE_PLAN_RESULT
-                            : 0);
+                        !is_plain && heddle_rng_below32(r, 12) == 0 ? HEDDLE_PLAN_RESULT : 0);
         for (uint32_t k = 0; !is_plain && nout > 0 && k < op->ninputs; k++) {
             const uint32_t v = p.input[op->first_input + k];
 
-            if (p.value[v].bytes >= p.value[op->first_value].bytes &&
-                heddle_rng_below32(r, 2) == 0)
+            if (p.value[v].bytes >= p.value[op->first_value].bytes && heddle_rng_below32(r, 2) == 0)
                 op->inplace = v;
         }
     }
@@ -177,8 +164,7 @@ static inline bool program_comes_back(const struct program *p, uint32_t v)
     const struct heddle_plan_value *x = &p->g->values[v];
 
     return p->is_at[1][v] || p->is_at[2][v] ||
-           (x->op != HEDDLE_PLAN_NONE &&
-            (p->g->ops[x->op].flags & HEDDLE_PLAN_ONCE) == 0);
+           (x->op != HEDDLE_PLAN_NONE && (p->g->ops[x->op].flags & HEDDLE_PLAN_ONCE) == 0);
 }
 
 /* What may happen between computations. */
@@ -209,8 +195,7 @@ static inline void program_play(struct program *p)
         }
         break;
     default:
-        if (p->budget > 0 && p->is_in[v] && !p->is_locked[v] &&
-            program_comes_back(p, v)) {
+        if (p->budget > 0 && p->is_in[v] && !p->is_locked[v] && program_comes_back(p, v)) {
             heddle_plan_draft_discard(p->d, v);
             p->is_in[v] = false;
             p->budget--;
@@ -219,12 +204,10 @@ static inline void program_play(struct program *p)
     }
 }
 
-static inline void program_compute(struct program *p, uint32_t id,
-                                   uint64_t wanted)
+static inline void program_compute(struct program *p, uint32_t id, uint64_t wanted)
 {
     const struct heddle_plan_op *op = &p->g->ops[id];
-    const bool all =
-        (op->flags & HEDDLE_PLAN_ONCE) != 0 || heddle_rng_below32(p->r, 2) == 0;
+    const bool all = (op->flags & HEDDLE_PLAN_ONCE) != 0 || heddle_rng_below32(p->r, 2) == 0;
     uint64_t mask = heddle_plan_all(op);
     bool locked[64];
     bool takes;
@@ -262,13 +245,11 @@ static inline void program_need(struct program *p, uint32_t v)
             return;
         }
     program_compute(p, p->g->values[v].op,
-                    (uint64_t)1
-                        << (v - p->g->ops[p->g->values[v].op].first_value));
+                    (uint64_t)1 << (v - p->g->ops[p->g->values[v].op].first_value));
 }
 
 /* Fills d with steps that heddle_plan_eval() accepts. */
-static inline void random_program(const struct heddle_plan_graph *g,
-                                  struct heddle_rng *r,
+static inline void random_program(const struct heddle_plan_graph *g, struct heddle_rng *r,
                                   struct heddle_plan_draft *d)
 {
     static struct program p;
@@ -289,8 +270,7 @@ static inline void random_program(const struct heddle_plan_graph *g,
             program_compute(&p, i, 0);
     }
     for (uint32_t v = 0; v < g->nvalues; v++)
-        if ((g->values[v].flags & HEDDLE_PLAN_RESULT) != 0 && !p.is_at[1][v] &&
-            !p.is_at[2][v]) {
+        if ((g->values[v].flags & HEDDLE_PLAN_RESULT) != 0 && !p.is_at[1][v] && !p.is_at[2][v]) {
             program_need(&p, v);
             p.is_locked[v] = true;
         }

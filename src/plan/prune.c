@@ -42,9 +42,8 @@ static int64_t stretch(struct heddle_plan_seq *s, uint32_t p, int sign)
             continue;
         if (from == NONE)
             from = before - (i > 0); /* a further output was not made */
-        heddle_plan_tree_add(
-            &s->tree, from + 1, p,
-            sign * (int64_t)s->g->values[op->first_value + i].bytes);
+        heddle_plan_tree_add(&s->tree, from + 1, p,
+                             sign * (int64_t)s->g->values[op->first_value + i].bytes);
         m = heddle_plan_tree_max(&s->tree, from + 1, p);
         if (m > max)
             max = m;
@@ -73,9 +72,8 @@ static void sort_by_key(uint32_t *pick, const double *key, uint32_t n)
             const uint32_t t = pick[i];
             uint32_t k = i;
 
-            for (; k >= gap &&
-                   (key[pick[k - gap]] < key[t] ||
-                    (key[pick[k - gap]] == key[t] && pick[k - gap] < t));
+            for (; k >= gap && (key[pick[k - gap]] < key[t] ||
+                                (key[pick[k - gap]] == key[t] && pick[k - gap] < t));
                  k -= gap)
                 pick[k] = pick[k - gap];
             pick[k] = t;
@@ -83,8 +81,7 @@ static void sort_by_key(uint32_t *pick, const double *key, uint32_t n)
 }
 
 /* One pass; the marks of what goes in x->pick2, as bytes. True: something goes. */
-static bool one_pass(struct heddle_plan_search *x, struct heddle_plan_seq *s,
-                     uint8_t *mark)
+static bool one_pass(struct heddle_plan_search *x, struct heddle_plan_seq *s, uint8_t *mark)
 {
     uint32_t n = 0;
     bool is_any = false;
@@ -139,8 +136,7 @@ static void slow_passes(struct heddle_plan_search *x, struct heddle_plan_seq *s)
     }
 }
 
-void heddle_plan_prune_once(struct heddle_plan_search *x,
-                            struct heddle_plan_seq *s)
+void heddle_plan_prune_once(struct heddle_plan_search *x, struct heddle_plan_seq *s)
 {
     uint8_t *mark = (uint8_t *)x->pick2;
 

@@ -20,9 +20,9 @@
 
 enum row { X, TAPE, FORWARD, BACKWARD, WORK_F, WORK_B, NROWS };
 
-static const char *const row_name[NROWS] = {
-    "activation sizes", "tape sizes",         "forward times",
-    "backward times",   "forward workspaces", "backward workspaces"};
+static const char *const row_name[NROWS] = {"activation sizes",   "tape sizes",
+                                            "forward times",      "backward times",
+                                            "forward workspaces", "backward workspaces"};
 
 struct reader {
     struct heddle_plan_text *t;
@@ -42,8 +42,7 @@ static heddle_status read_size(struct reader *r, const char *w, uint64_t *out)
     if (d < 0)
         return heddle_plan_text_bad(r->t, "a size is negative: '%.40s'", w);
     if (d != floor(d) || d >= 0x1p62)
-        return heddle_plan_text_bad(
-            r->t, "'%.40s' is not a whole number of bytes below 2^62", w);
+        return heddle_plan_text_bad(r->t, "'%.40s' is not a whole number of bytes below 2^62", w);
     *out = (uint64_t)d;
     return HEDDLE_OK;
 }
@@ -53,8 +52,7 @@ static heddle_status read_number(struct reader *r, enum row k, const char *w)
     void *p = heddle_plan_vec_add(&r->row[k], r->t->o->alloc);
 
     if (p == NULL)
-        return heddle_plan_fail(r->t->o, HEDDLE_ENOMEM, "%s: no memory for it",
-                                r->t->path);
+        return heddle_plan_fail(r->t->o, HEDDLE_ENOMEM, "%s: no memory for it", r->t->path);
     if (k == FORWARD || k == BACKWARD)
         return heddle_plan_text_time(r->t, w, "a time", p);
     return read_size(r, w, p);
@@ -67,23 +65,20 @@ static heddle_status read_row(struct reader *r, enum row k)
 
     if (before > 0)
         HEDDLE_TRY(read_number(r, k, "0"));
-    for (const char *w = r->t->word; w != NULL;
-         w = heddle_plan_text_word(r->t)) {
+    for (const char *w = r->t->word; w != NULL; w = heddle_plan_text_word(r->t)) {
         if (r->row[k].n - before == want)
-            return heddle_plan_text_bad(r->t, "there are more than %u %s", want,
-                                        row_name[k]);
+            return heddle_plan_text_bad(r->t, "there are more than %u %s", want, row_name[k]);
         HEDDLE_TRY(read_number(r, k, w));
     }
     if (r->row[k].n - before != want)
-        return heddle_plan_text_bad(r->t, "there are %zu %s instead of %u",
-                                    r->row[k].n - before, row_name[k], want);
+        return heddle_plan_text_bad(r->t, "there are %zu %s instead of %u", r->row[k].n - before,
+                                    row_name[k], want);
     return HEDDLE_OK;
 }
 
 static heddle_status read_rows(struct reader *r)
 {
-    HEDDLE_TRY(heddle_plan_text_u32(r->t, r->t->word, "the number of layers",
-                                    1u << 26, &r->n));
+    HEDDLE_TRY(heddle_plan_text_u32(r->t, r->t->word, "the number of layers", 1u << 26, &r->n));
     HEDDLE_TRY(heddle_plan_text_end(r->t));
     if (r->n == 0)
         return heddle_plan_text_bad(r->t, "the chain has no layer");
@@ -93,8 +88,7 @@ static heddle_status read_rows(struct reader *r)
         if (st == HEDDLE_AGAIN && k == WORK_F)
             return HEDDLE_OK;
         if (st == HEDDLE_AGAIN)
-            return heddle_plan_text_bad(r->t, "the file ends before the %s",
-                                        row_name[k]);
+            return heddle_plan_text_bad(r->t, "the file ends before the %s", row_name[k]);
         if (st != HEDDLE_OK)
             return st;
         HEDDLE_TRY(read_row(r, k));
@@ -134,19 +128,15 @@ static heddle_status make(struct reader *r, struct heddle_plan_graph **out)
 
     o.why = why;
     o.why_bytes = sizeof(why);
-    st = heddle_plan_graph_from_chain(
-        &c, name_of(name, sizeof(name), r->t->path), &o, out);
+    st = heddle_plan_graph_from_chain(&c, name_of(name, sizeof(name), r->t->path), &o, out);
     if (st == HEDDLE_EINVAL) {
         r->t->line = strstr(why, "tape") != NULL ? 3 : r->t->line;
         return heddle_plan_text_bad(r->t, "%s", why);
     }
-    return st == HEDDLE_OK
-               ? st
-               : heddle_plan_fail(r->t->o, st, "%s: %s", r->t->path, why);
+    return st == HEDDLE_OK ? st : heddle_plan_fail(r->t->o, st, "%s: %s", r->t->path, why);
 }
 
-heddle_status heddle_plan_read_chain(struct heddle_plan_text *t,
-                                     struct heddle_plan_graph **out)
+heddle_status heddle_plan_read_chain(struct heddle_plan_text *t, struct heddle_plan_graph **out)
 {
     struct reader r = {.t = t};
     heddle_status st;

@@ -24,24 +24,21 @@ struct reader {
 
 static heddle_status no_memory(const struct reader *r)
 {
-    return heddle_plan_fail(r->t->o, HEDDLE_ENOMEM, "%s: no memory for it",
-                            r->t->path);
+    return heddle_plan_fail(r->t->o, HEDDLE_ENOMEM, "%s: no memory for it", r->t->path);
 }
 
-static heddle_status next(struct reader *r, const char *first, const char *what,
-                          size_t done, uint32_t of)
+static heddle_status next(struct reader *r, const char *first, const char *what, size_t done,
+                          uint32_t of)
 {
     const heddle_status st = heddle_plan_text_line(r->t);
 
     if (st == HEDDLE_AGAIN)
-        return heddle_plan_text_bad(r->t, "the file ends after %zu of %u %s",
-                                    done, of, what);
+        return heddle_plan_text_bad(r->t, "the file ends after %zu of %u %s", done, of, what);
     if (st == HEDDLE_OK && strcmp(r->t->word, first) != 0)
-        return heddle_plan_text_bad(
-            r->t,
-            "a line must begin with '%s' here, not with '%.40s': %u %s "
-            "are announced",
-            first, r->t->word, of, what);
+        return heddle_plan_text_bad(r->t,
+                                    "a line must begin with '%s' here, not with '%.40s': %u %s "
+                                    "are announced",
+                                    first, r->t->word, of, what);
     return st;
 }
 
@@ -54,24 +51,20 @@ static heddle_status read_node(struct reader *r)
     const uint32_t want = (uint32_t)r->parts.ops.n;
 
     HEDDLE_TRY(next(r, "n", "nodes", want, r->n));
-    HEDDLE_TRY(heddle_plan_text_u32(r->t, heddle_plan_text_word(r->t),
-                                    "the number of the node", UINT32_MAX - 1,
-                                    &id));
+    HEDDLE_TRY(heddle_plan_text_u32(r->t, heddle_plan_text_word(r->t), "the number of the node",
+                                    UINT32_MAX - 1, &id));
     if (id != want)
-        return heddle_plan_text_bad(r->t, "node %u comes where %u should", id,
-                                    want);
+        return heddle_plan_text_bad(r->t, "node %u comes where %u should", id, want);
     op = heddle_plan_vec_add(&r->parts.ops, a);
     v = heddle_plan_vec_add(&r->parts.values, a);
     line = heddle_plan_vec_add(&r->parts.op_line, a);
     if (op == NULL || v == NULL || line == NULL)
         return no_memory(r);
     *line = r->t->line;
-    HEDDLE_TRY(heddle_plan_text_time(r->t, heddle_plan_text_word(r->t),
-                                     "the time", &op->time));
-    HEDDLE_TRY(heddle_plan_text_bytes(r->t, heddle_plan_text_word(r->t),
-                                      "the size", &v->bytes));
-    HEDDLE_TRY(heddle_plan_text_u32(r->t, heddle_plan_text_word(r->t),
-                                    "the backward flag", 1, &backward));
+    HEDDLE_TRY(heddle_plan_text_time(r->t, heddle_plan_text_word(r->t), "the time", &op->time));
+    HEDDLE_TRY(heddle_plan_text_bytes(r->t, heddle_plan_text_word(r->t), "the size", &v->bytes));
+    HEDDLE_TRY(
+        heddle_plan_text_u32(r->t, heddle_plan_text_word(r->t), "the backward flag", 1, &backward));
     op->name = heddle_plan_text_word(r->t);
     op->flags = backward != 0 ? HEDDLE_PLAN_BACKWARD : 0;
     op->first_value = v->op = id;
@@ -89,12 +82,10 @@ static heddle_status read_edge(struct reader *r)
     if (e == NULL)
         return no_memory(r);
     e->line = r->t->line;
+    HEDDLE_TRY(heddle_plan_text_u32(r->t, heddle_plan_text_word(r->t), "the first node of the edge",
+                                    r->n - 1, &e->from));
     HEDDLE_TRY(heddle_plan_text_u32(r->t, heddle_plan_text_word(r->t),
-                                    "the first node of the edge", r->n - 1,
-                                    &e->from));
-    HEDDLE_TRY(heddle_plan_text_u32(r->t, heddle_plan_text_word(r->t),
-                                    "the second node of the edge", r->n - 1,
-                                    &e->to));
+                                    "the second node of the edge", r->n - 1, &e->to));
     if (e->from >= e->to)
         return heddle_plan_text_bad(r->t,
                                     "the edge goes from %u to %u: a cycle, or "
@@ -129,9 +120,8 @@ static heddle_status collect(struct reader *r)
         for (; k > 0 && list[k - 1] >= e[i].from; k--) {
             if (list[k - 1] == e[i].from) {
                 r->t->line = e[i].line;
-                return heddle_plan_text_bad(
-                    r->t, "the edge from %u to %u is there twice", e[i].from,
-                    e[i].to);
+                return heddle_plan_text_bad(r->t, "the edge from %u to %u is there twice",
+                                            e[i].from, e[i].to);
             }
             list[k] = list[k - 1];
         }
@@ -144,12 +134,10 @@ static heddle_status read_all(struct reader *r, struct heddle_plan_graph **out)
 {
     heddle_status st;
 
-    HEDDLE_TRY(heddle_plan_text_u32(r->t, heddle_plan_text_word(r->t),
-                                    "the number of nodes", UINT32_MAX - 1,
-                                    &r->n));
-    HEDDLE_TRY(heddle_plan_text_u32(r->t, heddle_plan_text_word(r->t),
-                                    "the number of edges", UINT32_MAX - 1,
-                                    &r->m));
+    HEDDLE_TRY(heddle_plan_text_u32(r->t, heddle_plan_text_word(r->t), "the number of nodes",
+                                    UINT32_MAX - 1, &r->n));
+    HEDDLE_TRY(heddle_plan_text_u32(r->t, heddle_plan_text_word(r->t), "the number of edges",
+                                    UINT32_MAX - 1, &r->m));
     if (r->n == 0)
         return heddle_plan_text_bad(r->t, "the graph has no node");
     r->parts.name = heddle_plan_text_word(r->t);
@@ -170,8 +158,7 @@ static heddle_status read_all(struct reader *r, struct heddle_plan_graph **out)
     return heddle_plan_parts_make(r->t, &r->parts, out);
 }
 
-heddle_status heddle_plan_read_dag(struct heddle_plan_text *t,
-                                   struct heddle_plan_graph **out)
+heddle_status heddle_plan_read_dag(struct heddle_plan_text *t, struct heddle_plan_graph **out)
 {
     struct reader r = {.t = t, .edges = {.elem = sizeof(struct edge)}};
     heddle_status st;

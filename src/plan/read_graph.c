@@ -16,12 +16,10 @@ struct reader {
 
 static heddle_status no_memory(const struct reader *r)
 {
-    return heddle_plan_fail(r->t->o, HEDDLE_ENOMEM, "%s: no memory for it",
-                            r->t->path);
+    return heddle_plan_fail(r->t->o, HEDDLE_ENOMEM, "%s: no memory for it", r->t->path);
 }
 
-static heddle_status push_u64(struct reader *r, struct heddle_plan_vec *v,
-                              uint64_t n)
+static heddle_status push_u64(struct reader *r, struct heddle_plan_vec *v, uint64_t n)
 {
     uint64_t *p = heddle_plan_vec_add(v, r->t->o->alloc);
 
@@ -31,8 +29,7 @@ static heddle_status push_u64(struct reader *r, struct heddle_plan_vec *v,
     return HEDDLE_OK;
 }
 
-static heddle_status push_u32(struct reader *r, struct heddle_plan_vec *v,
-                              uint32_t n)
+static heddle_status push_u32(struct reader *r, struct heddle_plan_vec *v, uint32_t n)
 {
     uint32_t *p = heddle_plan_vec_add(v, r->t->o->alloc);
 
@@ -47,18 +44,15 @@ static heddle_status read_id(struct reader *r, const char *what, size_t want)
 {
     uint32_t id = 0;
 
-    HEDDLE_TRY(heddle_plan_text_u32(r->t, heddle_plan_text_word(r->t), what,
-                                    UINT32_MAX - 1, &id));
+    HEDDLE_TRY(heddle_plan_text_u32(r->t, heddle_plan_text_word(r->t), what, UINT32_MAX - 1, &id));
     if (id != want)
-        return heddle_plan_text_bad(r->t, "%s is %u; here comes %zu", what, id,
-                                    want);
+        return heddle_plan_text_bad(r->t, "%s is %u; here comes %zu", what, id, want);
     return HEDDLE_OK;
 }
 
 static heddle_status unknown(struct reader *r, const char *what)
 {
-    return heddle_plan_text_bad(r->t, "'%.40s' is not known in a line of %s",
-                                r->t->word, what);
+    return heddle_plan_text_bad(r->t, "'%.40s' is not known in a line of %s", r->t->word, what);
 }
 
 /* ---- values -------------------------------------------------------------- */
@@ -74,8 +68,8 @@ static heddle_status read_value(struct reader *r)
         return no_memory(r);
     v->op = HEDDLE_PLAN_NONE;
     HEDDLE_TRY(push_u32(r, &r->parts.value_line, r->t->line));
-    HEDDLE_TRY(heddle_plan_text_bytes(r->t, heddle_plan_text_word(r->t),
-                                      "the size of the value", &v->bytes));
+    HEDDLE_TRY(heddle_plan_text_bytes(r->t, heddle_plan_text_word(r->t), "the size of the value",
+                                      &v->bytes));
     while ((w = heddle_plan_text_word(r->t)) != NULL) {
         arg = heddle_plan_text_value(w);
         if (arg == NULL && strcmp(w, "result") == 0)
@@ -94,8 +88,7 @@ static heddle_status read_value(struct reader *r)
 
 /* "3,4,7" */
 static heddle_status read_list(struct reader *r, char *list, const char *what,
-                               heddle_status (*take)(struct reader *r,
-                                                     struct heddle_plan_op *op,
+                               heddle_status (*take)(struct reader *r, struct heddle_plan_op *op,
                                                      uint32_t v),
                                struct heddle_plan_op *op)
 {
@@ -113,15 +106,13 @@ static heddle_status read_list(struct reader *r, char *list, const char *what,
     }
 }
 
-static heddle_status take_input(struct reader *r, struct heddle_plan_op *op,
-                                uint32_t v)
+static heddle_status take_input(struct reader *r, struct heddle_plan_op *op, uint32_t v)
 {
     op->ninputs++;
     return push_u32(r, &r->parts.inputs, v);
 }
 
-static heddle_status take_output(struct reader *r, struct heddle_plan_op *op,
-                                 uint32_t v)
+static heddle_status take_output(struct reader *r, struct heddle_plan_op *op, uint32_t v)
 {
     struct heddle_plan_value *values = r->parts.values.p;
     const uint32_t id = (uint32_t)r->parts.ops.n - 1;
@@ -143,8 +134,7 @@ static heddle_status take_output(struct reader *r, struct heddle_plan_op *op,
     return HEDDLE_OK;
 }
 
-static heddle_status read_op_word(struct reader *r, struct heddle_plan_op *op,
-                                  char *w)
+static heddle_status read_op_word(struct reader *r, struct heddle_plan_op *op, char *w)
 {
     char *arg = heddle_plan_text_value(w);
 
@@ -155,15 +145,13 @@ static heddle_status read_op_word(struct reader *r, struct heddle_plan_op *op,
     else if (arg == NULL)
         return unknown(r, "an operation");
     else if (strcmp(w, "work") == 0)
-        return heddle_plan_text_bytes(r->t, arg, "the workspace",
-                                      &op->work_bytes);
+        return heddle_plan_text_bytes(r->t, arg, "the workspace", &op->work_bytes);
     else if (strcmp(w, "in") == 0 && op->ninputs == 0)
         return read_list(r, arg, "an input", take_input, op);
     else if (strcmp(w, "out") == 0 && op->nvalues == 0)
         return read_list(r, arg, "an output", take_output, op);
     else if (strcmp(w, "inplace") == 0)
-        return heddle_plan_text_u32(r->t, arg, "inplace", UINT32_MAX - 1,
-                                    &op->inplace);
+        return heddle_plan_text_u32(r->t, arg, "inplace", UINT32_MAX - 1, &op->inplace);
     else if (strcmp(w, "name") == 0)
         op->name = arg;
     else
@@ -183,8 +171,8 @@ static heddle_status read_op(struct reader *r)
     op->inplace = HEDDLE_PLAN_NONE;
     op->first_input = (uint32_t)r->parts.inputs.n;
     HEDDLE_TRY(push_u32(r, &r->parts.op_line, r->t->line));
-    HEDDLE_TRY(heddle_plan_text_time(r->t, heddle_plan_text_word(r->t),
-                                     "the time of the operation", &op->time));
+    HEDDLE_TRY(heddle_plan_text_time(r->t, heddle_plan_text_word(r->t), "the time of the operation",
+                                     &op->time));
     while ((w = heddle_plan_text_word(r->t)) != NULL)
         HEDDLE_TRY(read_op_word(r, op, w));
     return HEDDLE_OK;
@@ -199,8 +187,8 @@ static heddle_status read_chain_head(struct reader *r)
     if (r->is_chain || r->parts.ops.n > 0 || r->parts.values.n > 0)
         return heddle_plan_text_bad(r->t, "a chain must be the whole graph");
     r->is_chain = true;
-    HEDDLE_TRY(heddle_plan_text_bytes(r->t, heddle_plan_text_word(r->t),
-                                      "the size of the input", &x0));
+    HEDDLE_TRY(
+        heddle_plan_text_bytes(r->t, heddle_plan_text_word(r->t), "the size of the input", &x0));
     HEDDLE_TRY(push_u64(r, &r->x, x0));
     HEDDLE_TRY(push_u64(r, &r->tape, 0));
     return heddle_plan_text_end(r->t);
@@ -233,8 +221,7 @@ static heddle_status read_layer(struct reader *r)
         seen |= 1u << (i < 4 ? i : strcmp(w, "forward") == 0 ? 4u : 5u);
     }
     if ((seen & 0x33) != 0x33)
-        return heddle_plan_text_bad(
-            r->t, "a layer needs x, tape, forward and backward");
+        return heddle_plan_text_bad(r->t, "a layer needs x, tape, forward and backward");
     if (size[1] < size[0])
         return heddle_plan_text_bad(r->t, "the tape is smaller than the "
                                           "activation it contains");
@@ -243,8 +230,7 @@ static heddle_status read_layer(struct reader *r)
     HEDDLE_TRY(push_u64(r, &r->work_f, size[2]));
     HEDDLE_TRY(push_u64(r, &r->work_b, size[3]));
     for (unsigned i = 0; i < 2; i++) {
-        double *p = heddle_plan_vec_add(i == 0 ? &r->forward : &r->backward,
-                                        r->t->o->alloc);
+        double *p = heddle_plan_vec_add(i == 0 ? &r->forward : &r->backward, r->t->o->alloc);
 
         if (p == NULL)
             return no_memory(r);
@@ -253,8 +239,7 @@ static heddle_status read_layer(struct reader *r)
     return HEDDLE_OK;
 }
 
-static heddle_status make_chain(struct reader *r,
-                                struct heddle_plan_graph **out)
+static heddle_status make_chain(struct reader *r, struct heddle_plan_graph **out)
 {
     const struct heddle_plan_chain c = {.n = (uint32_t)r->forward.n,
                                         .x = r->x.p,
@@ -295,8 +280,8 @@ static heddle_status read_line(struct reader *r, bool *is_end)
         return heddle_plan_text_end(r->t);
     }
     if (strcmp(w, "unit") == 0) {
-        HEDDLE_TRY(heddle_plan_text_time(r->t, heddle_plan_text_word(r->t),
-                                         "the unit", &r->parts.unit_s));
+        HEDDLE_TRY(
+            heddle_plan_text_time(r->t, heddle_plan_text_word(r->t), "the unit", &r->parts.unit_s));
         return heddle_plan_text_end(r->t);
     }
     if (strcmp(w, "chain") == 0)
@@ -307,12 +292,10 @@ static heddle_status read_line(struct reader *r, bool *is_end)
         return read_value(r);
     if (!r->is_chain && strcmp(w, "op") == 0)
         return read_op(r);
-    return heddle_plan_text_bad(r->t, "a line cannot begin with '%.40s' here",
-                                w);
+    return heddle_plan_text_bad(r->t, "a line cannot begin with '%.40s' here", w);
 }
 
-static heddle_status read_lines(struct reader *r,
-                                struct heddle_plan_graph **out)
+static heddle_status read_lines(struct reader *r, struct heddle_plan_graph **out)
 {
     bool is_end = false;
 
@@ -332,8 +315,7 @@ static heddle_status read_lines(struct reader *r,
     return heddle_plan_parts_make(r->t, &r->parts, out);
 }
 
-heddle_status heddle_plan_read_native(struct heddle_plan_text *t,
-                                      struct heddle_plan_graph **out)
+heddle_status heddle_plan_read_native(struct heddle_plan_text *t, struct heddle_plan_graph **out)
 {
     const struct heddle_plan_vec of64 = {.elem = sizeof(uint64_t)};
     const struct heddle_allocator *a = t->o->alloc;
@@ -358,8 +340,7 @@ heddle_status heddle_plan_read_native(struct heddle_plan_text *t,
     return st;
 }
 
-static heddle_status read_any(struct heddle_plan_text *t,
-                              struct heddle_plan_graph **out)
+static heddle_status read_any(struct heddle_plan_text *t, struct heddle_plan_graph **out)
 {
     const heddle_status st = heddle_plan_text_line(t);
 
@@ -381,8 +362,7 @@ static heddle_status read_any(struct heddle_plan_text *t,
     return heddle_plan_text_bad(t, "something comes behind the line 'end'");
 }
 
-heddle_status heddle_plan_graph_read(const char *path,
-                                     const struct heddle_plan_opts *opts,
+heddle_status heddle_plan_graph_read(const char *path, const struct heddle_plan_opts *opts,
                                      struct heddle_plan_graph **out)
 {
     const struct heddle_plan_opts o = heddle_plan_opts_get(opts);

@@ -17,41 +17,32 @@ struct reader {
 
 static heddle_status no_memory(const struct reader *r)
 {
-    return heddle_plan_fail(r->t->o, HEDDLE_ENOMEM, "%s: no memory for it",
-                            r->t->path);
+    return heddle_plan_fail(r->t->o, HEDDLE_ENOMEM, "%s: no memory for it", r->t->path);
 }
 
 static heddle_status next_line(struct reader *r)
 {
     const heddle_status st = heddle_plan_text_line(r->t);
 
-    return st == HEDDLE_AGAIN
-               ? heddle_plan_text_bad(r->t, "the file ends too early")
-               : st;
+    return st == HEDDLE_AGAIN ? heddle_plan_text_bad(r->t, "the file ends too early") : st;
 }
 
-static heddle_status read_number(struct reader *r, const char *key,
-                                 const char *arg)
+static heddle_status read_number(struct reader *r, const char *key, const char *arg)
 {
     const struct {
         const char *key;
         uint64_t *bytes;
         double *time;
-    } all[] = {{"budget", &r->p->budget, NULL},
-               {"peak", &r->p->peak_bytes, NULL},
-               {"arena", &r->p->arena_bytes, NULL},
-               {"makespan", NULL, &r->p->makespan},
-               {"compute", NULL, &r->p->compute},
-               {"baseline", NULL, &r->p->baseline},
-               {"link", NULL, &r->p->link_busy},
-               {"bound", NULL, &r->p->lower_bound},
+    } all[] = {{"budget", &r->p->budget, NULL},     {"peak", &r->p->peak_bytes, NULL},
+               {"arena", &r->p->arena_bytes, NULL}, {"makespan", NULL, &r->p->makespan},
+               {"compute", NULL, &r->p->compute},   {"baseline", NULL, &r->p->baseline},
+               {"link", NULL, &r->p->link_busy},    {"bound", NULL, &r->p->lower_bound},
                {"seconds", NULL, &r->p->seconds}};
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         if (strcmp(key, all[i].key) == 0)
-            return all[i].bytes != NULL
-                       ? heddle_plan_text_bytes(r->t, arg, key, all[i].bytes)
-                       : heddle_plan_text_time(r->t, arg, key, all[i].time);
+            return all[i].bytes != NULL ? heddle_plan_text_bytes(r->t, arg, key, all[i].bytes)
+                                        : heddle_plan_text_time(r->t, arg, key, all[i].time);
     return heddle_plan_text_bad(r->t, "'%.40s' is not known here", key);
 }
 
@@ -90,11 +81,10 @@ static heddle_status read_step(struct reader *r, unsigned kind)
     if (s == NULL)
         return no_memory(r);
     s->kind = (uint8_t)kind;
-    HEDDLE_TRY(heddle_plan_text_u32(
-        r->t, heddle_plan_text_word(r->t),
-        kind == HEDDLE_PLAN_COMPUTE ? "the operation" : "the value",
-        (kind == HEDDLE_PLAN_COMPUTE ? r->g->nops : r->g->nvalues) - 1,
-        &s->what));
+    HEDDLE_TRY(heddle_plan_text_u32(r->t, heddle_plan_text_word(r->t),
+                                    kind == HEDDLE_PLAN_COMPUTE ? "the operation" : "the value",
+                                    (kind == HEDDLE_PLAN_COMPUTE ? r->g->nops : r->g->nvalues) - 1,
+                                    &s->what));
     if (kind == HEDDLE_PLAN_DISCARD)
         return heddle_plan_text_end(r->t);
     w = heddle_plan_text_word(r->t);
@@ -114,22 +104,20 @@ static heddle_status read_step(struct reader *r, unsigned kind)
 
 static heddle_status read_place(struct reader *r)
 {
-    struct heddle_plan_place *q =
-        heddle_plan_vec_add(&r->places, r->t->o->alloc);
+    struct heddle_plan_place *q = heddle_plan_vec_add(&r->places, r->t->o->alloc);
     const char *w;
 
     if (q == NULL)
         return no_memory(r);
-    HEDDLE_TRY(heddle_plan_text_u32(r->t, heddle_plan_text_word(r->t),
-                                    "the step", UINT32_MAX - 1, &q->step));
+    HEDDLE_TRY(heddle_plan_text_u32(r->t, heddle_plan_text_word(r->t), "the step", UINT32_MAX - 1,
+                                    &q->step));
     w = heddle_plan_text_word(r->t);
     if (w != NULL && strcmp(w, "work") == 0)
         q->value = HEDDLE_PLAN_NONE;
     else
-        HEDDLE_TRY(heddle_plan_text_u32(r->t, w, "the value", r->g->nvalues - 1,
-                                        &q->value));
-    HEDDLE_TRY(heddle_plan_text_bytes(r->t, heddle_plan_text_word(r->t),
-                                      "the address", &q->offset));
+        HEDDLE_TRY(heddle_plan_text_u32(r->t, w, "the value", r->g->nvalues - 1, &q->value));
+    HEDDLE_TRY(
+        heddle_plan_text_bytes(r->t, heddle_plan_text_word(r->t), "the address", &q->offset));
     return heddle_plan_text_end(r->t);
 }
 
@@ -150,8 +138,7 @@ static heddle_status read_body(struct reader *r)
         else if (strcmp(w, "@") == 0)
             HEDDLE_TRY(read_place(r));
         else
-            return heddle_plan_text_bad(
-                r->t, "a line cannot begin with '%.40s' here", w);
+            return heddle_plan_text_bad(r->t, "a line cannot begin with '%.40s' here", w);
         if (r->steps.n >= HEDDLE_PLAN_NONE || r->places.n >= HEDDLE_PLAN_NONE)
             return heddle_plan_text_bad(r->t, "the plan is too long");
     }
@@ -159,10 +146,8 @@ static heddle_status read_body(struct reader *r)
 
 static heddle_status keep(struct reader *r)
 {
-    struct heddle_plan_step *s =
-        heddle_scratch_get(r->mem, r->steps.n, sizeof(*s));
-    struct heddle_plan_place *q =
-        heddle_scratch_get(r->mem, r->places.n, sizeof(*q));
+    struct heddle_plan_step *s = heddle_scratch_get(r->mem, r->steps.n, sizeof(*s));
+    struct heddle_plan_place *q = heddle_scratch_get(r->mem, r->places.n, sizeof(*q));
 
     if (s == NULL || q == NULL)
         return no_memory(r);
@@ -200,13 +185,11 @@ static heddle_status read_parts(struct reader *r)
     HEDDLE_TRY(read_body(r));
     st = heddle_plan_text_line(r->t);
     if (st == HEDDLE_OK)
-        return heddle_plan_text_bad(r->t,
-                                    "something comes behind the line 'end'");
+        return heddle_plan_text_bad(r->t, "something comes behind the line 'end'");
     return st == HEDDLE_AGAIN ? keep(r) : st;
 }
 
-heddle_status heddle_plan_read(const char *path,
-                               const struct heddle_plan_opts *opts,
+heddle_status heddle_plan_read(const char *path, const struct heddle_plan_opts *opts,
                                struct heddle_plan_graph **graph_out,
                                struct heddle_plan_machine *machine_out,
                                struct heddle_plan **plan_out)
@@ -218,8 +201,7 @@ heddle_status heddle_plan_read(const char *path,
                        .places = {.elem = sizeof(struct heddle_plan_place)}};
     heddle_status st;
 
-    if (path == NULL || graph_out == NULL || machine_out == NULL ||
-        plan_out == NULL)
+    if (path == NULL || graph_out == NULL || machine_out == NULL || plan_out == NULL)
         return heddle_plan_fail(&o, HEDDLE_EINVAL, "there is no file name");
     HEDDLE_TRY(heddle_plan_text_open(&t, path, &o));
     st = read_parts(&r);

@@ -27,10 +27,9 @@
 #define NEXT    64  /* values that one move keeps longer */
 #define NDEPTH  6
 #define KEEN    0.1 /* of the best score so far: less is not looked at */
-#define WIDE                                                                   \
-    32 /* sets of more operations: all of them stay, or they win too often */
-#define GOOD 0.8 /* of the best score: so good moves are taken at once, */
-#define MANY 64  /* by batches of that size */
+#define WIDE    32  /* sets of more operations: all of them stay, or they win too often */
+#define GOOD    0.8 /* of the best score: so good moves are taken at once, */
+#define MANY    64  /* by batches of that size */
 
 /* One way to drop an operation's outputs and get them back. */
 struct move {
@@ -72,8 +71,7 @@ struct heddle_plan_reduce {
 bool heddle_plan_reduce_init(struct heddle_plan_search *x)
 {
     const struct heddle_plan_graph *g = x->g;
-    struct heddle_plan_reduce *r =
-        heddle_scratch_get(&x->mem, 1, sizeof(*x->reduce));
+    struct heddle_plan_reduce *r = heddle_scratch_get(&x->mem, 1, sizeof(*x->reduce));
 
     x->reduce = r;
     if (r == NULL)
@@ -90,19 +88,16 @@ bool heddle_plan_reduce_init(struct heddle_plan_search *x)
     r->pool = heddle_scratch_get(&x->mem, r->pool_cap, sizeof(*r->pool));
     r->ins_at = heddle_scratch_get(&x->mem, r->ins_cap, sizeof(*r->ins_at));
     r->ins_op = heddle_scratch_get(&x->mem, r->ins_cap, sizeof(*r->ins_op));
-    r->ins_order =
-        heddle_scratch_get(&x->mem, r->ins_cap, sizeof(*r->ins_order));
+    r->ins_order = heddle_scratch_get(&x->mem, r->ins_cap, sizeof(*r->ins_order));
     r->taken = heddle_scratch_get(&x->mem, g->nops, sizeof(*r->taken));
-    return r->before != NULL && r->after != NULL && r->at != NULL &&
-           r->live != NULL && r->stamp != NULL && r->reader != NULL &&
-           r->move != NULL && r->pool != NULL && r->ins_at != NULL &&
-           r->ins_op != NULL && r->ins_order != NULL && r->taken != NULL;
+    return r->before != NULL && r->after != NULL && r->at != NULL && r->live != NULL &&
+           r->stamp != NULL && r->reader != NULL && r->move != NULL && r->pool != NULL &&
+           r->ins_at != NULL && r->ins_op != NULL && r->ins_order != NULL && r->taken != NULL;
 }
 
 /* ---- a look ---------------------------------------------------------------- */
 
-static void add_sample(struct heddle_plan_reduce *r, uint32_t at,
-                       int64_t excess)
+static void add_sample(struct heddle_plan_reduce *r, uint32_t at, int64_t excess)
 {
     uint32_t k = r->nsample;
 
@@ -114,8 +109,7 @@ static void add_sample(struct heddle_plan_reduce *r, uint32_t at,
 }
 
 /* Peaks over the budget; every so many of them when there are more. */
-static void take_sample(const struct heddle_plan_search *x,
-                        const struct heddle_plan_seq *s)
+static void take_sample(const struct heddle_plan_search *x, const struct heddle_plan_seq *s)
 {
     struct heddle_plan_reduce *r = x->reduce;
     uint32_t n = 0, stride, k = 0;
@@ -134,8 +128,7 @@ static void take_sample(const struct heddle_plan_search *x,
 }
 
 /* What is alive across the peak, with its last use before and next use after. */
-static void find_live(struct heddle_plan_reduce *r,
-                      const struct heddle_plan_seq *s)
+static void find_live(struct heddle_plan_reduce *r, const struct heddle_plan_seq *s)
 {
     const struct heddle_plan_graph *g = s->g;
     const uint32_t peak = s->peak_at;
@@ -188,8 +181,7 @@ static void find_live(struct heddle_plan_reduce *r,
 /* ---- one move -------------------------------------------------------------- */
 
 /* The occurrence of op that is current in front of position `at`. */
-static uint32_t current(const struct heddle_plan_seq *s, uint32_t op,
-                        uint32_t at)
+static uint32_t current(const struct heddle_plan_seq *s, uint32_t op, uint32_t at)
 {
     uint32_t p = s->tail[op];
 
@@ -198,8 +190,7 @@ static uint32_t current(const struct heddle_plan_seq *s, uint32_t op,
     return p;
 }
 
-static bool add_range(struct heddle_plan_reduce *r, uint32_t from, uint32_t to,
-                      int64_t bytes)
+static bool add_range(struct heddle_plan_reduce *r, uint32_t from, uint32_t to, int64_t bytes)
 {
     if (r->nrange == NEXT + 64)
         return false;
@@ -212,9 +203,8 @@ static bool add_range(struct heddle_plan_reduce *r, uint32_t from, uint32_t to,
 }
 
 /* Whether keeping a value over from .. at - 1 brings nothing over the budget. */
-static bool is_free(const struct heddle_plan_search *x,
-                    const struct heddle_plan_seq *s, uint32_t from, uint32_t at,
-                    int64_t bytes)
+static bool is_free(const struct heddle_plan_search *x, const struct heddle_plan_seq *s,
+                    uint32_t from, uint32_t at, int64_t bytes)
 {
     return heddle_plan_tree_max(&s->tree, from, at) + bytes <= x->budget;
 }
@@ -225,9 +215,8 @@ static bool is_free(const struct heddle_plan_search *x,
  * `depth` levels, when keeping them would not be free. False: it takes more time
  * than `most`, or too much of something.
  */
-static bool build_set(struct heddle_plan_search *x, struct heddle_plan_seq *s,
-                      uint32_t op, uint32_t at, uint32_t depth, double most,
-                      int64_t *kept, double *cost)
+static bool build_set(struct heddle_plan_search *x, struct heddle_plan_seq *s, uint32_t op,
+                      uint32_t at, uint32_t depth, double most, int64_t *kept, double *cost)
 {
     struct heddle_plan_reduce *r = x->reduce;
     const struct heddle_plan_graph *g = x->g;
@@ -261,8 +250,7 @@ static bool build_set(struct heddle_plan_search *x, struct heddle_plan_seq *s,
                 continue;
             if (last == NONE)
                 last = occ;
-            if (r->level[k] >= depth ||
-                (g->ops[by].flags & HEDDLE_PLAN_ONCE) != 0 ||
+            if (r->level[k] >= depth || (g->ops[by].flags & HEDDLE_PLAN_ONCE) != 0 ||
                 is_free(x, s, last + 1, at, bytes)) {
                 if (!add_range(r, last + 1, at, bytes))
                     return false;
@@ -334,8 +322,8 @@ static int64_t inserted_excess(const struct heddle_plan_search *x, int64_t base)
 }
 
 /* Bytes of what `at` itself adds. */
-static int64_t own_bytes(const struct heddle_plan_search *x,
-                         const struct heddle_plan_seq *s, uint32_t at)
+static int64_t own_bytes(const struct heddle_plan_search *x, const struct heddle_plan_seq *s,
+                         uint32_t at)
 {
     const struct heddle_plan_op *o = &x->g->ops[s->op[at]];
     int64_t sum = (int64_t)o->work_bytes;
@@ -363,8 +351,7 @@ static uint32_t find_sample(const struct heddle_plan_reduce *r, uint32_t p)
 }
 
 /* The sum of the smaller one of both, at the sample from lo to hi - 1. */
-static double sum_of_less(const double *excess, const double *less, uint32_t lo,
-                          uint32_t hi)
+static double sum_of_less(const double *excess, const double *less, uint32_t lo, uint32_t hi)
 {
     double even = 0, odd = 0; /* two sums: an addition waits for the last one */
     uint32_t i = lo;
@@ -406,13 +393,11 @@ static double sample_gain(const struct heddle_plan_reduce *r, int64_t *relief)
             less[i] += bytes;
     }
     *relief = at_peak;
-    return fmin(r->excess[0], (double)at_peak) +
-           sum_of_less(r->excess, less, first, end);
+    return fmin(r->excess[0], (double)at_peak) + sum_of_less(r->excess, less, first, end);
 }
 
-static void try_depth(struct heddle_plan_search *x, struct heddle_plan_seq *s,
-                      uint32_t op, uint32_t at, uint32_t depth, double most,
-                      struct move *best)
+static void try_depth(struct heddle_plan_search *x, struct heddle_plan_seq *s, uint32_t op,
+                      uint32_t at, uint32_t depth, double most, struct move *best)
 {
     struct heddle_plan_reduce *r = x->reduce;
     const struct heddle_plan_op *o = &x->g->ops[op];
@@ -431,8 +416,7 @@ static void try_depth(struct heddle_plan_search *x, struct heddle_plan_seq *s,
         if (r->after[v] == NONE || bytes == 0)
             continue;
         dropped += bytes;
-        if (r->before[v] < s->peak_at &&
-            !add_range(r, r->before[v] + 1, at, -bytes))
+        if (r->before[v] < s->peak_at && !add_range(r, r->before[v] + 1, at, -bytes))
             return;
     }
     gain = sample_gain(r, &relief);
@@ -469,8 +453,8 @@ static void try_depth(struct heddle_plan_search *x, struct heddle_plan_seq *s,
 
 /* No move that drops the outputs of op can gain more at the sample: at each place
  * its bytes, or what there is. */
-static double gain_at_most(const struct heddle_plan_search *x,
-                           const struct heddle_plan_seq *s, uint32_t op)
+static double gain_at_most(const struct heddle_plan_search *x, const struct heddle_plan_seq *s,
+                           uint32_t op)
 {
     const struct heddle_plan_reduce *r = x->reduce;
     const struct heddle_plan_op *o = &x->g->ops[op];
@@ -478,8 +462,7 @@ static double gain_at_most(const struct heddle_plan_search *x,
     double bytes = 0;
 
     for (uint32_t i = 0; i < o->nvalues; i++)
-        if (r->after[o->first_value + i] != NONE &&
-            r->before[o->first_value + i] < s->peak_at)
+        if (r->after[o->first_value + i] != NONE && r->before[o->first_value + i] < s->peak_at)
             bytes += (double)x->g->values[o->first_value + i].bytes;
     while (lo < hi) { /* how many are less */
         const uint32_t mid = (lo + hi) / 2;
@@ -492,8 +475,7 @@ static double gain_at_most(const struct heddle_plan_search *x,
     return r->upto[lo] + (r->nsample - lo) * bytes;
 }
 
-static void try_op(struct heddle_plan_search *x, struct heddle_plan_seq *s,
-                   uint32_t op)
+static void try_op(struct heddle_plan_search *x, struct heddle_plan_seq *s, uint32_t op)
 {
     static const uint32_t depths[NDEPTH] = {0, 1, 2, 3, 8, 64};
     struct heddle_plan_reduce *r = x->reduce;
@@ -505,17 +487,14 @@ static void try_op(struct heddle_plan_search *x, struct heddle_plan_seq *s,
     for (uint32_t i = 0; i < o->nvalues; i++) {
         const uint32_t v = o->first_value + i;
 
-        if (r->after[v] != NONE && r->before[v] < s->peak_at &&
-            r->after[v] < at)
+        if (r->after[v] != NONE && r->before[v] < s->peak_at && r->after[v] < at)
             at = r->after[v];
     }
     most = gain_at_most(x, s, op);
     for (uint32_t d = 0; d < NDEPTH; d++) {
-        const double floor =
-            best.score > r->score_floor ? best.score : r->score_floor;
+        const double floor = best.score > r->score_floor ? best.score : r->score_floor;
 
-        try_depth(x, s, op, at, depths[d], floor > 0 ? most / floor : INFINITY,
-                  &best);
+        try_depth(x, s, op, at, depths[d], floor > 0 ? most / floor : INFINITY, &best);
         if (d > 0 && r->nset == nset)
             break; /* deeper is the same */
         nset = r->nset;
@@ -532,8 +511,7 @@ static void try_op(struct heddle_plan_search *x, struct heddle_plan_seq *s,
 
 /* ---- applying -------------------------------------------------------------- */
 
-static bool is_behind(const struct heddle_plan_reduce *r, uint32_t a,
-                      uint32_t b)
+static bool is_behind(const struct heddle_plan_reduce *r, uint32_t a, uint32_t b)
 {
     if (r->ins_at[a] != r->ins_at[b])
         return r->ins_at[a] > r->ins_at[b];
@@ -631,8 +609,7 @@ static bool apply(struct heddle_plan_search *x, struct heddle_plan_seq *s)
     return done > 0 && insert_all(r, s);
 }
 
-static double total_excess(const struct heddle_plan_search *x,
-                           const struct heddle_plan_seq *s)
+static double total_excess(const struct heddle_plan_search *x, const struct heddle_plan_seq *s)
 {
     double sum = 0;
 

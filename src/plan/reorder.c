@@ -33,8 +33,7 @@ struct reorder {
 
 /* Bytes over the budget, and a little for those that are almost: addresses need
  * more than the peak. */
-static double excess(const struct heddle_plan_search *x,
-                     const struct heddle_plan_seq *s)
+static double excess(const struct heddle_plan_search *x, const struct heddle_plan_seq *s)
 {
     const int64_t near = x->budget - x->budget / NEAR;
     double over = 0, almost = 0;
@@ -77,16 +76,15 @@ static void run(struct reorder *r, uint32_t op)
     for (uint32_t i = 0; i < o->ninputs; i++)
         r->left[r->g->inputs[o->first_input + i]]--;
     for (uint32_t i = 0; i < o->nvalues; i++)
-        for (uint32_t k = r->u->first[o->first_value + i];
-             k < r->u->first[o->first_value + i + 1]; k++)
+        for (uint32_t k = r->u->first[o->first_value + i]; k < r->u->first[o->first_value + i + 1];
+             k++)
             if (--r->missing[r->u->user[k]] == 0)
                 r->ready[r->nready++] = r->u->user[k];
 }
 
 /* The order that adds least at each step, with up to `noise` bytes more or less; ties:
  * the given one. */
-static void list_order(struct reorder *r, int64_t noise,
-                       struct heddle_plan_seq *s)
+static void list_order(struct reorder *r, int64_t noise, struct heddle_plan_seq *s)
 {
     const struct heddle_plan_graph *g = r->g;
     struct heddle_rng *rng = &r->x->rng;
@@ -99,8 +97,7 @@ static void list_order(struct reorder *r, int64_t noise,
 
         r->missing[op] = 0;
         for (uint32_t i = 0; i < o->ninputs; i++)
-            r->missing[op] +=
-                g->values[g->inputs[o->first_input + i]].op != NONE;
+            r->missing[op] += g->values[g->inputs[o->first_input + i]].op != NONE;
         if (r->missing[op] == 0)
             r->ready[r->nready++] = op;
     }
@@ -127,8 +124,7 @@ static void list_order(struct reorder *r, int64_t noise,
 }
 
 /* Smooths s; what is left over the budget. INFINITY: no room for it. */
-static double settle(struct heddle_plan_search *x, struct heddle_plan_seq *s,
-                     double work)
+static double settle(struct heddle_plan_search *x, struct heddle_plan_seq *s, double work)
 {
     if (!heddle_plan_seq_eval(s))
         return INFINITY;
@@ -144,8 +140,8 @@ static bool reorder_init(struct reorder *r, struct heddle_scratch *mem)
     return r->missing != NULL && r->left != NULL && r->ready != NULL;
 }
 
-heddle_status heddle_plan_reorder(struct heddle_plan_search *x,
-                                  struct heddle_plan_seq *s, double work)
+heddle_status heddle_plan_reorder(struct heddle_plan_search *x, struct heddle_plan_seq *s,
+                                  double work)
 {
     struct heddle_scratch mem = heddle_scratch_make(x->mem.a);
     const struct heddle_plan_graph *g = x->g;
@@ -186,8 +182,7 @@ static void climb_begin(struct climb *c, struct heddle_plan_seq *s)
 
     for (uint32_t v = 0; v < g->nvalues; v++)
         bytes += g->values[v].bytes;
-    list_order(&c->r,
-               heddle_rng_range(rng, 0, (int64_t)(bytes / g->nvalues / 2)), s);
+    list_order(&c->r, heddle_rng_range(rng, 0, (int64_t)(bytes / g->nvalues / 2)), s);
     memcpy(c->trial, s->op, g->nops * sizeof(*c->trial));
     c->way = heddle_rng_below32(rng, CLIMB_WAYS);
     c->reached = c->tries = 0;
@@ -245,8 +240,8 @@ static void climb_vary(struct climb *c)
 }
 
 /* Orders until a run of one of them ends; those in which it comes as far are kept. */
-static heddle_status climb(struct climb *c, struct heddle_plan_demand *d,
-                           struct heddle_plan_seq *s, double work)
+static heddle_status climb(struct climb *c, struct heddle_plan_demand *d, struct heddle_plan_seq *s,
+                           double work)
 {
     static const struct heddle_plan_demand_way ways[CLIMB_WAYS] = {
         {0.33, false}, {0.66, false}, {1, false}};
@@ -262,12 +257,10 @@ static heddle_status climb(struct climb *c, struct heddle_plan_demand *d,
             climb_begin(c, s);
         else
             climb_vary(c);
-        way = heddle_rng_below32(&x->rng, 8) == 0
-                  ? heddle_rng_below32(&x->rng, CLIMB_WAYS)
-                  : c->way;
+        way =
+            heddle_rng_below32(&x->rng, 8) == 0 ? heddle_rng_below32(&x->rng, CLIMB_WAYS) : c->way;
         x->work += 4.0 * x->g->nops;
-        if (heddle_plan_demand_run(d, c->trial, &ways[way], s, &reached) ==
-            HEDDLE_OK)
+        if (heddle_plan_demand_run(d, c->trial, &ways[way], s, &reached) == HEDDLE_OK)
             return HEDDLE_OK;
         c->tries = reached > c->reached ? 0 : c->tries + 1;
         if (reached < c->reached)
@@ -279,8 +272,8 @@ static heddle_status climb(struct climb *c, struct heddle_plan_demand *d,
     return HEDDLE_ENOENT;
 }
 
-heddle_status heddle_plan_climb(struct heddle_plan_search *x,
-                                struct heddle_plan_seq *s, double work)
+heddle_status heddle_plan_climb(struct heddle_plan_search *x, struct heddle_plan_seq *s,
+                                double work)
 {
     struct heddle_scratch mem = heddle_scratch_make(x->mem.a);
     struct climb c = {.r = {.x = x, .g = x->g, .u = &x->job->users}};
@@ -293,8 +286,7 @@ heddle_status heddle_plan_climb(struct heddle_plan_search *x,
     c.order = heddle_scratch_get(&mem, x->g->nops, sizeof(*c.order));
     c.trial = heddle_scratch_get(&mem, x->g->nops, sizeof(*c.trial));
     x->max_time = MOST * base;
-    if (d != NULL && c.order != NULL && c.trial != NULL &&
-        reorder_init(&c.r, &mem))
+    if (d != NULL && c.order != NULL && c.trial != NULL && reorder_init(&c.r, &mem))
         st = climb(&c, d, s, work);
     x->max_time = most;
     heddle_scratch_drop(&mem);

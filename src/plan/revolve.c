@@ -57,8 +57,7 @@ uint64_t heddle_plan_revolve_jump(uint64_t n, uint64_t s)
 }
 
 /* cost[s][i]; only the last row is wanted, and each needs the one before. */
-heddle_status heddle_plan_revolve_mixed(uint32_t n, uint32_t s,
-                                        const struct heddle_allocator *a,
+heddle_status heddle_plan_revolve_mixed(uint32_t n, uint32_t s, const struct heddle_allocator *a,
                                         uint64_t *out)
 {
     struct heddle_scratch mem = heddle_scratch_make(a);

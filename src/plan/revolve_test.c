@@ -35,16 +35,13 @@ TEST(every_jump_is_a_best_one)
     for (uint64_t s = 1; s <= 40; s++)
         for (uint64_t n = 2; n <= 300; n++) {
             const uint64_t j = heddle_plan_revolve_jump(n, s);
-            const uint64_t right =
-                n - j == 1 ? 0 : heddle_plan_revolve_extra(n - j, s - 1);
+            const uint64_t right = n - j == 1 ? 0 : heddle_plan_revolve_extra(n - j, s - 1);
 
             CHECK(j >= 1 && j < n);
             CHECK(s > 1 || n - j == 1);
-            CHECK_EQ(j + right + heddle_plan_revolve_extra(j, s),
-                     heddle_plan_revolve_extra(n, s));
+            CHECK_EQ(j + right + heddle_plan_revolve_extra(j, s), heddle_plan_revolve_extra(n, s));
         }
-    CHECK_EQ(heddle_plan_revolve_extra(UINT32_MAX / 2, UINT32_MAX / 2),
-             UINT32_MAX / 2 - 1);
+    CHECK_EQ(heddle_plan_revolve_extra(UINT32_MAX / 2, UINT32_MAX / 2), UINT32_MAX / 2 - 1);
 }
 
 TEST(mixed_values)
@@ -52,8 +49,7 @@ TEST(mixed_values)
     static const struct {
         uint32_t n, s;
         uint64_t want;
-    } rows[] = {{10, 2, 26},  {10, 3, 19},   {20, 3, 55},
-                {50, 4, 164}, {100, 3, 554}, {100, 6, 311}};
+    } rows[] = {{10, 2, 26}, {10, 3, 19}, {20, 3, 55}, {50, 4, 164}, {100, 3, 554}, {100, 6, 311}};
     uint64_t out[101];
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -69,8 +65,7 @@ TEST(mixed_values)
 
 enum { NROW = 13 };
 
-static struct heddle_plan_levels two_levels(uint32_t memory, uint32_t disk,
-                                            double copy)
+static struct heddle_plan_levels two_levels(uint32_t memory, uint32_t disk, double copy)
 {
     return (struct heddle_plan_levels){.forward = 1,
                                        .backward = 1,
@@ -82,21 +77,17 @@ static struct heddle_plan_levels two_levels(uint32_t memory, uint32_t disk,
 
 TEST(disk_rows)
 {
-    static const double once[3][NROW] = {
-        {1, 3, 6, 10, 13, 17, 21, 26, 30, 35, 40, 45, 51},
-        {1, 3, 5, 8, 11, 14, 18, 21, 24, 28, 32, 36, 40},
-        {1, 3, 5, 7, 10, 13, 16, 19, 22, 25, 29, 32, 35}};
-    static const double all[3][NROW] = {
-        {1, 3, 6, 10, 15, 19, 23, 28, 32, 36, 41, 45, 49},
-        {1, 3, 5, 8, 11, 14, 18, 22, 26, 30, 34, 38, 42},
-        {1, 3, 5, 7, 10, 13, 16, 19, 22, 25, 29, 33, 37}};
+    static const double once[3][NROW] = {{1, 3, 6, 10, 13, 17, 21, 26, 30, 35, 40, 45, 51},
+                                         {1, 3, 5, 8, 11, 14, 18, 21, 24, 28, 32, 36, 40},
+                                         {1, 3, 5, 7, 10, 13, 16, 19, 22, 25, 29, 32, 35}};
+    static const double all[3][NROW] = {{1, 3, 6, 10, 15, 19, 23, 28, 32, 36, 41, 45, 49},
+                                        {1, 3, 5, 8, 11, 14, 18, 22, 26, 30, 34, 38, 42},
+                                        {1, 3, 5, 7, 10, 13, 16, 19, 22, 25, 29, 33, 37}};
 
     for (uint32_t c = 1; c <= 3; c++) {
         double times[3][NROW];
-        const struct heddle_plan_disk x = {.v = two_levels(c, 0, 2),
-                                           .memory = times[0],
-                                           .once = times[1],
-                                           .all = times[2]};
+        const struct heddle_plan_disk x = {
+            .v = two_levels(c, 0, 2), .memory = times[0], .once = times[1], .all = times[2]};
 
         heddle_plan_disk_times(&x, NROW);
         for (int l = 0; l < NROW; l++) {
@@ -112,18 +103,15 @@ static void check_levels(struct heddle_plan_levels v, const double *want)
 
     CHECK_OK(heddle_plan_levels_make(&v, NROW, NULL, &t));
     for (uint32_t l = 0; l < NROW; l++)
-        CHECK_EQ((int)heddle_plan_levels_time(t, v.nlevels - 1, l,
-                                              v.slots[v.nlevels - 1]),
+        CHECK_EQ((int)heddle_plan_levels_time(t, v.nlevels - 1, l, v.slots[v.nlevels - 1]),
                  (int)want[l]);
     heddle_plan_levels_drop(t);
 }
 
 TEST(level_rows)
 {
-    static const double a[NROW] = {1,  3,  5,  8,  11, 14, 18,
-                                   22, 26, 30, 34, 38, 42};
-    static const double b[NROW] = {1,  3,  6,  10, 15, 21, 28,
-                                   34, 39, 45, 51, 56, 62};
+    static const double a[NROW] = {1, 3, 5, 8, 11, 14, 18, 22, 26, 30, 34, 38, 42};
+    static const double b[NROW] = {1, 3, 6, 10, 15, 21, 28, 34, 39, 45, 51, 56, 62};
 
     check_levels(two_levels(2, 2, 2), a);
     check_levels(two_levels(1, 3, 5), b);
@@ -142,27 +130,23 @@ TEST(levels_of_different_times)
                                    .read = {0, 4, 9}};
     struct heddle_plan_levels_table *t = NULL;
     double times[3][N];
-    struct heddle_plan_disk x = {
-        .v = v, .memory = times[0], .once = times[1], .all = times[2]};
+    struct heddle_plan_disk x = {.v = v, .memory = times[0], .once = times[1], .all = times[2]};
 
     CHECK_OK(heddle_plan_levels_make(&v, N, NULL, &t));
     x.v.write[1] = v.write[2];
     x.v.read[1] = v.read[2];
     heddle_plan_disk_times(&x, N);
     for (uint32_t l = 0; l < N; l++) {
-        const double memory =
-            3 * (double)heddle_plan_revolve_extra(l + 1, 2) + 7.0 * (l + 1);
+        const double memory = 3 * (double)heddle_plan_revolve_extra(l + 1, 2) + 7.0 * (l + 1);
 
         CHECK_NEAR(heddle_plan_levels_time(t, 0, l, 2), memory, 1e-9);
         CHECK_NEAR(times[0][l], memory, 1e-9);
         CHECK(heddle_plan_levels_time(t, 1, l, 1) <= memory);
-        CHECK(heddle_plan_levels_time(t, 2, l, N) <=
-              heddle_plan_levels_time(t, 1, l, 1));
+        CHECK(heddle_plan_levels_time(t, 2, l, N) <= heddle_plan_levels_time(t, 1, l, 1));
         CHECK(heddle_plan_levels_time(t, 2, l, N) <= times[2][l] + 1e-9);
         CHECK(times[1][l] <= memory && times[2][l] <= memory);
     }
-    CHECK(heddle_plan_levels_time(t, 2, N - 1, N) <
-          heddle_plan_levels_time(t, 1, N - 1, 1));
+    CHECK(heddle_plan_levels_time(t, 2, N - 1, N) < heddle_plan_levels_time(t, 1, N - 1, 1));
     heddle_plan_levels_drop(t);
 }
 
@@ -174,8 +158,7 @@ static struct heddle_plan_graph *equal_chain(uint64_t x, uint64_t tape)
 {
     static uint64_t xs[LAYERS + 1], ts[LAYERS + 1], work[LAYERS];
     static double forward[LAYERS], backward[LAYERS];
-    const struct heddle_plan_chain c = {LAYERS,   xs,   ts,  forward,
-                                        backward, work, work};
+    const struct heddle_plan_chain c = {LAYERS, xs, ts, forward, backward, work, work};
     struct heddle_plan_graph *g = NULL;
 
     for (int i = 0; i <= LAYERS; i++) {
@@ -190,8 +173,8 @@ static struct heddle_plan_graph *equal_chain(uint64_t x, uint64_t tape)
     return g;
 }
 
-static double solve(const struct heddle_plan_graph *g, const char *solver,
-                    uint64_t budget, double rate, uint64_t host)
+static double solve(const struct heddle_plan_graph *g, const char *solver, uint64_t budget,
+                    double rate, uint64_t host)
 {
     const struct heddle_plan_machine m = {
         .size = sizeof(m),
@@ -279,9 +262,7 @@ TEST(every_allocation_may_fail)
 {
     static const char *const names[] = {"revolve", "disk_revolve", "hrevolve"};
     const struct heddle_plan_machine m = {
-        .size = sizeof(m),
-        .budget = 100,
-        .host = {.out_rate = 4, .in_rate = 4}};
+        .size = sizeof(m), .budget = 100, .host = {.out_rate = 4, .in_rate = 4}};
     struct heddle_plan_graph *g = equal_chain(10, 12);
 
     for (int i = 0; i < 3; i++) {
@@ -298,8 +279,7 @@ TEST(every_allocation_may_fail)
                     .size = sizeof(struct heddle_plan_solve_opts),
                     .solver = names[i],
                     .moves = 1,
-                    .base = {.size = sizeof(struct heddle_plan_opts),
-                             .alloc = &f.a}},
+                    .base = {.size = sizeof(struct heddle_plan_opts), .alloc = &f.a}},
                 &p);
             CHECK(st == HEDDLE_OK || (st == HEDDLE_ENOMEM && f.has_failed));
             if (st == HEDDLE_OK)
@@ -312,7 +292,7 @@ TEST(every_allocation_may_fail)
     heddle_plan_graph_destroy(g);
 }
 
-TEST_MAIN(extra_steps_are_the_recurrence, every_jump_is_a_best_one,
-          mixed_values, disk_rows, level_rows, levels_of_different_times,
-          plans_of_equal_layers, stores_help_where_memory_is_short,
-          unequal_layers_and_no_stores_are_refused, every_allocation_may_fail)
+TEST_MAIN(extra_steps_are_the_recurrence, every_jump_is_a_best_one, mixed_values, disk_rows,
+          level_rows, levels_of_different_times, plans_of_equal_layers,
+          stores_help_where_memory_is_short, unequal_layers_and_no_stores_are_refused,
+          every_allocation_may_fail)

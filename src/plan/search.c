@@ -18,8 +18,7 @@ heddle_status heddle_plan_search_init(struct heddle_plan_search *x,
         .job = job,
         .g = job->g,
         .mem = heddle_scratch_make(job->opts.base.alloc),
-        .budget =
-            (int64_t)(job->m->budget < INT64_MAX ? job->m->budget : INT64_MAX),
+        .budget = (int64_t)(job->m->budget < INT64_MAX ? job->m->budget : INT64_MAX),
         .batch = 1,
         .max_time = INFINITY,
         .address_work = HEDDLE_PLAN_WORK_SOME,
@@ -34,12 +33,11 @@ heddle_status heddle_plan_search_init(struct heddle_plan_search *x,
     x->kept = heddle_scratch_raw(&x->mem, x->room, sizeof(*x->kept));
     x->held = heddle_scratch_raw(&x->mem, x->room, sizeof(*x->held));
     x->top = heddle_scratch_raw(&x->mem, x->room, sizeof(*x->top));
-    if (x->aside == NULL || x->top == NULL || x->kept == NULL ||
-        x->held == NULL || x->pick == NULL || x->pick2 == NULL ||
-        x->save == NULL || x->key == NULL || !heddle_plan_reduce_init(x)) {
+    if (x->aside == NULL || x->top == NULL || x->kept == NULL || x->held == NULL ||
+        x->pick == NULL || x->pick2 == NULL || x->save == NULL || x->key == NULL ||
+        !heddle_plan_reduce_init(x)) {
         heddle_plan_search_fini(x);
-        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
-                                "no memory for the solver");
+        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM, "no memory for the solver");
     }
     return HEDDLE_OK;
 }
@@ -54,30 +52,25 @@ void heddle_plan_search_fini(struct heddle_plan_search *x)
     heddle_scratch_drop(&x->mem);
 }
 
-heddle_status heddle_plan_seq_finish(struct heddle_plan_search *x,
-                                     const struct heddle_plan_seq *s,
-                                     const char *solver, double bound,
-                                     uint64_t deadline_ns, uint64_t *over_out,
-                                     struct heddle_plan **out)
+heddle_status heddle_plan_seq_finish(struct heddle_plan_search *x, const struct heddle_plan_seq *s,
+                                     const char *solver, double bound, uint64_t deadline_ns,
+                                     uint64_t *over_out, struct heddle_plan **out)
 {
     struct heddle_plan_job job = *x->job;
-    const struct heddle_plan_claim claim = {
-        .solver = solver,
-        .lower_bound = bound,
-        .bound_note =
-            x->is_free ? HEDDLE_PLAN_FREE_NOTE : HEDDLE_PLAN_DAG_NOTE};
+    const struct heddle_plan_claim claim = {.solver = solver,
+                                            .lower_bound = bound,
+                                            .bound_note = x->is_free ? HEDDLE_PLAN_FREE_NOTE
+                                                                     : HEDDLE_PLAN_DAG_NOTE};
     struct heddle_plan_draft d;
     heddle_status st;
 
     *over_out = 0;
     job.deadline_ns = deadline_ns;
     heddle_plan_draft_init(&d, job.opts.base.alloc);
-    st =
-        heddle_plan_draft_from_sequence(job.g, s->op, s->n, &job.opts.base, &d);
+    st = heddle_plan_draft_from_sequence(job.g, s->op, s->n, &job.opts.base, &d);
     if (st == HEDDLE_OK)
         st = heddle_plan_finish_tops(&job, &d, &claim,
-                                     deadline_ns != 0 ? x->address_work
-                                                      : HEDDLE_PLAN_WORK_LITTLE,
+                                     deadline_ns != 0 ? x->address_work : HEDDLE_PLAN_WORK_LITTLE,
                                      over_out, x->top, out);
     heddle_plan_draft_fini(&d);
     return st;
@@ -91,16 +84,15 @@ heddle_status heddle_plan_seq_finish(struct heddle_plan_search *x,
 #define STEP_MAX    64
 #define EVICT_TIMES 100 /* of the time without recomputation */
 #define LOOKS       20
-#define FEW         300 /* operations whose addresses take no time */
-#define LOCAL       12 /* looks at addresses that are over only here and there */
-#define SPARE       400 /* part of the budget, for addresses of a large graph */
+#define FEW         300          /* operations whose addresses take no time */
+#define LOCAL       12           /* looks at addresses that are over only here and there */
+#define SPARE       400          /* part of the budget, for addresses of a large graph */
 #define PLACE_NS    100000000ull /* for addresses of one sequence */
 #define REORDER     2e7          /* steps towards another order */
-#define SETS        10000 /* of values, for a bound when nothing is found */
+#define SETS        10000        /* of values, for a bound when nothing is found */
 
 /* Runs that evict, first as the rule says, then with some noise. */
-static heddle_status evict_some(struct heddle_plan_search *x,
-                                struct heddle_plan_seq *s)
+static heddle_status evict_some(struct heddle_plan_search *x, struct heddle_plan_seq *s)
 {
     const int tries = x->g->nops > LARGE ? 3 : x->g->nops > 32 ? 60 : 10;
     const double noise = x->noise;
@@ -120,24 +112,20 @@ static heddle_status evict_some(struct heddle_plan_search *x,
 }
 
 /* Begins with every operation once: the given order, or another. */
-static heddle_status start_seq(struct heddle_plan_search *x,
-                               struct heddle_plan_seq *s)
+static heddle_status start_seq(struct heddle_plan_search *x, struct heddle_plan_seq *s)
 {
     heddle_plan_seq_start(s);
     if (x->is_free)
-        return heddle_plan_reorder(
-            x, s, fmin(REORDER, 300.0 * x->g->nops * x->g->nops));
+        return heddle_plan_reorder(x, s, fmin(REORDER, 300.0 * x->g->nops * x->g->nops));
     return heddle_plan_seq_eval(s) ? HEDDLE_OK : HEDDLE_ENOMEM;
 }
 
-bool heddle_plan_reduce_by_steps(struct heddle_plan_search *x,
-                                 struct heddle_plan_seq *s)
+bool heddle_plan_reduce_by_steps(struct heddle_plan_search *x, struct heddle_plan_seq *s)
 {
     const int64_t budget = x->budget;
     int64_t part = STEP;
 
-    while (s->peak > budget && part <= STEP_MAX &&
-           !heddle_plan_search_is_late(x)) {
+    while (s->peak > budget && part <= STEP_MAX && !heddle_plan_search_is_late(x)) {
         const uint32_t n = s->n;
 
         memcpy(x->kept, s->op, n * sizeof(*s->op));
@@ -157,8 +145,7 @@ bool heddle_plan_reduce_by_steps(struct heddle_plan_search *x,
     return s->peak <= budget;
 }
 
-heddle_status heddle_plan_greedy_seq(struct heddle_plan_search *x,
-                                     struct heddle_plan_seq *s)
+heddle_status heddle_plan_greedy_seq(struct heddle_plan_search *x, struct heddle_plan_seq *s)
 {
     const uint32_t batch = x->batch;
     const int64_t budget = x->budget;
@@ -184,8 +171,7 @@ heddle_status heddle_plan_greedy_seq(struct heddle_plan_search *x,
     return st != HEDDLE_OK || is_done ? st : HEDDLE_ENOENT;
 }
 
-heddle_status heddle_plan_long_seq(struct heddle_plan_search *x,
-                                   struct heddle_plan_seq *s)
+heddle_status heddle_plan_long_seq(struct heddle_plan_search *x, struct heddle_plan_seq *s)
 {
     heddle_status st = evict_some(x, s);
 
@@ -196,8 +182,7 @@ heddle_status heddle_plan_long_seq(struct heddle_plan_search *x,
     return st;
 }
 
-heddle_status heddle_plan_first_seq(struct heddle_plan_search *x,
-                                    struct heddle_plan_seq *s)
+heddle_status heddle_plan_first_seq(struct heddle_plan_search *x, struct heddle_plan_seq *s)
 {
     const heddle_status st = heddle_plan_greedy_seq(x, s);
 
@@ -211,8 +196,7 @@ heddle_status heddle_plan_no_plan(const struct heddle_plan_search *x)
     struct heddle_plan_job late = *job;
     uint64_t least = 0;
     uint32_t op = HEDDLE_PLAN_NONE;
-    heddle_status st = heddle_plan_bound_memory(job, job->m->budget,
-                                                job->g->nops, &least, &op);
+    heddle_status st = heddle_plan_bound_memory(job, job->m->budget, job->g->nops, &least, &op);
 
     late.deadline_ns = heddle_clock_ns() + PLACE_NS;
     if (st == HEDDLE_OK && least <= job->m->budget)
@@ -220,26 +204,23 @@ heddle_status heddle_plan_no_plan(const struct heddle_plan_search *x)
     if (st != HEDDLE_OK)
         return heddle_plan_fail(o, st, "no memory for the solver");
     if (least > job->m->budget)
-        return heddle_plan_fail(
-            o, HEDDLE_ENOENT,
-            "no plan exists that moves nothing: to compute operation %s from "
-            "what there is at the beginning needs %s in every order; the "
-            "budget is %s",
-            heddle_plan_op_label(job->g, op).text,
-            heddle_plan_bytes_label(least).text,
-            heddle_plan_bytes_label(job->m->budget).text);
+        return heddle_plan_fail(o, HEDDLE_ENOENT,
+                                "no plan exists that moves nothing: to compute operation %s from "
+                                "what there is at the beginning needs %s in every order; the "
+                                "budget is %s",
+                                heddle_plan_op_label(job->g, op).text,
+                                heddle_plan_bytes_label(least).text,
+                                heddle_plan_bytes_label(job->m->budget).text);
     return heddle_plan_fail(o, HEDDLE_ENOENT,
                             "no plan found: the budget is %.3f times the "
                             "least that is known to be needed",
                             (double)job->m->budget / (double)least);
 }
 
-bool heddle_plan_set_aside(struct heddle_plan_search *x,
-                           const struct heddle_plan_seq *s, double part)
+bool heddle_plan_set_aside(struct heddle_plan_search *x, const struct heddle_plan_seq *s,
+                           double part)
 {
-    const int64_t budget =
-        (int64_t)(x->job->m->budget < INT64_MAX ? x->job->m->budget
-                                                : INT64_MAX);
+    const int64_t budget = (int64_t)(x->job->m->budget < INT64_MAX ? x->job->m->budget : INT64_MAX);
     int64_t over = INT64_MIN;
     bool is_changed = false;
 
@@ -252,8 +233,7 @@ bool heddle_plan_set_aside(struct heddle_plan_search *x,
         if (s->prev[p] != HEDDLE_PLAN_NONE)
             continue;
         most = budget - (int64_t)heddle_plan_op_bytes(x->g, op, UINT64_MAX);
-        now += (int64_t)((double)over * part) +
-               (over > 0 ? budget / 2000 : -now / 4);
+        now += (int64_t)((double)over * part) + (over > 0 ? budget / 2000 : -now / 4);
         now = now > most ? most : now;
         now = now < 0 ? 0 : now;
         is_changed |= now != x->aside[op];
@@ -265,16 +245,15 @@ bool heddle_plan_set_aside(struct heddle_plan_search *x,
 
 /* Less memory where addresses were over, or everywhere; HEDDLE_ENOENT: that is too
  * little. */
-static heddle_status leave_room(struct heddle_plan_search *x,
-                                struct heddle_plan_seq *s, bool is_local,
-                                uint64_t over)
+static heddle_status leave_room(struct heddle_plan_search *x, struct heddle_plan_seq *s,
+                                bool is_local, uint64_t over)
 {
     const uint64_t budget = x->job->m->budget;
 
     x->max_time = 4 * s->time;
     x->batch = x->g->nops > LARGE ? 64 : 4;
-    if (is_local && heddle_plan_set_aside(x, s, 0.75) &&
-        heddle_plan_seq_eval(s) && heddle_plan_reduce(x, s)) {
+    if (is_local && heddle_plan_set_aside(x, s, 0.75) && heddle_plan_seq_eval(s) &&
+        heddle_plan_reduce(x, s)) {
         heddle_plan_prune(x, s);
         return HEDDLE_OK;
     }
@@ -301,10 +280,8 @@ static uint64_t later(const struct heddle_plan_search *x, uint64_t now)
     return soon < x->deadline_ns ? soon : x->deadline_ns;
 }
 
-heddle_status heddle_plan_place_seq(struct heddle_plan_search *x,
-                                    struct heddle_plan_seq *s,
-                                    const char *solver, double bound,
-                                    struct heddle_plan **out)
+heddle_status heddle_plan_place_seq(struct heddle_plan_search *x, struct heddle_plan_seq *s,
+                                    const char *solver, double bound, struct heddle_plan **out)
 {
     const struct heddle_plan_opts *o = &x->job->opts.base;
     const uint64_t budget = x->job->m->budget;

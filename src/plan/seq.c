@@ -16,9 +16,7 @@
 uint32_t heddle_plan_seq_room(const struct heddle_plan_graph *g)
 {
     const uint64_t n = g->nops;
-    const uint64_t room = n <= 1000     ? 256 * n + 1024
-                          : n <= 100000 ? 24 * n + 232000
-                                        : 4 * n;
+    const uint64_t room = n <= 1000 ? 256 * n + 1024 : n <= 100000 ? 24 * n + 232000 : 4 * n;
 
     return room < (uint64_t)1 << 31 ? (uint32_t)room : (uint32_t)1 << 31;
 }
@@ -32,9 +30,8 @@ static uint32_t pow2(uint32_t n)
     return p;
 }
 
-bool heddle_plan_seq_init(struct heddle_plan_seq *s,
-                          const struct heddle_plan_graph *g, uint32_t cap,
-                          struct heddle_scratch *mem)
+bool heddle_plan_seq_init(struct heddle_plan_seq *s, const struct heddle_plan_graph *g,
+                          uint32_t cap, struct heddle_scratch *mem)
 {
     const size_t per_op = (size_t)g->nvalues / g->nops + 1;
 
@@ -51,16 +48,13 @@ bool heddle_plan_seq_init(struct heddle_plan_seq *s,
     s->diff = heddle_scratch_raw(mem, (size_t)cap + 2, sizeof(*s->diff));
     s->tail = heddle_scratch_get(mem, g->nops, sizeof(*s->tail));
     s->none = heddle_scratch_get(mem, g->nvalues, sizeof(*s->none));
-    s->tree.max =
-        heddle_scratch_raw(mem, 2 * (size_t)pow2(cap), sizeof(*s->tree.max));
-    s->tree.add =
-        heddle_scratch_raw(mem, 2 * (size_t)pow2(cap), sizeof(*s->tree.add));
+    s->tree.max = heddle_scratch_raw(mem, 2 * (size_t)pow2(cap), sizeof(*s->tree.max));
+    s->tree.add = heddle_scratch_raw(mem, 2 * (size_t)pow2(cap), sizeof(*s->tree.add));
     if (s->base != NULL)
         s->base[0] = 0;
-    return s->op != NULL && s->prev != NULL && s->next != NULL &&
-           s->base != NULL && s->last != NULL && s->mem != NULL &&
-           s->diff != NULL && s->tail != NULL && s->none != NULL &&
-           s->tree.max != NULL && s->tree.add != NULL;
+    return s->op != NULL && s->prev != NULL && s->next != NULL && s->base != NULL &&
+           s->last != NULL && s->mem != NULL && s->diff != NULL && s->tail != NULL &&
+           s->none != NULL && s->tree.max != NULL && s->tree.add != NULL;
 }
 
 void heddle_plan_seq_start(struct heddle_plan_seq *s)
@@ -70,8 +64,7 @@ void heddle_plan_seq_start(struct heddle_plan_seq *s)
     s->n = s->g->nops;
 }
 
-void heddle_plan_seq_copy(struct heddle_plan_seq *to,
-                          const struct heddle_plan_seq *from)
+void heddle_plan_seq_copy(struct heddle_plan_seq *to, const struct heddle_plan_seq *from)
 {
     const size_t n = from->n;
 
@@ -141,8 +134,7 @@ static void keep_results(struct heddle_plan_seq *s)
 
 /* Whether the first output of p takes the place of an input that nobody reads
  * afterwards. */
-static bool takes_place(const struct heddle_plan_seq *s,
-                        const uint32_t *current, uint32_t p)
+static bool takes_place(const struct heddle_plan_seq *s, const uint32_t *current, uint32_t p)
 {
     const uint32_t v = s->g->ops[s->op[p]].inplace;
     const struct heddle_plan_value *x;
@@ -152,8 +144,7 @@ static bool takes_place(const struct heddle_plan_seq *s,
     x = &s->g->values[v];
     if (x->op == NONE)
         return s->none[v] == p && (x->flags & HEDDLE_PLAN_RESULT) == 0;
-    return s->last[s->base[current[x->op]] + v -
-                   s->g->ops[x->op].first_value] == p;
+    return s->last[s->base[current[x->op]] + v - s->g->ops[x->op].first_value] == p;
 }
 
 static void add_range(int64_t *diff, uint32_t from, uint32_t to, uint64_t bytes)
@@ -220,8 +211,7 @@ bool heddle_plan_seq_eval(struct heddle_plan_seq *s)
 
         current[s->op[p]] = p;
         if (takes && s->g->values[op->inplace].op == NONE)
-            add_range(s->diff, p + 1, s->n + 1,
-                      -s->g->values[op->inplace].bytes);
+            add_range(s->diff, p + 1, s->n + 1, -s->g->values[op->inplace].bytes);
         add_outputs(s, p, takes);
     }
     for (uint32_t p = 0; p < s->n; p++) {
@@ -271,8 +261,7 @@ static void pull(struct heddle_plan_tree *t, uint32_t i)
     }
 }
 
-void heddle_plan_tree_add(struct heddle_plan_tree *t, uint32_t lo, uint32_t hi,
-                          int64_t bytes)
+void heddle_plan_tree_add(struct heddle_plan_tree *t, uint32_t lo, uint32_t hi, int64_t bytes)
 {
     uint32_t l = lo + t->n, r = hi + t->n;
 
@@ -293,8 +282,7 @@ void heddle_plan_tree_add(struct heddle_plan_tree *t, uint32_t lo, uint32_t hi,
 }
 
 /* Recursion-free: what ancestors added is taken on the way up, on both sides. */
-int64_t heddle_plan_tree_max(const struct heddle_plan_tree *t, uint32_t lo,
-                             uint32_t hi)
+int64_t heddle_plan_tree_max(const struct heddle_plan_tree *t, uint32_t lo, uint32_t hi)
 {
     int64_t left = INT64_MIN / 2, right = INT64_MIN / 2;
     uint32_t l = lo + t->n, r = hi + t->n;

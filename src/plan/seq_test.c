@@ -42,9 +42,8 @@ TEST(memory_is_that_of_the_steps)
     for (unsigned k = 0; k < test_scale(3000); k++) {
         struct heddle_scratch mem = heddle_scratch_make(NULL);
         struct why w;
-        struct heddle_plan_graph *g =
-            random_graph(&r, 1 + heddle_rng_below32(&r, 20),
-                         k % 2 == 0 ? PLAIN : 0, why_init(&w, NULL));
+        struct heddle_plan_graph *g = random_graph(&r, 1 + heddle_rng_below32(&r, 20),
+                                                   k % 2 == 0 ? PLAIN : 0, why_init(&w, NULL));
         struct heddle_plan_draft d;
         struct heddle_plan_cost cost;
         struct heddle_plan_seq s;
@@ -113,8 +112,7 @@ static void check_whole(const struct heddle_plan_seq *s)
     struct heddle_plan_draft d;
 
     heddle_plan_draft_init(&d, NULL);
-    CHECK_OK(heddle_plan_draft_from_sequence(s->g, s->op, s->n,
-                                             why_init(&w, NULL), &d));
+    CHECK_OK(heddle_plan_draft_from_sequence(s->g, s->op, s->n, why_init(&w, NULL), &d));
     heddle_plan_draft_fini(&d);
 }
 
@@ -127,9 +125,8 @@ TEST(searches_keep_their_promise)
     for (unsigned k = 0; k < test_scale(600); k++) {
         struct heddle_scratch mem = heddle_scratch_make(NULL);
         struct why w;
-        struct heddle_plan_graph *g =
-            random_graph(&r, 8 + heddle_rng_below32(&r, 40),
-                         k % 2 == 0 ? PLAIN : 0, why_init(&w, NULL));
+        struct heddle_plan_graph *g = random_graph(&r, 8 + heddle_rng_below32(&r, 40),
+                                                   k % 2 == 0 ? PLAIN : 0, why_init(&w, NULL));
         struct heddle_plan_search x;
         struct heddle_plan_seq s;
         struct rig rig;
@@ -137,8 +134,7 @@ TEST(searches_keep_their_promise)
 
         rig_init(&rig, g, &w.o);
         rig.m.budget = heddle_plan_floor(g, NULL);
-        rig.m.budget +=
-            heddle_rng_below(&r, heddle_plan_peak(g) - rig.m.budget + 1);
+        rig.m.budget += heddle_rng_below(&r, heddle_plan_peak(g) - rig.m.budget + 1);
         CHECK_OK(heddle_plan_users_make(g, &mem, &rig.job.users));
         CHECK_OK(heddle_plan_search_init(&x, &rig.job));
         CHECK(heddle_plan_seq_init(&s, g, x.room, &x.mem));
@@ -191,9 +187,8 @@ TEST(smooth)
     heddle_rng_seed(&r, test_seed());
     for (unsigned k = 0; k < n; k++) {
         struct why w;
-        struct heddle_plan_graph *g =
-            random_graph(&r, 2 + heddle_rng_below32(&r, 40),
-                         k % 2 == 0 ? PLAIN : 0, why_init(&w, NULL));
+        struct heddle_plan_graph *g = random_graph(&r, 2 + heddle_rng_below32(&r, 40),
+                                                   k % 2 == 0 ? PLAIN : 0, why_init(&w, NULL));
         uint32_t count[64] = {0}, first = 0;
         struct heddle_plan_search x;
         struct heddle_plan_seq s;
@@ -240,8 +235,8 @@ TEST(memory_is_set_aside)
     for (unsigned k = 0; k < test_scale(200); k++) {
         struct heddle_scratch mem = heddle_scratch_make(NULL);
         struct why w;
-        struct heddle_plan_graph *g = random_graph(
-            &r, 2 + heddle_rng_below32(&r, 20), PLAIN, why_init(&w, NULL));
+        struct heddle_plan_graph *g =
+            random_graph(&r, 2 + heddle_rng_below32(&r, 20), PLAIN, why_init(&w, NULL));
         struct heddle_plan_search x;
         struct heddle_plan_seq s;
         struct rig rig;
@@ -273,8 +268,7 @@ TEST(memory_is_set_aside)
                 CHECK(x.aside[i] <= was[i] && x.aside[i] >= 0);
             else
                 CHECK(x.aside[i] > was[i] ||
-                      x.aside[i] +
-                              (int64_t)heddle_plan_op_bytes(g, i, UINT64_MAX) >=
+                      x.aside[i] + (int64_t)heddle_plan_op_bytes(g, i, UINT64_MAX) >=
                           (int64_t)rig.m.budget);
         heddle_plan_search_fini(&x);
         heddle_plan_graph_destroy(g);
@@ -282,5 +276,5 @@ TEST(memory_is_set_aside)
     }
 }
 
-TEST_MAIN(memory_is_set_aside, memory_is_that_of_the_steps, tree,
-          searches_keep_their_promise, smooth)
+TEST_MAIN(memory_is_set_aside, memory_is_that_of_the_steps, tree, searches_keep_their_promise,
+          smooth)

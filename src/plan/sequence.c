@@ -5,21 +5,18 @@
 #include "base/clock.h"
 #include "plan/plan.h"
 
-heddle_status heddle_plan_from_sequence(
-    const struct heddle_plan_graph *g, const struct heddle_plan_machine *m,
-    const uint32_t *ops, size_t nops,
-    const struct heddle_plan_sequence_claim *claim,
-    const struct heddle_plan_opts *opts, struct heddle_plan **out)
+heddle_status heddle_plan_from_sequence(const struct heddle_plan_graph *g,
+                                        const struct heddle_plan_machine *m, const uint32_t *ops,
+                                        size_t nops, const struct heddle_plan_sequence_claim *claim,
+                                        const struct heddle_plan_opts *opts,
+                                        struct heddle_plan **out)
 {
     const struct heddle_plan_opts o = heddle_plan_opts_get(opts);
     struct heddle_plan_machine machine;
-    struct heddle_plan_job job = {.g = g,
-                                  .m = &machine,
-                                  .start_ns = heddle_clock_ns(),
-                                  .opts = {.base = o}};
+    struct heddle_plan_job job = {
+        .g = g, .m = &machine, .start_ns = heddle_clock_ns(), .opts = {.base = o}};
     const struct heddle_plan_claim c = {
-        .solver =
-            claim != NULL && claim->solver != NULL ? claim->solver : "sequence",
+        .solver = claim != NULL && claim->solver != NULL ? claim->solver : "sequence",
         .lower_bound = claim != NULL ? claim->lower_bound : 0,
         .bound_note = claim != NULL ? claim->bound_note : NULL};
     struct heddle_plan_draft d;

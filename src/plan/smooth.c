@@ -72,10 +72,9 @@ static bool smooth_init(struct smooth *m, const struct heddle_plan_seq *s,
     m->by = heddle_scratch_get(mem, g->nops, sizeof(*m->by));
     m->mem = heddle_scratch_raw(mem, s->n, sizeof(*m->mem));
     m->aside = heddle_scratch_get(mem, s->n, sizeof(*m->aside));
-    return m->item != NULL && m->at != NULL && m->slot != NULL &&
-           m->maker != NULL && m->last != NULL && m->bytes != NULL &&
-           m->mark != NULL && m->by != NULL && m->mem != NULL &&
-           m->aside != NULL;
+    return m->item != NULL && m->at != NULL && m->slot != NULL && m->maker != NULL &&
+           m->last != NULL && m->bytes != NULL && m->mark != NULL && m->by != NULL &&
+           m->mem != NULL && m->aside != NULL;
 }
 
 /* What is set aside stays at its positions. */
@@ -160,14 +159,13 @@ static void mark_inputs(struct smooth *m, uint32_t a)
 
 /* Whether a may change places with b, which is in front of it (or behind it). The
  * bytes that both read, and that the later one of them reads last. */
-static bool may_pass(struct smooth *m, uint32_t a, uint32_t b, bool is_behind,
-                     int64_t *shared)
+static bool may_pass(struct smooth *m, uint32_t a, uint32_t b, bool is_behind, int64_t *shared)
 {
     const struct item *x = &m->item[a], *y = &m->item[b];
     const uint32_t later = is_behind ? b : a;
 
-    if (y->is_fixed || x->op == y->op ||
-        (x->is_first && y->is_first && !m->is_free) || m->by[y->op] == m->now)
+    if (y->is_fixed || x->op == y->op || (x->is_first && y->is_first && !m->is_free) ||
+        m->by[y->op] == m->now)
         return false;
     *shared = 0;
     for (uint32_t i = y->first; i < m->item[b + 1].first; i++) {
@@ -206,8 +204,8 @@ static void exchange(struct smooth *m, uint32_t p, bool is_right)
     m->at[lo] = now_first;
     m->at[lo + 1] = now_last;
     m->mem[lo] = live + m->item[now_first].own;
-    m->mem[lo + 1] = live + m->item[now_first].keep - m->item[now_first].dead +
-                     m->item[now_last].own;
+    m->mem[lo + 1] =
+        live + m->item[now_first].keep - m->item[now_first].dead + m->item[now_last].own;
 }
 
 /* What item b reads as well and a reads last is not for a any more. */
@@ -254,8 +252,7 @@ static uint32_t look(struct smooth *m, uint32_t p, bool is_right, double *best)
             gain += cost(m, q, m->mem[q]) - cost(m, q + 1, second);
             share(m, a, b);
         }
-        if (first + m->aside[lo] > m->most ||
-            second + m->aside[lo + 1] > m->most)
+        if (first + m->aside[lo] > m->most || second + m->aside[lo + 1] > m->most)
             break;
         if (gain - cost(m, q, is_right ? second : first) > *best) {
             *best = gain - cost(m, q, is_right ? second : first);
@@ -287,8 +284,7 @@ static bool move_one(struct smooth *m, uint32_t p)
 }
 
 /* Until nothing moves any more, or the work is done. */
-static void move_all(struct smooth *m, struct heddle_plan_search *x,
-                     double work)
+static void move_all(struct smooth *m, struct heddle_plan_search *x, double work)
 {
     const uint32_t enough = 20 * m->n;
 
@@ -301,15 +297,12 @@ static void move_all(struct smooth *m, struct heddle_plan_search *x,
     }
 }
 
-void heddle_plan_smooth(struct heddle_plan_search *x, struct heddle_plan_seq *s,
-                        double work)
+void heddle_plan_smooth(struct heddle_plan_search *x, struct heddle_plan_seq *s, double work)
 {
     struct heddle_scratch mem = heddle_scratch_make(x->mem.a);
     const int64_t most = s->peak < x->budget ? s->peak : x->budget;
-    struct smooth m = {.g = x->g,
-                       .level = LEVEL * (double)most,
-                       .most = s->peak,
-                       .is_free = x->is_free};
+    struct smooth m = {
+        .g = x->g, .level = LEVEL * (double)most, .most = s->peak, .is_free = x->is_free};
 
     if (smooth_init(&m, s, &mem)) {
         if (s->aside != NULL)

@@ -8,10 +8,8 @@
 #include "base/cond.h"
 #include "plan/plan.h"
 
-#define HEDDLE_PLAN_SOLVER(name, on)                                           \
-    HEDDLE_IF(                                                                 \
-        on,                                                                    \
-        extern const struct heddle_plan_solver_ops heddle_plan_solver_##name;)
+#define HEDDLE_PLAN_SOLVER(name, on)                                                               \
+    HEDDLE_IF(on, extern const struct heddle_plan_solver_ops heddle_plan_solver_##name;)
 #include "plan/solver.def"
 #undef HEDDLE_PLAN_SOLVER
 
@@ -48,19 +46,17 @@ double heddle_plan_job_seconds(const struct heddle_plan_job *job)
     return (double)(heddle_clock_ns() - job->start_ns) * 1e-9;
 }
 
-bool heddle_plan_job_report(const struct heddle_plan_job *job,
-                            const struct heddle_plan *best)
+bool heddle_plan_job_report(const struct heddle_plan_job *job, const struct heddle_plan *best)
 {
     return job->opts.progress == NULL ||
-           job->opts.progress(job->opts.user, heddle_plan_job_seconds(job),
-                              best) != 0;
+           job->opts.progress(job->opts.user, heddle_plan_job_seconds(job), best) != 0;
 }
 
 /* ---- choosing ------------------------------------------------------------ */
 
 /* The solver with the highest rank. NULL: there is none. */
-static const struct heddle_plan_solver_ops *
-find_best(const struct heddle_plan_job *job, bool only_for_chains)
+static const struct heddle_plan_solver_ops *find_best(const struct heddle_plan_job *job,
+                                                      bool only_for_chains)
 {
     const struct heddle_plan_solver_ops *best = NULL;
     int best_rank = 0;
@@ -89,8 +85,7 @@ static heddle_status choose(const struct heddle_plan_job *job,
     if (name != NULL) {
         *out = heddle_plan_find_solver(name);
         if (*out == NULL)
-            return heddle_plan_fail(o, HEDDLE_EINVAL,
-                                    "there is no solver '%.64s'", name);
+            return heddle_plan_fail(o, HEDDLE_EINVAL, "there is no solver '%.64s'", name);
         if ((*out)->face.is_for_chains && job->g->chain == NULL)
             return heddle_plan_fail(o, HEDDLE_EINVAL,
                                     "solver %s is for chains; this graph was "
@@ -100,16 +95,14 @@ static heddle_status choose(const struct heddle_plan_job *job,
     }
     *out = find_best(job, false);
     if (*out == NULL)
-        return heddle_plan_fail(o, HEDDLE_EINVAL,
-                                "there is no solver for this graph");
+        return heddle_plan_fail(o, HEDDLE_EINVAL, "there is no solver for this graph");
     return HEDDLE_OK;
 }
 
 static heddle_status check_floor(const struct heddle_plan_job *job)
 {
     const struct heddle_plan_opts *o = &job->opts.base;
-    const struct heddle_plan_label budget =
-        heddle_plan_bytes_label(job->m->budget);
+    const struct heddle_plan_label budget = heddle_plan_bytes_label(job->m->budget);
     const struct heddle_plan_label need = heddle_plan_bytes_label(job->floor);
     uint32_t op = HEDDLE_PLAN_NONE;
 
@@ -123,8 +116,7 @@ static heddle_status check_floor(const struct heddle_plan_job *job)
     return heddle_plan_fail(o, HEDDLE_ENOENT,
                             "no plan exists: operation %s alone needs %s; the "
                             "budget is %s",
-                            heddle_plan_op_label(job->g, op).text, need.text,
-                            budget.text);
+                            heddle_plan_op_label(job->g, op).text, need.text, budget.text);
 }
 
 static heddle_status check_host(const struct heddle_plan_job *job)
@@ -155,8 +147,7 @@ static heddle_status job_init(struct heddle_plan_job *job,
 
     memset(&job->opts, 0, sizeof(job->opts));
     if (opts != NULL)
-        memcpy(&job->opts, opts,
-               opts->size < sizeof(*opts) ? opts->size : sizeof(*opts));
+        memcpy(&job->opts, opts, opts->size < sizeof(*opts) ? opts->size : sizeof(*opts));
     job->opts.size = sizeof(job->opts);
     if (job->opts.base.size == 0)
         job->opts.base.size = sizeof(job->opts.base);
@@ -175,9 +166,8 @@ static heddle_status job_init(struct heddle_plan_job *job,
 
 /* ---- a plan that is known -------------------------------------------------- */
 
-static heddle_status copy_known(const struct heddle_plan_job *job,
-                                double lower_bound, const char *note,
-                                struct heddle_plan **out)
+static heddle_status copy_known(const struct heddle_plan_job *job, double lower_bound,
+                                const char *note, struct heddle_plan **out)
 {
     const struct heddle_plan *k = job->opts.known;
     struct heddle_scratch *mem = NULL;
@@ -186,8 +176,7 @@ static heddle_status copy_known(const struct heddle_plan_job *job,
     struct heddle_plan_place *place;
 
     if (p == NULL)
-        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
-                                "no memory for the plan");
+        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM, "no memory for the plan");
     *p = *k;
     p->size = sizeof(*p);
     p->budget = job->m->budget;
@@ -197,11 +186,9 @@ static heddle_status copy_known(const struct heddle_plan_job *job,
     place = heddle_scratch_get(mem, k->nplaces, sizeof(*place));
     p->solver = heddle_plan_keep_text(mem, k->solver);
     p->bound_note = heddle_plan_keep_text(mem, note);
-    if (step == NULL || place == NULL || p->solver == NULL ||
-        p->bound_note == NULL) {
+    if (step == NULL || place == NULL || p->solver == NULL || p->bound_note == NULL) {
         heddle_plan_destroy(p);
-        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
-                                "no memory for the plan");
+        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM, "no memory for the plan");
     }
     if (k->nsteps > 0)
         memcpy(step, k->steps, k->nsteps * sizeof(*step));
@@ -221,8 +208,7 @@ static heddle_status check_known(const struct heddle_plan_job *job)
 
     if (k == NULL)
         return HEDDLE_OK;
-    HEDDLE_TRY(heddle_plan_eval(job->g, job->m, k->steps, k->nsteps,
-                                &job->opts.base, &cost));
+    HEDDLE_TRY(heddle_plan_eval(job->g, job->m, k->steps, k->nsteps, &job->opts.base, &cost));
     if (k->arena_bytes > job->m->budget || cost.peak_bytes > k->arena_bytes ||
         !(fabs(cost.makespan - k->makespan) <= 1e-9 * cost.makespan))
         return heddle_plan_fail(&job->opts.base, HEDDLE_EINVAL,
@@ -232,8 +218,8 @@ static heddle_status check_known(const struct heddle_plan_job *job)
 }
 
 /* The better of the answer and the plan that is known. */
-static heddle_status take_known(const struct heddle_plan_job *job,
-                                heddle_status st, struct heddle_plan **out)
+static heddle_status take_known(const struct heddle_plan_job *job, heddle_status st,
+                                struct heddle_plan **out)
 {
     const struct heddle_plan *k = job->opts.known;
     struct heddle_plan *found = st == HEDDLE_OK ? *out : NULL;
@@ -246,9 +232,8 @@ static heddle_status take_known(const struct heddle_plan_job *job,
     bound = found != NULL ? found->lower_bound : k->baseline;
     if (bound > k->makespan)
         bound = k->baseline;
-    st = copy_known(
-        job, bound,
-        bound > k->baseline ? found->bound_note : "every operation once", out);
+    st = copy_known(job, bound, bound > k->baseline ? found->bound_note : "every operation once",
+                    out);
     heddle_plan_destroy(found);
     if (st != HEDDLE_OK)
         *out = NULL;
@@ -260,37 +245,32 @@ static heddle_status take_known(const struct heddle_plan_job *job,
 /* Solves. A chain that the solvers of graphs cannot plan may be too tight for
  * them, and the solvers of chains do more with less. */
 static heddle_status solve_with(const struct heddle_plan_job *job,
-                                const struct heddle_plan_solver_ops *s,
-                                struct heddle_plan **out)
+                                const struct heddle_plan_solver_ops *s, struct heddle_plan **out)
 {
     const heddle_status st = s->solve(job, out);
     struct heddle_plan_job again = *job;
 
-    if (st != HEDDLE_ENOENT || job->opts.solver != NULL ||
-        job->g->chain == NULL || s->face.is_for_chains)
+    if (st != HEDDLE_ENOENT || job->opts.solver != NULL || job->g->chain == NULL ||
+        s->face.is_for_chains)
         return st;
     s = find_best(job, true);
     if (s == NULL)
         return st;
     again.start_ns = heddle_clock_ns();
-    again.deadline_ns =
-        again.start_ns + (uint64_t)(job->opts.time_limit_s * 1e9);
+    again.deadline_ns = again.start_ns + (uint64_t)(job->opts.time_limit_s * 1e9);
     return s->solve(&again, out);
 }
 
-static heddle_status run(struct heddle_plan_job *job,
-                         const struct heddle_plan_machine *m,
+static heddle_status run(struct heddle_plan_job *job, const struct heddle_plan_machine *m,
                          struct heddle_scratch *mem, struct heddle_plan **out)
 {
     const struct heddle_plan_opts *o = &job->opts.base;
     const struct heddle_plan_solver_ops *s = NULL;
-    struct heddle_plan_machine *copy =
-        heddle_scratch_get(mem, 1, sizeof(*copy));
+    struct heddle_plan_machine *copy = heddle_scratch_get(mem, 1, sizeof(*copy));
 
     if (job->g == NULL || out == NULL)
         return heddle_plan_fail(o, HEDDLE_EINVAL, "there is no graph");
-    if (copy == NULL ||
-        heddle_plan_users_make(job->g, mem, &job->users) != HEDDLE_OK)
+    if (copy == NULL || heddle_plan_users_make(job->g, mem, &job->users) != HEDDLE_OK)
         return heddle_plan_fail(o, HEDDLE_ENOMEM, "no memory for the solver");
     HEDDLE_TRY(heddle_plan_machine_get(m, o, copy));
     job->m = copy;
@@ -304,8 +284,7 @@ static heddle_status run(struct heddle_plan_job *job,
 
 heddle_status heddle_plan_solve(const struct heddle_plan_graph *g,
                                 const struct heddle_plan_machine *m,
-                                const struct heddle_plan_solve_opts *opts,
-                                struct heddle_plan **out)
+                                const struct heddle_plan_solve_opts *opts, struct heddle_plan **out)
 {
     struct heddle_plan_job job = {.g = g};
     struct heddle_scratch mem;

@@ -24,19 +24,16 @@
 static bool is_possible(const struct heddle_plan_graph *g)
 {
     for (uint32_t v = 0; v < g->nvalues; v++)
-        if (heddle_plan_is_initial(&g->values[v]) !=
-            (g->values[v].op == HEDDLE_PLAN_NONE))
+        if (heddle_plan_is_initial(&g->values[v]) != (g->values[v].op == HEDDLE_PLAN_NONE))
             return false;
     for (uint32_t i = 0; i < g->nops; i++)
-        if (g->ops[i].inplace != HEDDLE_PLAN_NONE ||
-            (g->ops[i].flags & HEDDLE_PLAN_ONCE) != 0)
+        if (g->ops[i].inplace != HEDDLE_PLAN_NONE || (g->ops[i].flags & HEDDLE_PLAN_ONCE) != 0)
             return false;
     return true;
 }
 
 /* The run of which a copy was made. */
-static bool take_back(const struct heddle_plan_search *x,
-                      struct heddle_plan_seq *s, uint32_t n)
+static bool take_back(const struct heddle_plan_search *x, struct heddle_plan_seq *s, uint32_t n)
 {
     memcpy(s->op, x->held, n * sizeof(*s->op));
     s->n = n;
@@ -44,8 +41,7 @@ static bool take_back(const struct heddle_plan_search *x,
 }
 
 /* Addresses for a run, with ever less memory. HEDDLE_ENOENT: none fit. */
-static heddle_status place(struct heddle_plan_search *x,
-                           struct heddle_plan_seq *s, double base,
+static heddle_status place(struct heddle_plan_search *x, struct heddle_plan_seq *s, double base,
                            struct heddle_plan **out)
 {
     const int64_t budget = (int64_t)x->job->m->budget;
@@ -70,8 +66,8 @@ static heddle_status place(struct heddle_plan_search *x,
         if (st != HEDDLE_ENOENT || over <= (uint64_t)budget)
             return st;
         /* less than what would lose as much */
-        x->budget = (int64_t)((double)s->peak * (double)budget / (double)over) -
-                    budget / LITTLE - 1;
+        x->budget =
+            (int64_t)((double)s->peak * (double)budget / (double)over) - budget / LITTLE - 1;
         if (!take_back(x, s, n))
             break;
     }
@@ -79,13 +75,10 @@ static heddle_status place(struct heddle_plan_search *x,
 }
 
 /* Runs with ever more for large values, until one has a plan. */
-static heddle_status try_runs(struct heddle_plan_search *x,
-                              struct heddle_plan_back *b,
-                              struct heddle_plan_seq *s, double base,
-                              struct heddle_plan **out)
+static heddle_status try_runs(struct heddle_plan_search *x, struct heddle_plan_back *b,
+                              struct heddle_plan_seq *s, double base, struct heddle_plan **out)
 {
-    static const double part[] = {0.5, 0.6,  0.7,  0.75, 0.8,  0.86,
-                                  0.9, 0.92, 0.94, 0.96, 0.98, 1};
+    static const double part[] = {0.5, 0.6, 0.7, 0.75, 0.8, 0.86, 0.9, 0.92, 0.94, 0.96, 0.98, 1};
     const double budget = (double)x->job->m->budget;
 
     for (size_t k = 0; k < sizeof(part) / sizeof(part[0]); k++) {
@@ -103,8 +96,7 @@ static heddle_status try_runs(struct heddle_plan_search *x,
 }
 
 /* The graph as it is, if it fits; otherwise runs. */
-static heddle_status find_plan(struct heddle_plan_search *x, double base,
-                               struct heddle_plan **out)
+static heddle_status find_plan(struct heddle_plan_search *x, double base, struct heddle_plan **out)
 {
     struct heddle_plan_back *b;
     struct heddle_plan_seq s;
@@ -115,8 +107,7 @@ static heddle_status find_plan(struct heddle_plan_search *x, double base,
         return HEDDLE_ENOMEM;
     heddle_plan_seq_start(&s);
     if (heddle_plan_peak(x->g) <= x->job->m->budget)
-        return heddle_plan_seq_finish(x, &s, "back", base, x->job->deadline_ns,
-                                      &over, out);
+        return heddle_plan_seq_finish(x, &s, "back", base, x->job->deadline_ns, &over, out);
     if (!is_possible(x->g))
         return HEDDLE_ENOENT;
     x->max_time = MOST * base;
@@ -131,8 +122,7 @@ static int back_rank(const struct heddle_plan_job *job)
     return 0;
 }
 
-static heddle_status back_solve(const struct heddle_plan_job *job,
-                                struct heddle_plan **out)
+static heddle_status back_solve(const struct heddle_plan_job *job, struct heddle_plan **out)
 {
     const struct heddle_plan_opts *o = &job->opts.base;
     struct heddle_plan_search x;
@@ -152,8 +142,7 @@ static heddle_status back_solve(const struct heddle_plan_job *job,
 }
 
 const struct heddle_plan_solver_ops heddle_plan_solver_back = {
-    .face = {.name = "back",
-             .help = "a run found backwards, for the least memory"},
+    .face = {.name = "back", .help = "a run found backwards, for the least memory"},
     .rank = back_rank,
     .solve = back_solve,
 };

@@ -17,13 +17,13 @@ static int blocks_rank(const struct heddle_plan_job *job)
     return 1;
 }
 
-static heddle_status solve(struct heddle_plan_search *x,
-                           struct heddle_plan_seq *s, struct heddle_plan **out)
+static heddle_status solve(struct heddle_plan_search *x, struct heddle_plan_seq *s,
+                           struct heddle_plan **out)
 {
     const struct heddle_plan_job *job = x->job;
     const struct heddle_plan_opts *o = &job->opts.base;
-    struct heddle_plan_blocks_try try = {
-        .seconds = SHARE * job->opts.time_limit_s, .goal = INFINITY};
+    struct heddle_plan_blocks_try try = {.seconds = SHARE * job->opts.time_limit_s,
+                                         .goal = INFINITY};
     double bound = 0;
     heddle_status st = heddle_plan_bound_dag(job, 0, 0, &bound);
 
@@ -36,8 +36,7 @@ static heddle_status solve(struct heddle_plan_search *x,
     return heddle_plan_blocks_plan(x, &try, s, "blocks", bound, out);
 }
 
-static heddle_status blocks_solve(const struct heddle_plan_job *job,
-                                  struct heddle_plan **out)
+static heddle_status blocks_solve(const struct heddle_plan_job *job, struct heddle_plan **out)
 {
     struct heddle_plan_search x;
     struct heddle_plan_seq s;
@@ -49,15 +48,13 @@ static heddle_status blocks_solve(const struct heddle_plan_job *job,
     is_ready = heddle_plan_seq_init(&s, job->g, x.room, &x.mem);
     s.aside = x.aside;
     st = is_ready ? solve(&x, &s, out)
-                  : heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
-                                     "no memory for the solver");
+                  : heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM, "no memory for the solver");
     heddle_plan_search_fini(&x);
     return st;
 }
 
 const struct heddle_plan_solver_ops heddle_plan_solver_blocks = {
-    .face = {.name = "blocks",
-             .help = "a chain of blocks, each with several ways to run it"},
+    .face = {.name = "blocks", .help = "a chain of blocks, each with several ways to run it"},
     .rank = blocks_rank,
     .solve = blocks_solve,
 };

@@ -3,7 +3,8 @@
  * chain_best: the best of the chain solvers that the time allows.
  *
  * The models are nested: what is persistent is general, what is general is
- * unpinned, what is unpinned is free. So the bound of the last one that ran holds for all plans of all of
+ * unpinned, what is unpinned is free. So the bound of the last one that ran holds for all plans
+ * of all of
  * them. Larger models have coarser tables: none is always the best.
  */
 #include <math.h>
@@ -37,8 +38,7 @@ static double seconds_of(const struct heddle_plan_job *job, unsigned i)
     const double all = job->opts.time_limit_s, most = 0.4 * all;
 
     for (unsigned k = NMODELS; k-- > i + 1;)
-        if (heddle_plan_bracket_slots(job, models[k], most) >=
-            useful_slots(job))
+        if (heddle_plan_bracket_slots(job, models[k], most) >= useful_slots(job))
             return 0.15 * all;
     return most;
 }
@@ -61,13 +61,11 @@ struct best {
     const char *note;
 };
 
-static heddle_status try_one(const struct heddle_plan_job *job, unsigned i,
-                             struct best *b)
+static heddle_status try_one(const struct heddle_plan_job *job, unsigned i, struct best *b)
 {
     struct heddle_plan *p = NULL;
     double bound = 0;
-    const heddle_status st =
-        heddle_plan_bracket(job, models[i], seconds_of(job, i), &bound, &p);
+    const heddle_status st = heddle_plan_bracket(job, models[i], seconds_of(job, i), &bound, &p);
 
     if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
         return st;
@@ -87,8 +85,7 @@ static heddle_status try_one(const struct heddle_plan_job *job, unsigned i,
 /* Long chains leave no time for the models in which a tape may stay without its
  * input. A plan of graphs may do that, and is often the better one. What the
  * models prove does not hold for it: it has its own bound. */
-static heddle_status try_graphs(const struct heddle_plan_job *job,
-                                struct best *b)
+static heddle_status try_graphs(const struct heddle_plan_job *job, struct best *b)
 {
     const struct heddle_plan_solver_ops *s = heddle_plan_find_solver("improve");
     struct heddle_plan_job one = *job;
@@ -116,8 +113,7 @@ static heddle_status try_graphs(const struct heddle_plan_job *job,
     return HEDDLE_OK;
 }
 
-static heddle_status best_solve(const struct heddle_plan_job *job,
-                                struct heddle_plan **out)
+static heddle_status best_solve(const struct heddle_plan_job *job, struct heddle_plan **out)
 {
     struct best b = {.plan = NULL};
     bool go_on = true;
@@ -133,8 +129,7 @@ static heddle_status best_solve(const struct heddle_plan_job *job,
             return st;
         }
         if (b.plan != NULL)
-            go_on = heddle_plan_job_report(job, b.plan) &&
-                    b.plan->makespan > b.plan->baseline;
+            go_on = heddle_plan_job_report(job, b.plan) && b.plan->makespan > b.plan->baseline;
     }
     if (go_on) {
         const heddle_status st = try_graphs(job, &b);
@@ -148,8 +143,7 @@ static heddle_status best_solve(const struct heddle_plan_job *job,
         return heddle_plan_fail(&job->opts.base, HEDDLE_ENOENT,
                                 "no chain solver found a plan within %s",
                                 heddle_plan_bytes_label(job->m->budget).text);
-    b.plan->lower_bound =
-        fmin(fmax(b.bound, b.plan->baseline), b.plan->makespan);
+    b.plan->lower_bound = fmin(fmax(b.bound, b.plan->baseline), b.plan->makespan);
     b.plan->bound_note = b.note;
     b.plan->solver = "chain_best";
     *out = b.plan;

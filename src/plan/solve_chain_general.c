@@ -11,11 +11,10 @@ static int rank(const struct heddle_plan_job *job)
     return 2;
 }
 
-static heddle_status solve(const struct heddle_plan_job *job,
-                           struct heddle_plan **out)
+static heddle_status solve(const struct heddle_plan_job *job, struct heddle_plan **out)
 {
-    return heddle_plan_bracket(job, &heddle_plan_model_general,
-                               job->opts.time_limit_s / 3, NULL, out);
+    return heddle_plan_bracket(job, &heddle_plan_model_general, job->opts.time_limit_s / 3, NULL,
+                               out);
 }
 
 const struct heddle_plan_solver_ops heddle_plan_solver_chain_general = {

@@ -9,8 +9,8 @@
 #include "plan/plan.h"
 #include "tests/test.h"
 
-static const char *const solvers[] = {
-    "chain", "chain_general", "chain_unpinned", "chain_free", "chain_best"};
+static const char *const solvers[] = {"chain", "chain_general", "chain_unpinned", "chain_free",
+                                      "chain_best"};
 enum { NSOLVERS = 5, LAYERS = 24 };
 
 struct big_chain {
@@ -20,16 +20,15 @@ struct big_chain {
 };
 
 /* Sizes with no common divisor. */
-static struct heddle_plan_graph *random_chain(struct big_chain *b,
-                                              uint64_t seed)
+static struct heddle_plan_graph *random_chain(struct big_chain *b, uint64_t seed)
 {
     struct heddle_plan_graph *g = NULL;
     struct heddle_rng r;
 
     test_set_seed(seed);
     heddle_rng_seed(&r, seed);
-    b->c = (struct heddle_plan_chain){LAYERS,      b->x,    b->t,   b->forward,
-                                      b->backward, b->work, b->work};
+    b->c =
+        (struct heddle_plan_chain){LAYERS, b->x, b->t, b->forward, b->backward, b->work, b->work};
     for (int i = 0; i <= LAYERS; i++) {
         b->x[i] = 1000000 + heddle_rng_below(&r, 9000000);
         b->t[i] = b->x[i] + heddle_rng_below(&r, 2 * b->x[i]);
@@ -43,8 +42,7 @@ static struct heddle_plan_graph *random_chain(struct big_chain *b,
     return g;
 }
 
-static heddle_status solve(const struct heddle_plan_graph *g,
-                           const char *solver, uint64_t budget,
+static heddle_status solve(const struct heddle_plan_graph *g, const char *solver, uint64_t budget,
                            double time_limit_s, struct heddle_plan **out)
 {
     const struct heddle_plan_machine m = {.size = sizeof(m), .budget = budget};
@@ -69,13 +67,11 @@ static heddle_status solve(const struct heddle_plan_graph *g,
     return st;
 }
 
-static double makespan(const struct heddle_plan_graph *g, const char *solver,
-                       uint64_t budget)
+static double makespan(const struct heddle_plan_graph *g, const char *solver, uint64_t budget)
 {
     struct heddle_plan *p = NULL;
-    const double time = solve(g, solver, budget, 0.1, &p) == HEDDLE_OK
-                            ? p->makespan
-                            : (double)INFINITY;
+    const double time =
+        solve(g, solver, budget, 0.1, &p) == HEDDLE_OK ? p->makespan : (double)INFINITY;
 
     heddle_plan_destroy(p);
     return time;
@@ -122,8 +118,7 @@ TEST(the_bracket_is_tight)
             struct heddle_plan *p = NULL;
 
             CHECK_OK(solve(g, "chain", peak / 10 * (uint64_t)k, 2, &p));
-            if (p->arena_bytes < p->budget / 100 * 98 ||
-                p->peak_bytes > p->budget / 100 * 98)
+            if (p->arena_bytes < p->budget / 100 * 98 || p->peak_bytes > p->budget / 100 * 98)
                 worst = fmax(worst, p->makespan / p->lower_bound - 1);
             heddle_plan_destroy(p);
         }
@@ -181,8 +176,7 @@ TEST(small_chains_are_solved_exactly)
             struct heddle_plan *p = NULL;
             const heddle_status st = solve(g, "chain_general", m, 0.1, &p);
 
-            CHECK(st == HEDDLE_OK || best[m] == BRUTE_NONE ||
-                  heddle_plan_floor(g, NULL) <= m);
+            CHECK(st == HEDDLE_OK || best[m] == BRUTE_NONE || heddle_plan_floor(g, NULL) <= m);
             if (st == HEDDLE_OK) {
                 CHECK_EQ((uint32_t)p->lower_bound, best[m]);
                 nplans++;
@@ -192,8 +186,7 @@ TEST(small_chains_are_solved_exactly)
         }
         heddle_plan_graph_destroy(g);
     }
-    printf("     %u plans, %u above the optimum because of addresses\n", nplans,
-           nabove);
+    printf("     %u plans, %u above the optimum because of addresses\n", nplans, nabove);
     CHECK(nplans > 50 && nabove < nplans / 10);
 }
 
@@ -201,8 +194,7 @@ TEST(slots_may_be_given)
 {
     struct big_chain b;
     struct heddle_plan_graph *g = random_chain(&b, 3);
-    const struct heddle_plan_machine m = {.size = sizeof(m),
-                                          .budget = heddle_plan_peak(g) / 2};
+    const struct heddle_plan_machine m = {.size = sizeof(m), .budget = heddle_plan_peak(g) / 2};
 
     for (uint32_t slots = 1; slots <= 1u << 30; slots *= 32) {
         const struct heddle_plan_solve_opts o = {
@@ -224,8 +216,7 @@ TEST(slots_may_be_given)
 
 /* ---- absurd chains -------------------------------------------------------------- */
 
-static void solve_absurd(uint32_t n, uint64_t size, double time,
-                         uint64_t budget)
+static void solve_absurd(uint32_t n, uint64_t size, double time, uint64_t budget)
 {
     uint64_t x[4], t[4], w[3];
     double f[3];
@@ -254,8 +245,7 @@ TEST(absurd_chains)
     static const uint64_t sizes[] = {
         0, 1, 3, (uint64_t)1 << 32, (uint64_t)1 << 56, (uint64_t)1 << 62};
     static const double times[] = {0, 1e-300, 1, 1e30, 1e300};
-    static const uint64_t budgets[] = {
-        0, 1, 20, (uint64_t)1 << 36, (uint64_t)1 << 60, UINT64_MAX};
+    static const uint64_t budgets[] = {0, 1, 20, (uint64_t)1 << 36, (uint64_t)1 << 60, UINT64_MAX};
 
     for (uint32_t n = 1; n <= 3; n++)
         for (int s = 0; s < 6; s++)
@@ -278,8 +268,7 @@ TEST(every_allocation_may_fail)
         struct faulty f2;
 
         for (size_t k = 1; k == 1 || f2.has_failed; k++) {
-            struct heddle_plan_solve_opts o = {.size = sizeof(o),
-                                               .solver = solvers[i]};
+            struct heddle_plan_solve_opts o = {.size = sizeof(o), .solver = solvers[i]};
             struct heddle_plan *p = NULL;
             heddle_status st;
 

@@ -11,15 +11,13 @@ static int disk_rank(const struct heddle_plan_job *job)
     return 0;
 }
 
-static heddle_status disk_events(const struct heddle_plan_job *job,
-                                 uint32_t slots, struct heddle_plan_events *e,
-                                 double *time_out)
+static heddle_status disk_events(const struct heddle_plan_job *job, uint32_t slots,
+                                 struct heddle_plan_events *e, double *time_out)
 {
     const uint32_t n = job->g->chain->n;
     struct heddle_scratch mem = heddle_scratch_make(job->opts.base.alloc);
     unsigned store[HEDDLE_PLAN_LEVELS] = {0};
-    struct heddle_plan_disk x = {
-        .v = heddle_plan_equal_levels(job, slots, store)};
+    struct heddle_plan_disk x = {.v = heddle_plan_equal_levels(job, slots, store)};
 
     if (x.v.nlevels < 2)
         return heddle_plan_fail(&job->opts.base, HEDDLE_EINVAL,
@@ -37,8 +35,7 @@ static heddle_status disk_events(const struct heddle_plan_job *job,
     return e->d.st;
 }
 
-static heddle_status disk_solve(const struct heddle_plan_job *job,
-                                struct heddle_plan **out)
+static heddle_status disk_solve(const struct heddle_plan_job *job, struct heddle_plan **out)
 {
     return heddle_plan_equal_solve(job, "disk_revolve", disk_events, out);
 }

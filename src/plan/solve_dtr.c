@@ -14,8 +14,7 @@ static int dtr_rank(const struct heddle_plan_job *job)
     return 0;
 }
 
-static heddle_status dtr_solve(const struct heddle_plan_job *job,
-                               struct heddle_plan **out)
+static heddle_status dtr_solve(const struct heddle_plan_job *job, struct heddle_plan **out)
 {
     const struct heddle_plan_opts *o = &job->opts.base;
     struct heddle_plan_search x;
@@ -43,15 +42,13 @@ static heddle_status dtr_solve(const struct heddle_plan_job *job,
             st = heddle_plan_fail(o, st, "no memory for the solver");
     }
     if (st == HEDDLE_OK)
-        st = heddle_plan_seq_finish(&x, &s, "dtr", bound, job->deadline_ns,
-                                    &over, out);
+        st = heddle_plan_seq_finish(&x, &s, "dtr", bound, job->deadline_ns, &over, out);
     heddle_plan_search_fini(&x);
     return st;
 }
 
 const struct heddle_plan_solver_ops heddle_plan_solver_dtr = {
-    .face = {.name = "dtr",
-             .help = "DTR's online policy (h_DTR_eq), for comparison"},
+    .face = {.name = "dtr", .help = "DTR's online policy (h_DTR_eq), for comparison"},
     .rank = dtr_rank,
     .solve = dtr_solve,
 };

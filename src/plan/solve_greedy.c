@@ -16,8 +16,7 @@ static int greedy_rank(const struct heddle_plan_job *job)
     return 2;
 }
 
-static heddle_status greedy_solve(const struct heddle_plan_job *job,
-                                  struct heddle_plan **out)
+static heddle_status greedy_solve(const struct heddle_plan_job *job, struct heddle_plan **out)
 {
     struct heddle_plan_search x;
     struct heddle_plan_seq s;
@@ -27,8 +26,7 @@ static heddle_status greedy_solve(const struct heddle_plan_job *job,
     if (st != HEDDLE_OK)
         return st;
     if (!heddle_plan_seq_init(&s, job->g, x.room, &x.mem))
-        st = heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
-                              "no memory for the solver");
+        st = heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM, "no memory for the solver");
     s.aside = x.aside;
     if (st == HEDDLE_OK)
         st = heddle_plan_bound_dag(job, 0, 0, &bound);
@@ -47,8 +45,7 @@ static heddle_status greedy_solve(const struct heddle_plan_job *job,
 }
 
 const struct heddle_plan_solver_ops heddle_plan_solver_greedy = {
-    .face = {.name = "greedy",
-             .help = "cheapest recomputations first; a plan at once"},
+    .face = {.name = "greedy", .help = "cheapest recomputations first; a plan at once"},
     .rank = greedy_rank,
     .solve = greedy_solve,
 };

@@ -14,15 +14,12 @@ static int hrevolve_rank(const struct heddle_plan_job *job)
     return 0;
 }
 
-static heddle_status hrevolve_events(const struct heddle_plan_job *job,
-                                     uint32_t slots,
-                                     struct heddle_plan_events *e,
-                                     double *time_out)
+static heddle_status hrevolve_events(const struct heddle_plan_job *job, uint32_t slots,
+                                     struct heddle_plan_events *e, double *time_out)
 {
     const uint32_t n = job->g->chain->n;
     unsigned store[HEDDLE_PLAN_LEVELS] = {0};
-    const struct heddle_plan_levels v =
-        heddle_plan_equal_levels(job, slots, store);
+    const struct heddle_plan_levels v = heddle_plan_equal_levels(job, slots, store);
     struct heddle_plan_levels_table *t = NULL;
     const uint32_t top = v.nlevels - 1;
 
@@ -37,8 +34,7 @@ static heddle_status hrevolve_events(const struct heddle_plan_job *job,
     return e->d.st;
 }
 
-static heddle_status hrevolve_solve(const struct heddle_plan_job *job,
-                                    struct heddle_plan **out)
+static heddle_status hrevolve_solve(const struct heddle_plan_job *job, struct heddle_plan **out)
 {
     return heddle_plan_equal_solve(job, "hrevolve", hrevolve_events, out);
 }

@@ -20,17 +20,17 @@
 #include "base/clock.h"
 
 #define NONE        HEDDLE_PLAN_NONE
-#define RATE        4e7 /* work in a second of the time limit: half of what we can */
+#define RATE        4e7  /* work in a second of the time limit: half of what we can */
 #define LARGE       3000 /* no time for another order */
 #define MANY        1000 /* operations: several passes are worth a try */
-#define DEEP        16 /* the budget is less than this part: a sweep comes first */
-#define TINY        32  /* operations: no blocks worth the name */
-#define CLIMB       400 /* steps of the bound */
-#define CLIMB_WORK  2   /* times the work of the search, for another order */
-#define LOOKS       4   /* at addresses, during the search */
-#define LOOKS_FIRST 16  /* the same, as long as none fit */
+#define DEEP        16   /* the budget is less than this part: a sweep comes first */
+#define TINY        32   /* operations: no blocks worth the name */
+#define CLIMB       400  /* steps of the bound */
+#define CLIMB_WORK  2    /* times the work of the search, for another order */
+#define LOOKS       4    /* at addresses, during the search */
+#define LOOKS_FIRST 16   /* the same, as long as none fit */
 #define LONG        1.25 /* times all operations: too long to be given addresses */
-#define LOOSE       100 /* part of the peak: more lost, and addresses are improved */
+#define LOOSE       100  /* part of the peak: more lost, and addresses are improved */
 #define SHARE       0.7  /* of the time, for the search */
 #define BLOCKS      0.2  /* of the time, for a chain of blocks */
 #define BLOCKS_MUCH 0.5  /* the same for large graphs: rounds do little there */
@@ -278,10 +278,8 @@ static heddle_status settle(struct improve *m, uint64_t deadline_ns)
     else if (!(m->best.time < m->plan->makespan * (1 - 1e-12)))
         return HEDDLE_OK;
     heddle_plan_smooth(x, &m->best, SMOOTH);
-    x->address_work =
-        m->plan != NULL ? HEDDLE_PLAN_WORK_SOME : HEDDLE_PLAN_WORK_SOME / 4;
-    st = heddle_plan_seq_finish(x, &m->best, "improve", m->bound, deadline_ns,
-                                &over, &p);
+    x->address_work = m->plan != NULL ? HEDDLE_PLAN_WORK_SOME : HEDDLE_PLAN_WORK_SOME / 4;
+    st = heddle_plan_seq_finish(x, &m->best, "improve", m->bound, deadline_ns, &over, &p);
     if (st == HEDDLE_OK)
         take_plan(m, p);
     if (st != HEDDLE_ENOENT || over <= m->job.m->budget)
@@ -306,8 +304,7 @@ static double progress(const struct improve *m)
     const double limit = m->job.opts.time_limit_s;
     const double time =
         heddle_plan_job_seconds(&m->job) /
-        (m->plan != NULL ? SHARE * limit
-                         : fmax(SHARE_FIRST * limit, at_least(limit)));
+        (m->plan != NULL ? SHARE * limit : fmax(SHARE_FIRST * limit, at_least(limit)));
 
     return work > time ? work : time;
 }
@@ -344,8 +341,7 @@ static bool improve_init(struct improve *m)
     m->again = heddle_scratch_raw(mem, m->x.room, sizeof(*m->again));
     m->aside = heddle_scratch_get(mem, m->x.g->nops, sizeof(*m->aside));
     m->given = heddle_scratch_raw(mem, m->x.room, sizeof(*m->given));
-    if (m->mark == NULL || m->again == NULL || m->aside == NULL ||
-        m->given == NULL ||
+    if (m->mark == NULL || m->again == NULL || m->aside == NULL || m->given == NULL ||
         !heddle_plan_seq_init(&m->cur, m->x.g, m->x.room, mem) ||
         !heddle_plan_seq_init(&m->trial, m->x.g, m->x.room, mem) ||
         !heddle_plan_seq_init(&m->best, m->x.g, m->x.room, mem))
@@ -427,8 +423,7 @@ static void shorten(struct improve *m)
     while (m->nagain > 0 && !heddle_plan_search_is_late(&m->x)) {
         const double work = m->x.work - begin;
 
-        if (work >= m->work_max / 5 ||
-            (work >= few && m->best.time <= LONG * m->base))
+        if (work >= m->work_max / 5 || (work >= few && m->best.time <= LONG * m->base))
             break;
         one_round(m);
     }
@@ -450,8 +445,8 @@ static heddle_status climb(struct improve *m)
 {
     uint64_t least = 0;
     uint32_t op;
-    heddle_status st = heddle_plan_bound_memory(&m->job, m->job.m->budget,
-                                                m->x.g->nops, &least, &op);
+    heddle_status st =
+        heddle_plan_bound_memory(&m->job, m->job.m->budget, m->x.g->nops, &least, &op);
 
     if (st != HEDDLE_OK || least > m->job.m->budget)
         return st == HEDDLE_OK ? HEDDLE_ENOENT : st;
@@ -466,8 +461,7 @@ static bool try_free(struct improve *m, bool has_given, double given)
     double gain = GAIN;
     heddle_status st;
 
-    if (has_given &&
-        (x->g->nops > LARGE || given - m->bound <= GAP * (given - m->base)))
+    if (has_given && (x->g->nops > LARGE || given - m->bound <= GAP * (given - m->base)))
         return false;
     /* where the bound says little there is little to lose */
     if (has_given && given - m->bound > 0.6 * (given - m->base))
@@ -510,8 +504,7 @@ static heddle_status try_blocks(struct improve *m, double goal)
     const uint64_t late_ns = x->deadline_ns;
     const double share = x->g->nops > LARGE ? BLOCKS_MUCH : BLOCKS;
     const size_t bytes = x->g->nops * sizeof(*x->aside);
-    struct heddle_plan_blocks_try try = {
-        .seconds = share * m->job.opts.time_limit_s, .goal = goal};
+    struct heddle_plan_blocks_try try = {.seconds = share * m->job.opts.time_limit_s, .goal = goal};
     struct heddle_plan *p = NULL;
     heddle_status st;
 
@@ -568,8 +561,7 @@ static heddle_status try_passes(struct improve *m)
         return HEDDLE_OK;
     }
     st = heddle_plan_passes(&job, false, m->is_swept, &p);
-    if (st == HEDDLE_OK && m->quick != NULL &&
-        p->makespan >= m->quick->makespan) {
+    if (st == HEDDLE_OK && m->quick != NULL && p->makespan >= m->quick->makespan) {
         heddle_plan_destroy(p);
     } else if (st == HEDDLE_OK) {
         (void)heddle_plan_job_report(&m->job, p);
@@ -664,8 +656,7 @@ static heddle_status take_quick(struct improve *m)
     return HEDDLE_OK;
 }
 
-static heddle_status first_plan(struct improve *m,
-                                const struct heddle_plan_job *job)
+static heddle_status first_plan(struct improve *m, const struct heddle_plan_job *job)
 {
     struct heddle_plan_search *x = &m->x;
     const double bound = m->bound;
@@ -684,17 +675,14 @@ static heddle_status first_plan(struct improve *m,
     st = first_seq(m);
     has_given = st == HEDDLE_OK;
     if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
-        return heddle_plan_fail(&job->opts.base, st,
-                                "no memory for the solver");
+        return heddle_plan_fail(&job->opts.base, st, "no memory for the solver");
     if (!has_given) {
         st = try_blocks(m, INFINITY);
         if (st == HEDDLE_OK && m->plan == NULL && is_large && !m->is_swept)
             st = try_quick(m, true);
-        if (st == HEDDLE_OK && m->plan == NULL && x->g->nops > MANY &&
-            !m->is_back)
+        if (st == HEDDLE_OK && m->plan == NULL && x->g->nops > MANY && !m->is_back)
             st = try_passes(m);
-        if (st == HEDDLE_OK && m->plan == NULL && x->g->nops > MANY &&
-            !m->is_swept)
+        if (st == HEDDLE_OK && m->plan == NULL && x->g->nops > MANY && !m->is_swept)
             st = try_quick(m, false);
         if (st == HEDDLE_OK && m->plan == NULL && m->is_back)
             return take_quick(m);
@@ -707,8 +695,7 @@ static heddle_status first_plan(struct improve *m,
         st = heddle_plan_long_seq(x, &m->cur);
         has_given = st == HEDDLE_OK;
         if (!has_given && st != HEDDLE_ENOENT)
-            return heddle_plan_fail(&job->opts.base, st,
-                                    "no memory for the solver");
+            return heddle_plan_fail(&job->opts.base, st, "no memory for the solver");
     }
     if (has_given) {
         shorten(m);
@@ -746,8 +733,7 @@ static heddle_status first_plan(struct improve *m,
 /* ---- all of it -------------------------------------------------------------- */
 
 /* Better plans, or the first one; then addresses until the end. */
-static heddle_status search(struct improve *m,
-                            const struct heddle_plan_job *job)
+static heddle_status search(struct improve *m, const struct heddle_plan_job *job)
 {
     struct heddle_plan_search *x = &m->x;
     const double limit = job->opts.time_limit_s;
@@ -767,8 +753,7 @@ static heddle_status search(struct improve *m,
     x->deadline_ns = last.deadline_ns;
     for (int k = 0; k < 4 && st == HEDDLE_OK && !m->is_stopped; k++) {
         if (heddle_plan_job_seconds(job) >
-            (m->plan != NULL ? SHARE_FIRST * limit
-                             : fmax(SHARE_FIRST * limit, at_least(limit))))
+            (m->plan != NULL ? SHARE_FIRST * limit : fmax(SHARE_FIRST * limit, at_least(limit))))
             break;
         st = settle(m, last.deadline_ns);
     }
@@ -776,12 +761,10 @@ static heddle_status search(struct improve *m,
         st = heddle_plan_fail(&job->opts.base, HEDDLE_ENOENT,
                               "no plan found whose addresses fit; what is "
                               "alive does");
-    if (st == HEDDLE_OK && m->plan->arena_bytes - m->plan->peak_bytes >
-                               m->plan->peak_bytes / LOOSE)
+    if (st == HEDDLE_OK && m->plan->arena_bytes - m->plan->peak_bytes > m->plan->peak_bytes / LOOSE)
         st = heddle_plan_lower(&last, m->plan);
     if (st == HEDDLE_OK && m->bound > m->plan->lower_bound)
-        m->plan->lower_bound =
-            m->bound < m->plan->makespan ? m->bound : m->plan->makespan;
+        m->plan->lower_bound = m->bound < m->plan->makespan ? m->bound : m->plan->makespan;
     return st;
 }
 
@@ -794,9 +777,8 @@ static heddle_status run(struct improve *m, const struct heddle_plan_job *job)
     m->work_max = RATE * job->opts.time_limit_s;
     m->bound = m->base;
     /* a large graph gets its bound after its first plan */
-    st = m->x.g->nops <= LARGE || has_once(m->x.g)
-             ? heddle_plan_bound_dag(&m->job, 0, 0, &m->bound)
-             : HEDDLE_OK;
+    st = m->x.g->nops <= LARGE || has_once(m->x.g) ? heddle_plan_bound_dag(&m->job, 0, 0, &m->bound)
+                                                   : HEDDLE_OK;
     if (st != HEDDLE_OK)
         return st;
     if (isinf(m->bound))
@@ -804,8 +786,7 @@ static heddle_status run(struct improve *m, const struct heddle_plan_job *job)
                                 "no plan exists: what must not be computed "
                                 "again needs more than the budget");
     st = first_plan(m, job);
-    if (st == HEDDLE_OK && !m->is_stopped && !x->is_free &&
-        !heddle_plan_job_is_late(&m->job) &&
+    if (st == HEDDLE_OK && !m->is_stopped && !x->is_free && !heddle_plan_job_is_late(&m->job) &&
         m->best.time > m->base * (1 + 1e-9))
         st = try_blocks(m, m->plan != NULL ? m->plan->makespan : INFINITY);
     if (st == HEDDLE_OK && !x->is_free)
@@ -821,20 +802,18 @@ static int improve_rank(const struct heddle_plan_job *job)
     return 3;
 }
 
-static heddle_status improve_solve(const struct heddle_plan_job *job,
-                                   struct heddle_plan **out)
+static heddle_status improve_solve(const struct heddle_plan_job *job, struct heddle_plan **out)
 {
     struct improve m = {.job = *job};
     heddle_status st;
 
-    m.job.deadline_ns =
-        job->start_ns + (uint64_t)(SHARE * job->opts.time_limit_s * 1e9);
+    m.job.deadline_ns = job->start_ns + (uint64_t)(SHARE * job->opts.time_limit_s * 1e9);
     st = heddle_plan_search_init(&m.x, &m.job);
     if (st != HEDDLE_OK)
         return st;
-    st = improve_init(&m) ? choose(&m, run(&m, job))
-                          : heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
-                                             "no memory for the solver");
+    st = improve_init(&m)
+             ? choose(&m, run(&m, job))
+             : heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM, "no memory for the solver");
     heddle_plan_destroy(m.quick);
     if (st == HEDDLE_OK) {
         m.plan->seconds = heddle_plan_job_seconds(job);
@@ -847,8 +826,7 @@ static heddle_status improve_solve(const struct heddle_plan_job *job,
 }
 
 const struct heddle_plan_solver_ops heddle_plan_solver_improve = {
-    .face = {.name = "improve",
-             .help = "a plan at once, better ones until the time limit"},
+    .face = {.name = "improve", .help = "a plan at once, better ones until the time limit"},
     .rank = improve_rank,
     .solve = improve_solve,
 };

@@ -13,8 +13,7 @@ static int keep_rank(const struct heddle_plan_job *job)
     return 1;
 }
 
-static heddle_status keep_solve(const struct heddle_plan_job *job,
-                                struct heddle_plan **out)
+static heddle_status keep_solve(const struct heddle_plan_job *job, struct heddle_plan **out)
 {
     const struct heddle_plan_opts *o = &job->opts.base;
     const struct heddle_plan_claim claim = {.solver = "keep"};

@@ -45,8 +45,7 @@ static void set_stop(struct heddle_plan_joint *j, double part)
 
 static bool can_move(const struct heddle_plan_job *job)
 {
-    return job->opts.moves &&
-           (job->m->host.out_rate > 0 || job->m->disk.out_rate > 0);
+    return job->opts.moves && (job->m->host.out_rate > 0 || job->m->disk.out_rate > 0);
 }
 
 static int offload_rank(const struct heddle_plan_job *job)
@@ -56,8 +55,7 @@ static int offload_rank(const struct heddle_plan_job *job)
 
 /* ---- the other solvers ------------------------------------------------------- */
 
-static const struct heddle_plan_solver_ops *
-other_solver(const struct heddle_plan_job *job)
+static const struct heddle_plan_solver_ops *other_solver(const struct heddle_plan_job *job)
 {
     const struct heddle_plan_solver_ops *best = NULL;
     int most = 0;
@@ -65,8 +63,7 @@ other_solver(const struct heddle_plan_job *job)
     for (size_t i = 0; heddle_plan_solver_table[i] != NULL; i++) {
         const struct heddle_plan_solver_ops *s = heddle_plan_solver_table[i];
 
-        if (s->rank == offload_rank ||
-            (s->face.is_for_chains && job->g->chain == NULL))
+        if (s->rank == offload_rank || (s->face.is_for_chains && job->g->chain == NULL))
             continue;
         if (s->rank(job) > most) {
             most = s->rank(job);
@@ -78,16 +75,14 @@ other_solver(const struct heddle_plan_job *job)
 
 /* Computing again alone, for a budget, in a share of the time. */
 static heddle_status solve_other(const struct heddle_plan_job *job,
-                                 const struct heddle_plan_solver_ops *s,
-                                 uint64_t budget, double share,
-                                 struct heddle_plan **out)
+                                 const struct heddle_plan_solver_ops *s, uint64_t budget,
+                                 double share, struct heddle_plan **out)
 {
     struct heddle_plan_machine m = *job->m;
     struct heddle_plan_job sub = *job;
 
     if (s == NULL)
-        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOENT,
-                                "there is no other solver");
+        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOENT, "there is no other solver");
     m.budget = budget;
     sub.m = &m;
     sub.opts.moves = 0;
@@ -132,27 +127,23 @@ static heddle_status link_worth(const struct heddle_plan_job *job, double *out)
  * little of the time; otherwise as much as it would have without a link, so that
  * it is the same plan and ours is not worse.
  */
-static heddle_status solve_alone(const struct heddle_plan_job *job,
-                                 struct heddle_plan **out)
+static heddle_status solve_alone(const struct heddle_plan_job *job, struct heddle_plan **out)
 {
     const struct heddle_plan_solver_ops *tried[] = {
-        other_solver(job), heddle_plan_find_solver("improve"),
-        heddle_plan_find_solver("greedy")};
+        other_solver(job), heddle_plan_find_solver("improve"), heddle_plan_find_solver("greedy")};
     static const double little[] = {0.12, 0.08, 0.06}, all[] = {1, 0.1, 0.06};
     struct heddle_plan *best = NULL;
     double worth;
 
     if (link_worth(job, &worth) != HEDDLE_OK)
-        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM,
-                                "no memory for the solver");
+        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM, "no memory for the solver");
     for (int i = 0; i < 3; i++) {
         struct heddle_plan *p = NULL;
         heddle_status st;
 
         if (i == 1 ? tried[1] == tried[0] : i == 2 && best != NULL)
             continue;
-        st = solve_other(job, tried[i], job->m->budget,
-                         worth > MUCH ? little[i] : all[i], &p);
+        st = solve_other(job, tried[i], job->m->budget, worth > MUCH ? little[i] : all[i], &p);
         if (st != HEDDLE_OK && st != HEDDLE_ENOENT) {
             heddle_plan_destroy(best);
             return st;
@@ -183,15 +174,13 @@ static double gap_of(const struct heddle_plan *p)
 {
     if (p == NULL || !has_given_order(p->steps, p->nsteps))
         return 1;
-    return p->makespan > p->baseline
-               ? (p->makespan - p->lower_bound) / (p->makespan - p->baseline)
-               : 0;
+    return p->makespan > p->baseline ? (p->makespan - p->lower_bound) / (p->makespan - p->baseline)
+                                     : 0;
 }
 
 /* ---- sequences to begin with ------------------------------------------------------ */
 
-static heddle_status try_plan(struct heddle_plan_joint *j,
-                              const struct heddle_plan *p)
+static heddle_status try_plan(struct heddle_plan_joint *j, const struct heddle_plan *p)
 {
     HEDDLE_TRY(heddle_plan_entry_reserve(j, &j->trial, p->nsteps));
     j->trial.n = 0;
@@ -204,8 +193,7 @@ static heddle_status try_plan(struct heddle_plan_joint *j,
 }
 
 /* Everything once; of what is moved, these first. */
-static heddle_status try_given_order(struct heddle_plan_joint *j,
-                                     const uint8_t *is_moved)
+static heddle_status try_given_order(struct heddle_plan_joint *j, const uint8_t *is_moved)
 {
     HEDDLE_TRY(heddle_plan_entry_reserve(j, &j->trial, j->job->g->nops));
     for (uint32_t i = 0; i < j->job->g->nops; i++)
@@ -216,8 +204,7 @@ static heddle_status try_given_order(struct heddle_plan_joint *j,
     return heddle_plan_pool_add(j, &j->trial);
 }
 
-static heddle_status try_budget(struct heddle_plan_joint *j, uint64_t budget,
-                                bool is_near)
+static heddle_status try_budget(struct heddle_plan_joint *j, uint64_t budget, bool is_near)
 {
     struct heddle_plan_job quiet = *j->job;
     const struct heddle_plan_solver_ops *solver[] = {
@@ -250,12 +237,10 @@ static heddle_status try_budgets(struct heddle_plan_joint *j)
     HEDDLE_TRY(try_budget(j, budget, false));
     for (int k = 0; k < 10 && peak > budget; k++) {
         const double missing = (double)(peak - budget);
-        const double more =
-            k < 7 ? ldexp(rate * j->base, k - 6) : ldexp(missing, k - 10);
+        const double more = k < 7 ? ldexp(rate * j->base, k - 6) : ldexp(missing, k - 10);
 
         if (more < missing && !heddle_plan_joint_is_late(j))
-            HEDDLE_TRY(
-                try_budget(j, budget + (uint64_t)more, k == 1 || k == 3));
+            HEDDLE_TRY(try_budget(j, budget + (uint64_t)more, k == 1 || k == 3));
     }
     return HEDDLE_OK;
 }
@@ -269,21 +254,17 @@ struct load {
     double part;
 };
 static const struct load loads[] = {
-    {HEDDLE_PLAN_FIRST_LARGE, 1},   {HEDDLE_PLAN_FIRST_MADE, 1},
-    {HEDDLE_PLAN_FIRST_LARGE, 1.2}, {HEDDLE_PLAN_FIRST_MADE, 1.2},
-    {HEDDLE_PLAN_FIRST_DEAR, 1},    {HEDDLE_PLAN_FIRST_MADE, 0.9},
-    {HEDDLE_PLAN_FIRST_LARGE, 0.9}, {HEDDLE_PLAN_FIRST_DEAR, 0.8},
-    {HEDDLE_PLAN_FIRST_MADE, 1.1},  {HEDDLE_PLAN_FIRST_LARGE, 1.1},
-    {HEDDLE_PLAN_FIRST_DEAR, 1.2},  {HEDDLE_PLAN_FIRST_MADE, 0.75},
+    {HEDDLE_PLAN_FIRST_LARGE, 1},   {HEDDLE_PLAN_FIRST_MADE, 1},   {HEDDLE_PLAN_FIRST_LARGE, 1.2},
+    {HEDDLE_PLAN_FIRST_MADE, 1.2},  {HEDDLE_PLAN_FIRST_DEAR, 1},   {HEDDLE_PLAN_FIRST_MADE, 0.9},
+    {HEDDLE_PLAN_FIRST_LARGE, 0.9}, {HEDDLE_PLAN_FIRST_DEAR, 0.8}, {HEDDLE_PLAN_FIRST_MADE, 1.1},
+    {HEDDLE_PLAN_FIRST_LARGE, 1.1}, {HEDDLE_PLAN_FIRST_DEAR, 1.2}, {HEDDLE_PLAN_FIRST_MADE, 0.75},
 };
 /* The relaxation knows nothing of other orders. */
 static const struct load free_loads[] = {
-    {HEDDLE_PLAN_FIRST_DEAR, 1},    {HEDDLE_PLAN_FIRST_DEAR, 1.2},
-    {HEDDLE_PLAN_FIRST_DEAR, 0.9},  {HEDDLE_PLAN_FIRST_DEAR, 0.75},
-    {HEDDLE_PLAN_FIRST_DEAR, 1.1},  {HEDDLE_PLAN_FIRST_DEAR, 0.85},
-    {HEDDLE_PLAN_FIRST_MADE, 1},    {HEDDLE_PLAN_FIRST_DEAR, 0.7},
-    {HEDDLE_PLAN_FIRST_LARGE, 1},   {HEDDLE_PLAN_FIRST_DEAR, 1.3},
-    {HEDDLE_PLAN_FIRST_MADE, 0.75}, {HEDDLE_PLAN_FIRST_DEAR, 0.95},
+    {HEDDLE_PLAN_FIRST_DEAR, 1},    {HEDDLE_PLAN_FIRST_DEAR, 1.2},  {HEDDLE_PLAN_FIRST_DEAR, 0.9},
+    {HEDDLE_PLAN_FIRST_DEAR, 0.75}, {HEDDLE_PLAN_FIRST_DEAR, 1.1},  {HEDDLE_PLAN_FIRST_DEAR, 0.85},
+    {HEDDLE_PLAN_FIRST_MADE, 1},    {HEDDLE_PLAN_FIRST_DEAR, 0.7},  {HEDDLE_PLAN_FIRST_LARGE, 1},
+    {HEDDLE_PLAN_FIRST_DEAR, 1.3},  {HEDDLE_PLAN_FIRST_MADE, 0.75}, {HEDDLE_PLAN_FIRST_DEAR, 0.95},
 };
 enum { NLOADS = 12, FIRST_LOADS = 6, FREE_LOADS = 4 };
 
@@ -302,22 +283,20 @@ static bool is_solved(struct heddle_plan_joint *j, const uint8_t *is_moved)
     return false;
 }
 
-static heddle_status solve_loads(struct heddle_plan_joint *j, uint32_t which,
-                                 double share, bool is_both, double *end_out)
+static heddle_status solve_loads(struct heddle_plan_joint *j, uint32_t which, double share,
+                                 bool is_both, double *end_out)
 {
     const struct heddle_plan_job *job = j->job;
-    const struct load load =
-        (j->is_improved ? free_loads : loads)[which % NLOADS];
+    const struct load load = (j->is_improved ? free_loads : loads)[which % NLOADS];
     const size_t nv = job->g->nvalues;
     struct heddle_scratch mem = heddle_scratch_make(job->opts.base.alloc);
     uint8_t *is_moved = heddle_scratch_get(&j->mem, nv, sizeof(*is_moved));
     heddle_status st = HEDDLE_ENOMEM;
 
     if (is_moved != NULL)
-        st = heddle_plan_loads_choose(
-            job, j->at, load.part, load.rule,
-            load.rule != HEDDLE_PLAN_FIRST_DEAR ? j->is_held : NULL, &mem,
-            is_moved);
+        st = heddle_plan_loads_choose(job, j->at, load.part, load.rule,
+                                      load.rule != HEDDLE_PLAN_FIRST_DEAR ? j->is_held : NULL, &mem,
+                                      is_moved);
     heddle_scratch_drop(&mem);
     if (st != HEDDLE_OK)
         return heddle_plan_joint_no_memory(j);
@@ -331,8 +310,7 @@ static heddle_status change_set(struct heddle_plan_joint *j, uint8_t *is_moved)
 {
     const struct heddle_plan_job *job = j->job;
     struct heddle_scratch mem = heddle_scratch_make(job->opts.base.alloc);
-    const uint32_t nv = job->g->nvalues,
-                   part = 3 + heddle_rng_below32(&j->rng, 6);
+    const uint32_t nv = job->g->nvalues, part = 3 + heddle_rng_below32(&j->rng, 6);
     uint8_t *rank = heddle_scratch_get(&mem, nv, sizeof(*rank));
     heddle_status st = HEDDLE_ENOMEM;
 
@@ -343,21 +321,19 @@ static heddle_status change_set(struct heddle_plan_joint *j, uint8_t *is_moved)
             rank[v] = (uint8_t)(1 + heddle_rng_below32(&j->rng, 250));
     }
     if (rank != NULL)
-        st = heddle_plan_loads_choose(
-            job, j->at, 1 + 0.05 * heddle_rng_below32(&j->rng, 4),
-            HEDDLE_PLAN_FIRST_RANK, rank, &mem, is_moved);
+        st = heddle_plan_loads_choose(job, j->at, 1 + 0.05 * heddle_rng_below32(&j->rng, 4),
+                                      HEDDLE_PLAN_FIRST_RANK, rank, &mem, is_moved);
     heddle_scratch_drop(&mem);
     return st == HEDDLE_OK ? st : heddle_plan_joint_no_memory(j);
 }
 
 /* What a plan of the pool moves, whoever has found it; where that was tried before, a
  * part of it and others. */
-static heddle_status solve_same(struct heddle_plan_joint *j,
-                                struct heddle_plan_entry *e, double share)
+static heddle_status solve_same(struct heddle_plan_joint *j, struct heddle_plan_entry *e,
+                                double share)
 {
     const struct heddle_plan_job *job = j->job;
-    uint8_t *is_moved =
-        heddle_scratch_get(&j->mem, job->g->nvalues, sizeof(*is_moved));
+    uint8_t *is_moved = heddle_scratch_get(&j->mem, job->g->nvalues, sizeof(*is_moved));
     struct heddle_plan_draft d = j->known;
     uint32_t n = 0;
     double end;
@@ -392,9 +368,7 @@ static heddle_status try_loads(struct heddle_plan_joint *j)
             j->load = k;
         }
     }
-    return heddle_plan_joint_is_late(j)
-               ? HEDDLE_OK
-               : solve_loads(j, j->load, 0.06, true, &end);
+    return heddle_plan_joint_is_late(j) ? HEDDLE_OK : solve_loads(j, j->load, 0.06, true, &end);
 }
 
 /* ---- the plan ------------------------------------------------------------------- */
@@ -416,15 +390,13 @@ static heddle_status finish(struct heddle_plan_joint *j, uint64_t *over_out,
                             "order: ");
     }
     heddle_text_double(&t, j->bound_alone);
-    job.deadline_ns =
-        heddle_clock_ns() + (uint64_t)(job.opts.time_limit_s / SLICES * 1e9);
+    job.deadline_ns = heddle_clock_ns() + (uint64_t)(job.opts.time_limit_s / SLICES * 1e9);
     return heddle_plan_finish(&job, &j->good, &claim, over_out, out);
 }
 
 /* The pool is these, for another target. */
-static heddle_status retime(struct heddle_plan_joint *j,
-                            const struct heddle_plan_entry *all, uint32_t n,
-                            uint64_t target)
+static heddle_status retime(struct heddle_plan_joint *j, const struct heddle_plan_entry *all,
+                            uint32_t n, uint64_t target)
 {
     struct heddle_plan_entry now[HEDDLE_PLAN_POOL];
 
@@ -442,8 +414,8 @@ static heddle_status retime(struct heddle_plan_joint *j,
 
 /* Addresses for the first of the pool that has some, if it is shorter than *out.
  * *over_out: what the very first needs; 0: it fits, or is not shorter. */
-static heddle_status try_addresses(struct heddle_plan_joint *j,
-                                   uint64_t *over_out, struct heddle_plan **out)
+static heddle_status try_addresses(struct heddle_plan_joint *j, uint64_t *over_out,
+                                   struct heddle_plan **out)
 {
     *over_out = 0;
     for (uint32_t k = 0; k < j->npool && k < TRIES; k++) {
@@ -468,8 +440,7 @@ static heddle_status try_addresses(struct heddle_plan_joint *j,
 
 /* The pool for another target, and what else can be found for it. Where a target is too
  * low for all of the pool, half of the way back, and again. */
-static heddle_status go_to(struct heddle_plan_joint *j, uint64_t target,
-                           uint32_t round)
+static heddle_status go_to(struct heddle_plan_joint *j, uint64_t target, uint32_t round)
 {
     static const uint32_t of_pool[] = {0, 0, 1, 0, 2, 0, 3};
     const uint64_t was = j->target;
@@ -488,8 +459,7 @@ static heddle_status go_to(struct heddle_plan_joint *j, uint64_t target,
     share = fmin(j->job->g->nops > MANY ? 0.16 : 0.08,
                  0.02 + (j->stop_s - heddle_plan_job_seconds(j->job)) / limit);
     if (!heddle_plan_joint_is_late(j) && j->npool == 0)
-        HEDDLE_TRY(
-            solve_loads(j, j->load + round, fmin(share, 0.08), false, &end));
+        HEDDLE_TRY(solve_loads(j, j->load + round, fmin(share, 0.08), false, &end));
     else if (!heddle_plan_joint_is_late(j))
         HEDDLE_TRY(solve_same(j, &j->pool[k < j->npool ? k : 0], share));
     return heddle_plan_pool_climb(j);
@@ -501,8 +471,7 @@ static heddle_status go_to(struct heddle_plan_joint *j, uint64_t target,
  * of the way back. What is left of the time goes into the sets of values that the
  * best plans move.
  */
-static heddle_status settle(struct heddle_plan_joint *j, bool has_other,
-                            struct heddle_plan **out)
+static heddle_status settle(struct heddle_plan_joint *j, bool has_other, struct heddle_plan **out)
 {
     const double budget = (double)j->job->m->budget;
 
@@ -518,17 +487,14 @@ static heddle_status settle(struct heddle_plan_joint *j, bool has_other,
         if (target > 0.998 * budget && over == 0)
             target = budget;
         set_stop(j, 0.95);
-        if (i == TARGETS ||
-            ((*out != NULL || has_other) && heddle_plan_joint_is_late(j)))
+        if (i == TARGETS || ((*out != NULL || has_other) && heddle_plan_joint_is_late(j)))
             return HEDDLE_OK;
         j->stop_s -= (j->stop_s - heddle_plan_job_seconds(j->job)) / 2;
-        HEDDLE_TRY(go_to(
-            j, target < budget ? (uint64_t)target : j->job->m->budget, i));
+        HEDDLE_TRY(go_to(j, target < budget ? (uint64_t)target : j->job->m->budget, i));
     }
 }
 
-static heddle_status solve_joint(struct heddle_plan_joint *j,
-                                 const struct heddle_plan *other,
+static heddle_status solve_joint(struct heddle_plan_joint *j, const struct heddle_plan *other,
                                  struct heddle_plan **out)
 {
     const bool has_other = other != NULL;
@@ -548,14 +514,12 @@ static heddle_status solve_joint(struct heddle_plan_joint *j,
     HEDDLE_TRY(settle(j, has_other, out));
     if (*out != NULL || has_other)
         return HEDDLE_OK;
-    return heddle_plan_fail(&j->job->opts.base, HEDDLE_ENOENT,
-                            "no plan was found within %s",
+    return heddle_plan_fail(&j->job->opts.base, HEDDLE_ENOENT, "no plan was found within %s",
                             heddle_plan_bytes_label(j->job->m->budget).text);
 }
 
 /* Another solver's plan as ours: where data may move, its bound does not hold. */
-static heddle_status adopt(const struct heddle_plan_job *job,
-                           struct heddle_plan *p)
+static heddle_status adopt(const struct heddle_plan_job *job, struct heddle_plan *p)
 {
     double bound;
     uint32_t at;
@@ -578,8 +542,7 @@ static heddle_status adopt(const struct heddle_plan_job *job,
 }
 
 /* Moving alone: the given order. j->pool has it already, if it is any good. */
-static heddle_status solve_given_order(struct heddle_plan_joint *j,
-                                       struct heddle_plan **best)
+static heddle_status solve_given_order(struct heddle_plan_joint *j, struct heddle_plan **best)
 {
     const struct heddle_plan_job *job = j->job;
     struct heddle_plan_opts o = job->opts.base;
@@ -589,19 +552,17 @@ static heddle_status solve_given_order(struct heddle_plan_joint *j,
     for (uint32_t i = 0; i < job->g->nops; i++)
         j->trial.seq[i] = i;
     heddle_plan_draft_clear(&j->raw);
-    if (heddle_plan_draft_from_sequence(job->g, j->trial.seq, job->g->nops, &o,
-                                        &j->raw) != HEDDLE_OK)
+    if (heddle_plan_draft_from_sequence(job->g, j->trial.seq, job->g->nops, &o, &j->raw) !=
+        HEDDLE_OK)
         return heddle_plan_joint_no_memory(j);
-    for (size_t i = 0;
-         i < sizeof(heddle_plan_prices) / sizeof(heddle_plan_prices[0]); i++) {
-        const struct heddle_plan_move_opts mo = {
-            .target = job->m->budget, .price = heddle_plan_prices[i]};
+    for (size_t i = 0; i < sizeof(heddle_plan_prices) / sizeof(heddle_plan_prices[0]); i++) {
+        const struct heddle_plan_move_opts mo = {.target = job->m->budget,
+                                                 .price = heddle_plan_prices[i]};
         struct heddle_plan *p = NULL;
         heddle_status st;
 
         heddle_plan_draft_clear(&j->good);
-        st = heddle_plan_move(job->g, job->m, j->raw.step, j->raw.n, &mo, &o,
-                              &j->good);
+        st = heddle_plan_move(job->g, job->m, j->raw.step, j->raw.n, &mo, &o, &j->good);
         if (st == HEDDLE_OK)
             st = finish(j, NULL, &p);
         if (st == HEDDLE_ENOMEM)
@@ -613,11 +574,9 @@ static heddle_status solve_given_order(struct heddle_plan_joint *j,
 }
 
 static heddle_status solve_moving(const struct heddle_plan_job *job,
-                                  const struct heddle_plan *other,
-                                  struct heddle_plan **out)
+                                  const struct heddle_plan *other, struct heddle_plan **out)
 {
-    struct heddle_plan_joint j = {
-        .job = job, .mem = heddle_scratch_make(job->opts.base.alloc)};
+    struct heddle_plan_joint j = {.job = job, .mem = heddle_scratch_make(job->opts.base.alloc)};
     heddle_status st;
 
     heddle_plan_draft_init(&j.raw, job->opts.base.alloc);
@@ -653,8 +612,7 @@ static heddle_status solve_moving(const struct heddle_plan_job *job,
     return st;
 }
 
-static heddle_status offload_solve(const struct heddle_plan_job *job,
-                                   struct heddle_plan **out)
+static heddle_status offload_solve(const struct heddle_plan_job *job, struct heddle_plan **out)
 {
     struct heddle_plan *other = NULL, *joint = NULL;
     heddle_status st, alone;
@@ -684,8 +642,7 @@ static heddle_status offload_solve(const struct heddle_plan_job *job,
 }
 
 const struct heddle_plan_solver_ops heddle_plan_solver_offload = {
-    .face = {.name = "offload",
-             .help = "moves data to the host or disk, or computes it again"},
+    .face = {.name = "offload", .help = "moves data to the host or disk, or computes it again"},
     .rank = offload_rank,
     .solve = offload_solve,
 };

@@ -38,8 +38,7 @@ static bool is_possible(const struct heddle_plan_graph *g)
             heddle_plan_is_initial(&g->values[v]) != (g->values[v].op == NONE))
             return false;
     for (uint32_t i = 0; i < g->nops; i++)
-        if (g->ops[i].inplace != NONE ||
-            (g->ops[i].flags & HEDDLE_PLAN_ONCE) != 0)
+        if (g->ops[i].inplace != NONE || (g->ops[i].flags & HEDDLE_PLAN_ONCE) != 0)
             return false;
     return true;
 }
@@ -47,8 +46,7 @@ static bool is_possible(const struct heddle_plan_graph *g)
 /* ---- where to cut ------------------------------------------------------------ */
 
 /* The end for which an operation of `in` is made, or MIXED, or NONE: not in it. */
-static void find_owners(const struct heddle_plan_job *job, const uint8_t *in,
-                        uint32_t *owner)
+static void find_owners(const struct heddle_plan_job *job, const uint8_t *in, uint32_t *owner)
 {
     const struct heddle_plan_graph *g = job->g;
 
@@ -59,8 +57,7 @@ static void find_owners(const struct heddle_plan_job *job, const uint8_t *in,
         if (!in[i])
             continue;
         for (uint32_t v = o->first_value; v < o->first_value + o->nvalues; v++)
-            for (uint32_t k = job->users.first[v]; k < job->users.first[v + 1];
-                 k++) {
+            for (uint32_t k = job->users.first[v]; k < job->users.first[v + 1]; k++) {
                 const uint32_t by = owner[job->users.user[k]];
 
                 if (by != NONE)
@@ -73,8 +70,8 @@ static void find_owners(const struct heddle_plan_job *job, const uint8_t *in,
 
 /* The end with the most bytes of its own; NONE: there is only one, or nothing is
  * won. */
-static uint32_t find_heaviest(const struct heddle_plan_graph *g,
-                              const uint32_t *owner, double *bytes)
+static uint32_t find_heaviest(const struct heddle_plan_graph *g, const uint32_t *owner,
+                              double *bytes)
 {
     uint32_t best = NONE, nends = 0;
 
@@ -84,8 +81,7 @@ static uint32_t find_heaviest(const struct heddle_plan_graph *g,
         if (owner[i] == NONE || owner[i] == MIXED)
             continue;
         for (uint32_t k = 0; k < g->ops[i].nvalues; k++)
-            bytes[owner[i]] +=
-                (double)g->values[g->ops[i].first_value + k].bytes;
+            bytes[owner[i]] += (double)g->values[g->ops[i].first_value + k].bytes;
     }
     for (uint32_t i = 0; i < g->nops; i++)
         if (bytes[i] > 0 && (best == NONE || bytes[i] > bytes[best]))
@@ -118,22 +114,19 @@ static void add_input(uint32_t *input, uint32_t first, uint32_t *n, uint32_t v)
 }
 
 /* A graph of the marked operations; `id` is what they are called here. */
-static heddle_status make_graph(const struct heddle_plan_job *job,
-                                const uint8_t *in, struct heddle_scratch *mem,
-                                uint32_t **id_out,
+static heddle_status make_graph(const struct heddle_plan_job *job, const uint8_t *in,
+                                struct heddle_scratch *mem, uint32_t **id_out,
                                 struct heddle_plan_graph **out)
 {
     const struct heddle_plan_graph *g = job->g;
     struct heddle_plan_graph sub = *g;
     struct heddle_plan_op *op = heddle_scratch_get(mem, g->nops, sizeof(*op));
-    struct heddle_plan_value *value =
-        heddle_scratch_get(mem, g->nvalues, sizeof(*value));
+    struct heddle_plan_value *value = heddle_scratch_get(mem, g->nvalues, sizeof(*value));
     uint32_t *input = heddle_scratch_get(mem, g->ninputs, sizeof(*input));
     uint32_t *local = heddle_scratch_get(mem, g->nvalues, sizeof(*local));
     uint32_t *id = heddle_scratch_get(mem, g->nops, sizeof(*id));
 
-    if (op == NULL || value == NULL || input == NULL || local == NULL ||
-        id == NULL)
+    if (op == NULL || value == NULL || input == NULL || local == NULL || id == NULL)
         return HEDDLE_ENOMEM;
     sub.nops = sub.nvalues = sub.ninputs = 0;
     for (uint32_t v = 0; v < g->nvalues; v++)
@@ -171,8 +164,7 @@ static heddle_status one_pass(struct passes *p, const uint8_t *in)
 {
     const struct heddle_plan_job *job = p->job;
     const uint64_t now = heddle_clock_ns();
-    const double seconds =
-        job->deadline_ns > now ? (double)(job->deadline_ns - now) / 1e9 : 0;
+    const double seconds = job->deadline_ns > now ? (double)(job->deadline_ns - now) / 1e9 : 0;
     struct heddle_scratch mem = heddle_scratch_make(job->opts.base.alloc);
     const struct heddle_plan_solve_opts opts = {.size = sizeof(opts),
                                                 .solver = p->solver,
@@ -264,8 +256,7 @@ static int passes_rank(const struct heddle_plan_job *job)
 /* Each pass had addresses that fit. All of them together get as much work, and when
  * the time is over a little more of it; half of the time (is_half) when others come
  * behind it. */
-static heddle_status place(const struct passes *p, bool is_half,
-                           struct heddle_plan **out)
+static heddle_status place(const struct passes *p, bool is_half, struct heddle_plan **out)
 {
     const struct heddle_plan_opts *o = &p->job->opts.base;
     const struct heddle_plan_claim claim = {.solver = "passes"};
@@ -308,8 +299,7 @@ static heddle_status solve_several(struct passes *p, struct heddle_plan **out)
         st = find_with(p, solver[k]);
         if (st == HEDDLE_OK)
             st = place(p, k == 0, &plan);
-        if (st == HEDDLE_OK &&
-            (best == NULL || plan->makespan < best->makespan)) {
+        if (st == HEDDLE_OK && (best == NULL || plan->makespan < best->makespan)) {
             heddle_plan_destroy(best);
             best = plan;
         } else {
@@ -339,8 +329,7 @@ static heddle_status solve(struct passes *p, struct heddle_plan **out)
     return is_possible(g) ? solve_several(p, out) : HEDDLE_ENOENT;
 }
 
-heddle_status heddle_plan_passes(const struct heddle_plan_job *job,
-                                 bool is_quick, bool is_long,
+heddle_status heddle_plan_passes(const struct heddle_plan_job *job, bool is_quick, bool is_long,
                                  struct heddle_plan **out)
 {
     const struct heddle_plan_opts *o = &job->opts.base;
@@ -360,15 +349,13 @@ heddle_status heddle_plan_passes(const struct heddle_plan_job *job,
     return st;
 }
 
-static heddle_status passes_solve(const struct heddle_plan_job *job,
-                                  struct heddle_plan **out)
+static heddle_status passes_solve(const struct heddle_plan_job *job, struct heddle_plan **out)
 {
     return heddle_plan_passes(job, false, false, out);
 }
 
 const struct heddle_plan_solver_ops heddle_plan_solver_passes = {
-    .face = {.name = "passes",
-             .help = "a pass for each end of the graph, for the least memory"},
+    .face = {.name = "passes", .help = "a pass for each end of the graph, for the least memory"},
     .rank = passes_rank,
     .solve = passes_solve,
 };

@@ -11,10 +11,8 @@ static int revolve_rank(const struct heddle_plan_job *job)
     return 0;
 }
 
-static heddle_status revolve_events(const struct heddle_plan_job *job,
-                                    uint32_t slots,
-                                    struct heddle_plan_events *e,
-                                    double *time_out)
+static heddle_status revolve_events(const struct heddle_plan_job *job, uint32_t slots,
+                                    struct heddle_plan_events *e, double *time_out)
 {
     const struct heddle_plan_chain *c = job->g->chain;
 
@@ -24,8 +22,7 @@ static heddle_status revolve_events(const struct heddle_plan_job *job,
     return e->d.st;
 }
 
-static heddle_status revolve_solve(const struct heddle_plan_job *job,
-                                   struct heddle_plan **out)
+static heddle_status revolve_solve(const struct heddle_plan_job *job, struct heddle_plan **out)
 {
     return heddle_plan_equal_solve(job, "revolve", revolve_events, out);
 }

@@ -11,8 +11,7 @@
 #define MOST  40 /* times of all operations */
 
 /* Sequences of ever less memory, until the addresses of one fit. */
-static heddle_status find_plan(struct heddle_plan_search *x,
-                               struct heddle_plan_seq *s, double base,
+static heddle_status find_plan(struct heddle_plan_search *x, struct heddle_plan_seq *s, double base,
                                struct heddle_plan **out)
 {
     const uint64_t budget = x->job->m->budget;
@@ -44,8 +43,7 @@ static int sweep_rank(const struct heddle_plan_job *job)
     return 0;
 }
 
-static heddle_status sweep_solve(const struct heddle_plan_job *job,
-                                 struct heddle_plan **out)
+static heddle_status sweep_solve(const struct heddle_plan_job *job, struct heddle_plan **out)
 {
     const struct heddle_plan_opts *o = &job->opts.base;
     struct heddle_plan_search x;
@@ -63,8 +61,7 @@ static heddle_status sweep_solve(const struct heddle_plan_job *job,
         st = find_plan(&x, &s, base, out);
     }
     if (st == HEDDLE_ENOENT)
-        st = heddle_plan_fail(o, st,
-                              "no plan found by a run in the given order");
+        st = heddle_plan_fail(o, st, "no plan found by a run in the given order");
     else if (st == HEDDLE_ENOMEM)
         st = heddle_plan_fail(o, st, "no memory for the solver");
     heddle_plan_search_fini(&x);
@@ -72,8 +69,7 @@ static heddle_status sweep_solve(const struct heddle_plan_job *job,
 }
 
 const struct heddle_plan_solver_ops heddle_plan_solver_sweep = {
-    .face = {.name = "sweep",
-             .help = "a run in little memory; a plan at once, a long one"},
+    .face = {.name = "sweep", .help = "a run in little memory; a plan at once, a long one"},
     .rank = sweep_rank,
     .solve = sweep_solve,
 };

@@ -44,43 +44,38 @@ struct tally {
 };
 
 /* A solver that was not stopped by the clock does the same again. */
-static void solve_again(const struct heddle_plan_graph *g,
-                        const struct heddle_plan_machine *m,
-                        const struct heddle_plan_solve_opts *o,
-                        const struct heddle_plan *p)
+static void solve_again(const struct heddle_plan_graph *g, const struct heddle_plan_machine *m,
+                        const struct heddle_plan_solve_opts *o, const struct heddle_plan *p)
 {
     const uint64_t start = heddle_clock_ns();
     struct heddle_plan *q = NULL;
     const heddle_status st = heddle_plan_solve(g, m, o, &q);
 
-    if (st == HEDDLE_ENOENT &&
-        (double)(heddle_clock_ns() - start) > 0.2e9 * o->time_limit_s)
+    if (st == HEDDLE_ENOENT && (double)(heddle_clock_ns() - start) > 0.2e9 * o->time_limit_s)
         return; /* this time the clock did stop it */
     CHECK_OK(st);
     if (q->seconds < 0.2 * o->time_limit_s) {
         CHECK_EQ(q->nsteps, p->nsteps);
         CHECK_EQ(memcmp(q->steps, p->steps, p->nsteps * sizeof(*p->steps)), 0);
         CHECK_EQ(q->nplaces, p->nplaces);
-        CHECK_EQ(memcmp(q->places, p->places, p->nplaces * sizeof(*p->places)),
-                 0);
+        CHECK_EQ(memcmp(q->places, p->places, p->nplaces * sizeof(*p->places)), 0);
         CHECK_NEAR(q->lower_bound, p->lower_bound, 0);
     }
     heddle_plan_destroy(q);
 }
 
-static void solve_one(const struct heddle_plan_solver *s,
-                      const struct heddle_plan_graph *g, struct heddle_rng *r,
-                      struct tally *t)
+static void solve_one(const struct heddle_plan_solver *s, const struct heddle_plan_graph *g,
+                      struct heddle_rng *r, struct tally *t)
 {
     const uint64_t floor = heddle_plan_floor(g, NULL);
     const uint64_t peak = heddle_plan_peak(g);
     struct why w;
-    const struct heddle_plan_machine m = {
-        .size = sizeof(m),
-        .budget = floor - (floor > 0 && heddle_rng_below32(r, 9) == 0) +
-                  heddle_rng_below(r, peak - floor + 4),
-        .align = 1,
-        .host = {3, 2, 0}};
+    const struct heddle_plan_machine m = {.size = sizeof(m),
+                                          .budget = floor -
+                                                    (floor > 0 && heddle_rng_below32(r, 9) == 0) +
+                                                    heddle_rng_below(r, peak - floor + 4),
+                                          .align = 1,
+                                          .host = {3, 2, 0}};
     const struct heddle_plan_solve_opts o = {.size = sizeof(o),
                                              .solver = s->name,
                                              .time_limit_s = 0.001,
@@ -122,10 +117,9 @@ TEST(every_solver_makes_plans_that_hold)
             struct why w;
             const bool is_chain = s->is_for_chains || k % 4 == 0;
             struct heddle_plan_graph *g =
-                is_chain
-                    ? random_chain(&r, why_init(&w, NULL))
-                    : random_graph(&r, 1 + heddle_rng_below32(&r, 16),
-                                   k % 4 == 1 ? PLAIN : 0, why_init(&w, NULL));
+                is_chain ? random_chain(&r, why_init(&w, NULL))
+                         : random_graph(&r, 1 + heddle_rng_below32(&r, 16), k % 4 == 1 ? PLAIN : 0,
+                                        why_init(&w, NULL));
 
             solve_one(s, g, &r, &t);
             heddle_plan_graph_destroy(g);
@@ -197,9 +191,7 @@ TEST(no_memory)
                              : random_graph(&r, 14, 0, why_init(&w, NULL));
         for (size_t k = 1; k == 1 || f.has_failed; k++) {
             const struct heddle_plan_machine m = {
-                .size = sizeof(m),
-                .budget = 2 * heddle_plan_peak(g) + 16,
-                .host = {1, 1, 0}};
+                .size = sizeof(m), .budget = 2 * heddle_plan_peak(g) + 16, .host = {1, 1, 0}};
             struct heddle_plan_solve_opts o = {
                 .size = sizeof(o), .solver = s->name, .time_limit_s = 0.001};
             struct heddle_plan *p = NULL;
@@ -232,10 +224,8 @@ TEST(chains_only)
     heddle_rng_seed(&r, 5);
     g = random_graph(&r, 5, PLAIN, why_init(&w, NULL));
     for (size_t i = 0; (s = heddle_plan_get_solver(i)) != NULL; i++) {
-        const struct heddle_plan_machine m = {.size = sizeof(m),
-                                              .budget = 1000};
-        const struct heddle_plan_solve_opts o = {
-            .size = sizeof(o), .solver = s->name, .base = w.o};
+        const struct heddle_plan_machine m = {.size = sizeof(m), .budget = 1000};
+        const struct heddle_plan_solve_opts o = {.size = sizeof(o), .solver = s->name, .base = w.o};
         struct heddle_plan *p = NULL;
 
         if (!s->is_for_chains)
@@ -246,5 +236,4 @@ TEST(chains_only)
     heddle_plan_graph_destroy(g);
 }
 
-TEST_MAIN(keep_says_what_it_needs, no_memory, chains_only,
-          every_solver_makes_plans_that_hold)
+TEST_MAIN(keep_says_what_it_needs, no_memory, chains_only, every_solver_makes_plans_that_hold)

@@ -18,8 +18,7 @@
 
 #define FILE_MAX ((size_t)1 << 30)
 
-heddle_status heddle_plan_text_open(struct heddle_plan_text *t,
-                                    const char *path,
+heddle_status heddle_plan_text_open(struct heddle_plan_text *t, const char *path,
                                     const struct heddle_plan_opts *o)
 {
     const char *what = "";
@@ -42,8 +41,7 @@ void heddle_plan_text_close(struct heddle_plan_text *t)
     t->text = NULL;
 }
 
-heddle_status heddle_plan_text_bad(const struct heddle_plan_text *t,
-                                   const char *fmt, ...)
+heddle_status heddle_plan_text_bad(const struct heddle_plan_text *t, const char *fmt, ...)
 {
     struct heddle_text x;
     va_list ap;
@@ -82,8 +80,7 @@ char *heddle_plan_text_word(struct heddle_plan_text *t)
     return s;
 }
 
-static heddle_status check_bytes(const struct heddle_plan_text *t,
-                                 const char *s, size_t n)
+static heddle_status check_bytes(const struct heddle_plan_text *t, const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (((unsigned char)s[i] < 32 && !is_blank(s[i])) || s[i] == 127)
@@ -116,9 +113,7 @@ heddle_status heddle_plan_text_end(struct heddle_plan_text *t)
 {
     const char *w = heddle_plan_text_word(t);
 
-    return w == NULL
-               ? HEDDLE_OK
-               : heddle_plan_text_bad(t, "'%.40s' is one word too many", w);
+    return w == NULL ? HEDDLE_OK : heddle_plan_text_bad(t, "'%.40s' is one word too many", w);
 }
 
 char *heddle_plan_text_value(char *word)
@@ -131,27 +126,23 @@ char *heddle_plan_text_value(char *word)
     return e + 1;
 }
 
-heddle_status heddle_plan_text_u32(const struct heddle_plan_text *t,
-                                   const char *word, const char *what,
-                                   uint32_t max, uint32_t *out)
+heddle_status heddle_plan_text_u32(const struct heddle_plan_text *t, const char *word,
+                                   const char *what, uint32_t max, uint32_t *out)
 {
     uint64_t v = 0;
 
     if (word == NULL)
         return heddle_plan_text_bad(t, "%s is missing", what);
     if (heddle_parse_u64(word, &v) != HEDDLE_OK)
-        return heddle_plan_text_bad(t, "%s is not a number: '%.40s'", what,
-                                    word);
+        return heddle_plan_text_bad(t, "%s is not a number: '%.40s'", what, word);
     if (v > max)
-        return heddle_plan_text_bad(t, "%s is %.40s: it can be %u at most",
-                                    what, word, max);
+        return heddle_plan_text_bad(t, "%s is %.40s: it can be %u at most", what, word, max);
     *out = (uint32_t)v;
     return HEDDLE_OK;
 }
 
-heddle_status heddle_plan_text_bytes(const struct heddle_plan_text *t,
-                                     const char *word, const char *what,
-                                     uint64_t *out)
+heddle_status heddle_plan_text_bytes(const struct heddle_plan_text *t, const char *word,
+                                     const char *what, uint64_t *out)
 {
     heddle_status st;
 
@@ -165,39 +156,34 @@ heddle_status heddle_plan_text_bytes(const struct heddle_plan_text *t,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_plan_text_time(const struct heddle_plan_text *t,
-                                    const char *word, const char *what,
-                                    double *out)
+heddle_status heddle_plan_text_time(const struct heddle_plan_text *t, const char *word,
+                                    const char *what, double *out)
 {
     if (word == NULL)
         return heddle_plan_text_bad(t, "%s is missing", what);
     if (!heddle_number_finite(word, out))
-        return heddle_plan_text_bad(t, "%s is not a finite number: '%.40s'",
-                                    what, word);
+        return heddle_plan_text_bad(t, "%s is not a finite number: '%.40s'", what, word);
     if (*out < 0)
         return heddle_plan_text_bad(t, "%s is negative: '%.40s'", what, word);
     return HEDDLE_OK;
 }
 
-heddle_status heddle_plan_text_magic(struct heddle_plan_text *t,
-                                     const char *magic)
+heddle_status heddle_plan_text_magic(struct heddle_plan_text *t, const char *magic)
 {
     uint32_t version = 0;
 
     if (strcmp(t->word, magic) != 0)
         return heddle_plan_text_bad(t, "here should be '%s 1'", magic);
-    HEDDLE_TRY(heddle_plan_text_u32(t, heddle_plan_text_word(t), "the version",
-                                    UINT32_MAX, &version));
+    HEDDLE_TRY(
+        heddle_plan_text_u32(t, heddle_plan_text_word(t), "the version", UINT32_MAX, &version));
     if (version != 1)
-        return heddle_plan_text_bad(t, "version %u is not known, only 1",
-                                    version);
+        return heddle_plan_text_bad(t, "version %u is not known, only 1", version);
     return heddle_plan_text_end(t);
 }
 
 /* ---- arrays -------------------------------------------------------------- */
 
-void *heddle_plan_vec_add(struct heddle_plan_vec *v,
-                          const struct heddle_allocator *a)
+void *heddle_plan_vec_add(struct heddle_plan_vec *v, const struct heddle_allocator *a)
 {
     if (v->n == v->cap) {
         const size_t cap = v->cap == 0 ? 64 : 2 * v->cap;
@@ -214,8 +200,7 @@ void *heddle_plan_vec_add(struct heddle_plan_vec *v,
     return (char *)v->p + v->elem * v->n++;
 }
 
-void heddle_plan_vec_fini(struct heddle_plan_vec *v,
-                          const struct heddle_allocator *a)
+void heddle_plan_vec_fini(struct heddle_plan_vec *v, const struct heddle_allocator *a)
 {
     heddle_free(a, v->p, v->cap * v->elem);
     v->p = NULL;
@@ -232,8 +217,7 @@ void heddle_plan_parts_init(struct heddle_plan_parts *p)
     p->inputs.elem = p->op_line.elem = p->value_line.elem = sizeof(uint32_t);
 }
 
-void heddle_plan_parts_fini(struct heddle_plan_parts *p,
-                            const struct heddle_allocator *a)
+void heddle_plan_parts_fini(struct heddle_plan_parts *p, const struct heddle_allocator *a)
 {
     heddle_plan_vec_fini(&p->ops, a);
     heddle_plan_vec_fini(&p->values, a);
@@ -256,15 +240,13 @@ heddle_status heddle_plan_parts_make(const struct heddle_plan_text *t,
                                         .inputs = p->inputs.p,
                                         .unit_s = p->unit_s};
     const uint32_t *op_line = p->op_line.p;
-    const uint32_t *value_line =
-        p->value_line.n > 0 ? p->value_line.p : p->op_line.p;
+    const uint32_t *value_line = p->value_line.n > 0 ? p->value_line.p : p->op_line.p;
     struct heddle_plan_text at = *t;
     struct heddle_plan_where where;
     struct heddle_plan_opts o = *t->o;
     char why[256] = "";
 
-    if (p->ops.n > UINT32_MAX || p->values.n > UINT32_MAX ||
-        p->inputs.n > UINT32_MAX)
+    if (p->ops.n > UINT32_MAX || p->values.n > UINT32_MAX || p->inputs.n > UINT32_MAX)
         return heddle_plan_text_bad(t, "the graph is too large");
     o.why = why;
     o.why_bytes = sizeof(why);

@@ -20,9 +20,8 @@ struct heddle_plan_text {
     bool has_comments; /* '#' at the beginning of a word ends a line */
 };
 
-HEDDLE_MUST_USE heddle_status
-heddle_plan_text_open(struct heddle_plan_text *t, const char *path,
-                      const struct heddle_plan_opts *o);
+HEDDLE_MUST_USE heddle_status heddle_plan_text_open(struct heddle_plan_text *t, const char *path,
+                                                    const struct heddle_plan_opts *o);
 void heddle_plan_text_close(struct heddle_plan_text *t);
 
 /* To the next line that has a word; t->word is its first. HEDDLE_AGAIN: there is
@@ -35,20 +34,19 @@ HEDDLE_MUST_USE heddle_status heddle_plan_text_end(struct heddle_plan_text *t);
 
 /* "path:line: sentence"; returns HEDDLE_EFORMAT. */
 HEDDLE_PRINTF(2, 3)
-heddle_status heddle_plan_text_bad(const struct heddle_plan_text *t,
-                                   const char *fmt, ...);
+heddle_status heddle_plan_text_bad(const struct heddle_plan_text *t, const char *fmt, ...);
 
 /* A word (NULL: it is missing) as a number; `what` names it in the sentence. */
-HEDDLE_MUST_USE heddle_status
-heddle_plan_text_u32(const struct heddle_plan_text *t, const char *word,
-                     const char *what, uint32_t max, uint32_t *out);
-HEDDLE_MUST_USE heddle_status
-heddle_plan_text_bytes(const struct heddle_plan_text *t, const char *word,
-                       const char *what, uint64_t *out);
+HEDDLE_MUST_USE heddle_status heddle_plan_text_u32(const struct heddle_plan_text *t,
+                                                   const char *word, const char *what, uint32_t max,
+                                                   uint32_t *out);
+HEDDLE_MUST_USE heddle_status heddle_plan_text_bytes(const struct heddle_plan_text *t,
+                                                     const char *word, const char *what,
+                                                     uint64_t *out);
 /* Finite, >= 0. */
-HEDDLE_MUST_USE heddle_status
-heddle_plan_text_time(const struct heddle_plan_text *t, const char *word,
-                      const char *what, double *out);
+HEDDLE_MUST_USE heddle_status heddle_plan_text_time(const struct heddle_plan_text *t,
+                                                    const char *word, const char *what,
+                                                    double *out);
 /* Splits "key=value"; NULL: there is no '='. */
 char *heddle_plan_text_value(char *word);
 
@@ -58,10 +56,8 @@ struct heddle_plan_vec {
     size_t n, cap, elem;
 };
 /* A new zeroed element at the end; NULL: no memory. */
-void *heddle_plan_vec_add(struct heddle_plan_vec *v,
-                          const struct heddle_allocator *a);
-void heddle_plan_vec_fini(struct heddle_plan_vec *v,
-                          const struct heddle_allocator *a);
+void *heddle_plan_vec_add(struct heddle_plan_vec *v, const struct heddle_allocator *a);
+void heddle_plan_vec_fini(struct heddle_plan_vec *v, const struct heddle_allocator *a);
 
 /* --- the parts of our format ------------------------------------------------ */
 
@@ -70,8 +66,7 @@ void heddle_plan_vec_fini(struct heddle_plan_vec *v,
 #define HEDDLE_PLAN_MAGIC         "heddle-plan"
 
 /* Reads "MAGIC 1" at the line at hand. */
-HEDDLE_MUST_USE heddle_status heddle_plan_text_magic(struct heddle_plan_text *t,
-                                                     const char *magic);
+HEDDLE_MUST_USE heddle_status heddle_plan_text_magic(struct heddle_plan_text *t, const char *magic);
 
 /* What a graph is put together from; line numbers of ops and values (none: value i
  * is on the line of op i). */
@@ -81,26 +76,25 @@ struct heddle_plan_parts {
     double unit_s;
 };
 void heddle_plan_parts_init(struct heddle_plan_parts *p);
-void heddle_plan_parts_fini(struct heddle_plan_parts *p,
-                            const struct heddle_allocator *a);
+void heddle_plan_parts_fini(struct heddle_plan_parts *p, const struct heddle_allocator *a);
 /* Checks, with the line in the sentence, and makes the graph. */
-HEDDLE_MUST_USE heddle_status heddle_plan_parts_make(
-    const struct heddle_plan_text *t, const struct heddle_plan_parts *p,
-    struct heddle_plan_graph **out);
+HEDDLE_MUST_USE heddle_status heddle_plan_parts_make(const struct heddle_plan_text *t,
+                                                     const struct heddle_plan_parts *p,
+                                                     struct heddle_plan_graph **out);
 
 /* read_graph.c, read_dag.c, read_chain.c: behind the first line, up to its `end` or the
  * end of the file. */
-HEDDLE_MUST_USE heddle_status heddle_plan_read_native(
-    struct heddle_plan_text *t, struct heddle_plan_graph **out);
+HEDDLE_MUST_USE heddle_status heddle_plan_read_native(struct heddle_plan_text *t,
+                                                      struct heddle_plan_graph **out);
 /* t->word is the first word of the file. */
-HEDDLE_MUST_USE heddle_status heddle_plan_read_dag(
-    struct heddle_plan_text *t, struct heddle_plan_graph **out);
-HEDDLE_MUST_USE heddle_status heddle_plan_read_chain(
-    struct heddle_plan_text *t, struct heddle_plan_graph **out);
+HEDDLE_MUST_USE heddle_status heddle_plan_read_dag(struct heddle_plan_text *t,
+                                                   struct heddle_plan_graph **out);
+HEDDLE_MUST_USE heddle_status heddle_plan_read_chain(struct heddle_plan_text *t,
+                                                     struct heddle_plan_graph **out);
 /* machine.c: behind the first line, to `end` (or, unless it must be there, the
  * end of the file). */
-HEDDLE_MUST_USE heddle_status
-heddle_plan_read_machine(struct heddle_plan_text *t, double unit_s,
-                         bool must_end, struct heddle_plan_machine *out);
+HEDDLE_MUST_USE heddle_status heddle_plan_read_machine(struct heddle_plan_text *t, double unit_s,
+                                                       bool must_end,
+                                                       struct heddle_plan_machine *out);
 
 #endif /* HEDDLE_PLAN_TEXT_H */

@@ -8,8 +8,7 @@
 
 #include "plan/plan_test.h"
 
-static heddle_status read_text(const char *text, struct why *w,
-                               struct heddle_plan_graph **out)
+static heddle_status read_text(const char *text, struct why *w, struct heddle_plan_graph **out)
 {
     tmp_write(text, strlen(text));
     return heddle_plan_graph_read(tmp_path, why_init(w, NULL), out);
@@ -124,11 +123,9 @@ static const struct {
     {HEAD "op 0 1e308\nop 1 1e308\nend\n", ":3:", "too large to add"},
     {HEAD "op 0 1 out=0\nend\n", ":2:", "before the operation"},
     {HEAD "value 0 1\nop 0 1 in=0 out=0\nend\n", ":3:", "itself"},
-    {HEAD "value 0 1\nvalue 1 1\nop 0 1 in=1 out=0\nop 1 1 in=0 out=1\nend\n",
-     ":4:", "a cycle"},
+    {HEAD "value 0 1\nvalue 1 1\nop 0 1 in=1 out=0\nop 1 1 in=0 out=1\nend\n", ":4:", "a cycle"},
     {HEAD "value 0 1\nop 0 1 out=0\nop 1 1 out=0\nend\n", ":4:", "made twice"},
-    {HEAD "value 0 1\nvalue 1 1\nvalue 2 1\nop 0 1 out=0,2\nend\n",
-     ":5:", "follow"},
+    {HEAD "value 0 1\nvalue 1 1\nvalue 2 1\nop 0 1 out=0,2\nend\n", ":5:", "follow"},
     {HEAD "value 0 1\nop 0 1 in=0,0\nend\n", ":3:", "twice"},
     {HEAD "value 0 1\nop 0 1 in=0,,1\nend\n", ":3:", "not a number"},
     {HEAD "value 0 1\nop 0 1 in=\nend\n", ":3:", "not a number"},
@@ -142,10 +139,8 @@ static const struct {
     {HEAD "nonsense\n", ":2:", "cannot begin"},
     {HEAD "chain 1\nend\n", ":3:", "layers"},
     {HEAD "chain 1\nlayer 0 x=1\nend\n", ":3:", "needs"},
-    {HEAD "chain 1\nlayer 0 x=2 tape=1 forward=1 backward=1\nend\n",
-     ":3:", "smaller"},
-    {HEAD "chain 1\nlayer 0 x=2 tape=2 forward=-1 backward=1\nend\n",
-     ":3:", "negative"},
+    {HEAD "chain 1\nlayer 0 x=2 tape=1 forward=1 backward=1\nend\n", ":3:", "smaller"},
+    {HEAD "chain 1\nlayer 0 x=2 tape=2 forward=-1 backward=1\nend\n", ":3:", "negative"},
     {HEAD "chain 1\nlayer 0 x\nend\n", ":3:", "missing"},
     {HEAD "op 0 1\nchain 1\nend\n", ":3:", "whole graph"},
     {HEAD "chain 1\nop 0 1\nend\n", ":3:", "cannot begin"},
@@ -190,10 +185,9 @@ TEST(each_fault_has_its_line)
         struct why w;
 
         CHECK_STATUS(read_text(corpus[i].text, &w, &g), HEDDLE_EFORMAT);
-        if (strstr(w.text, corpus[i].where) == NULL ||
-            strstr(w.text, corpus[i].word) == NULL)
-            fprintf(stderr, "%zu: '%s' or '%s' is not in: %s\n", i,
-                    corpus[i].where, corpus[i].word, w.text);
+        if (strstr(w.text, corpus[i].where) == NULL || strstr(w.text, corpus[i].word) == NULL)
+            fprintf(stderr, "%zu: '%s' or '%s' is not in: %s\n", i, corpus[i].where, corpus[i].word,
+                    w.text);
         CHECK(strstr(w.text, corpus[i].where) != NULL);
         CHECK(strstr(w.text, corpus[i].word) != NULL);
         CHECK(strncmp(w.text, tmp_path, strlen(tmp_path)) == 0);
@@ -206,8 +200,7 @@ TEST(files_that_are_none)
     struct heddle_plan_graph *g = NULL;
     struct why w;
 
-    CHECK_STATUS(heddle_plan_graph_read("/nowhere/x", why_init(&w, NULL), &g),
-                 HEDDLE_ENOENT);
+    CHECK_STATUS(heddle_plan_graph_read("/nowhere/x", why_init(&w, NULL), &g), HEDDLE_ENOENT);
     CHECK(strstr(w.text, "/nowhere/x") != NULL);
     CHECK_STATUS(heddle_plan_graph_read("/tmp", &w.o, &g), HEDDLE_EFORMAT);
     CHECK_STATUS(heddle_plan_graph_read(NULL, &w.o, &g), HEDDLE_EINVAL);
@@ -225,8 +218,7 @@ static void damage(const char *text, struct heddle_rng *r)
         struct heddle_plan_graph *g = NULL;
 
         tmp_write(text, cut);
-        if (heddle_plan_graph_read(tmp_path, why_init(&w, NULL), &g) !=
-            HEDDLE_OK)
+        if (heddle_plan_graph_read(tmp_path, why_init(&w, NULL), &g) != HEDDLE_OK)
             CHECK(w.text[0] != '\0');
         heddle_plan_graph_destroy(g);
     }
@@ -235,13 +227,11 @@ static void damage(const char *text, struct heddle_rng *r)
 
         memcpy(buf, text, n);
         for (unsigned k = 1 + heddle_rng_below32(r, 3); k > 0; k--)
-            buf[heddle_rng_below(r, n)] =
-                heddle_rng_below32(r, 2) == 0
-                    ? (char)heddle_rng_below32(r, 256)
-                    : "0123456789 \n-=,.e#"[heddle_rng_below32(r, 18)];
+            buf[heddle_rng_below(r, n)] = heddle_rng_below32(r, 2) == 0
+                                              ? (char)heddle_rng_below32(r, 256)
+                                              : "0123456789 \n-=,.e#"[heddle_rng_below32(r, 18)];
         tmp_write(buf, n);
-        if (heddle_plan_graph_read(tmp_path, why_init(&w, NULL), &g) !=
-            HEDDLE_OK)
+        if (heddle_plan_graph_read(tmp_path, why_init(&w, NULL), &g) != HEDDLE_OK)
             CHECK(w.text[0] != '\0');
         heddle_plan_graph_destroy(g);
     }
@@ -294,14 +284,11 @@ TEST(machines)
     CHECK_NEAR(m.disk.in_rate, 4500, 1e-9);
     CHECK_EQ(m.ndevices, 4);
     CHECK_NEAR(m.link_rate, 1000, 1e-9);
-    CHECK_STATUS(heddle_plan_machine_read(tmp_path, 0, &w.o, &m),
-                 HEDDLE_EFORMAT);
+    CHECK_STATUS(heddle_plan_machine_read(tmp_path, 0, &w.o, &m), HEDDLE_EFORMAT);
     CHECK(strstr(w.text, "per second") != NULL);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         tmp_write(bad[i].text, strlen(bad[i].text));
-        CHECK_STATUS(
-            heddle_plan_machine_read(tmp_path, 1, why_init(&w, NULL), &m),
-            HEDDLE_EFORMAT);
+        CHECK_STATUS(heddle_plan_machine_read(tmp_path, 1, why_init(&w, NULL), &m), HEDDLE_EFORMAT);
         if (strstr(w.text, bad[i].word) == NULL)
             fprintf(stderr, "'%s' is not in: %s\n", bad[i].word, w.text);
         CHECK(strstr(w.text, bad[i].where) != NULL);
@@ -319,8 +306,7 @@ struct made {
 
 static void make_plan(struct made *x, struct heddle_rng *r, struct why *w)
 {
-    const struct heddle_plan_claim claim = {.solver = "a solver",
-                                            .bound_note = "a # note"};
+    const struct heddle_plan_claim claim = {.solver = "a solver", .bound_note = "a # note"};
     struct heddle_plan_draft d;
 
     x->p = NULL;
@@ -409,8 +395,7 @@ TEST(damaged_plans)
 
         memcpy(buf, text, n);
         if (i >= n) /* a byte changed; otherwise cut */
-            buf[heddle_rng_below(&r, n)] =
-                "0123456789 \n-=,.e@cdopf"[heddle_rng_below32(&r, 23)];
+            buf[heddle_rng_below(&r, n)] = "0123456789 \n-=,.e@cdopf"[heddle_rng_below32(&r, 23)];
         tmp_write(buf, i < n ? i : n);
         st = heddle_plan_read(tmp_path, why_init(&w, NULL), &g, &m, &p);
         /* without its last newline it is still whole */
@@ -422,18 +407,16 @@ TEST(damaged_plans)
         heddle_plan_destroy(p);
         heddle_plan_graph_destroy(g);
     }
-    CHECK_STATUS(heddle_plan_write(x.g, &x.rig.m, x.p, "/nowhere/x", &w.o),
-                 HEDDLE_EIO);
+    CHECK_STATUS(heddle_plan_write(x.g, &x.rig.m, x.p, "/nowhere/x", &w.o), HEDDLE_EIO);
     drop_plan(&x);
 }
 
 TEST(no_memory)
 {
-    static const char *const text[] = {
-        native, "dag 2 1 x\nn 0 5 100 0 a\nn 1 0 0 0 b\ne 0 1\n",
-        "1\n0 10\n11\n1\n3\n",
-        "heddle-plan-graph 1\nchain 4\nlayer 0 x=5 tape=6 forward=1 "
-        "backward=2\nend\n"};
+    static const char *const text[] = {native, "dag 2 1 x\nn 0 5 100 0 a\nn 1 0 0 0 b\ne 0 1\n",
+                                       "1\n0 10\n11\n1\n3\n",
+                                       "heddle-plan-graph 1\nchain 4\nlayer 0 x=5 tape=6 forward=1 "
+                                       "backward=2\nend\n"};
     struct heddle_rng r;
     struct faulty f;
     struct made x;
@@ -484,8 +467,8 @@ static bool shared_path(char *out, size_t cap, const char *name)
     if (env != NULL)
         snprintf(out, cap, "%s/data/planner/%s", env, name);
     else
-        snprintf(out, cap, "%.*s../shared/data/planner/%s",
-                 src != NULL ? (int)(src - __FILE__) : 0, __FILE__, name);
+        snprintf(out, cap, "%.*s../shared/data/planner/%s", src != NULL ? (int)(src - __FILE__) : 0,
+                 __FILE__, name);
     return access(out, R_OK) == 0;
 }
 
@@ -496,16 +479,13 @@ TEST(published_instances)
         uint32_t nops;
         uint64_t peak;
         double floor;
-    } all[] = {{"moccasin/ResNet50_256_224x224x3_train_nx.dag", 353,
-                38059356160, 0.097},
-               {"moccasin/MobileNet_512_224x224x3_train_nx.dag", 185,
-                34701056000, 0.191},
-               {"moccasin/fcn_8_vgg_32_416x608x3_train_nx.dag", 73, 13484795520,
-                0.615},
-               {"moccasin/random_layered_n1000_w0.31_nlv0.75_ed0.2_scd0.14.dag",
-                1000, 608619, 0.080},
-               {"moccasin/VGG19_256_224x224x3.chain", 51, 17058234368, 0.771},
-               {"dtr/dtr_lstm.dag", 7926, 4084658000, 0.025}};
+    } all[] = {
+        {"moccasin/ResNet50_256_224x224x3_train_nx.dag", 353, 38059356160, 0.097},
+        {"moccasin/MobileNet_512_224x224x3_train_nx.dag", 185, 34701056000, 0.191},
+        {"moccasin/fcn_8_vgg_32_416x608x3_train_nx.dag", 73, 13484795520, 0.615},
+        {"moccasin/random_layered_n1000_w0.31_nlv0.75_ed0.2_scd0.14.dag", 1000, 608619, 0.080},
+        {"moccasin/VGG19_256_224x224x3.chain", 51, 17058234368, 0.771},
+        {"dtr/dtr_lstm.dag", 7926, 4084658000, 0.025}};
     char path[1024];
     unsigned n = 0;
 
@@ -518,8 +498,7 @@ TEST(published_instances)
         CHECK_OK(heddle_plan_graph_read(path, why_init(&w, NULL), &g));
         CHECK_EQ(g->nops, all[i].nops);
         CHECK_EQ(heddle_plan_peak(g), all[i].peak);
-        CHECK_NEAR((double)heddle_plan_floor(g, NULL) / (double)all[i].peak,
-                   all[i].floor, 0.0006);
+        CHECK_NEAR((double)heddle_plan_floor(g, NULL) / (double)all[i].peak, all[i].floor, 0.0006);
         heddle_plan_graph_destroy(g);
         n++;
     }
@@ -527,7 +506,5 @@ TEST(published_instances)
         SKIP("the instances are not here");
 }
 
-TEST_MAIN(our_format, other_formats, each_fault_has_its_line,
-          files_that_are_none, damaged_files, machines,
-          plans_come_back_as_they_were, damaged_plans, no_memory,
-          published_instances)
+TEST_MAIN(our_format, other_formats, each_fault_has_its_line, files_that_are_none, damaged_files,
+          machines, plans_come_back_as_they_were, damaged_plans, no_memory, published_instances)

@@ -24,16 +24,15 @@ struct picture {
     uint32_t place;
 };
 
-static size_t open_rect(struct picture *x, double from, uint64_t low,
-                        uint64_t bytes)
+static size_t open_rect(struct picture *x, double from, uint64_t low, uint64_t bytes)
 {
     CHECK(x->n < RECTS);
     x->rect[x->n] = (struct rect){from, x->p->makespan + 1, low, low + bytes};
     return x->n++;
 }
 
-static const struct heddle_plan_place *find_place(const struct picture *x,
-                                                  uint32_t step, uint32_t value)
+static const struct heddle_plan_place *find_place(const struct picture *x, uint32_t step,
+                                                  uint32_t value)
 {
     for (uint32_t i = 0; i < x->p->nplaces; i++)
         if (x->p->places[i].step == step && x->p->places[i].value == value)
@@ -46,8 +45,7 @@ static void bring(struct picture *x, uint32_t step, uint32_t v, double from)
 {
     x->is_in[v] = true;
     if (x->g->values[v].bytes > 0)
-        x->of[v] = open_rect(x, from, find_place(x, step, v)->offset,
-                             x->g->values[v].bytes);
+        x->of[v] = open_rect(x, from, find_place(x, step, v)->offset, x->g->values[v].bytes);
 }
 
 static void drop(struct picture *x, uint32_t v, double to)
@@ -70,16 +68,14 @@ static void draw_compute(struct picture *x, uint32_t i)
         if (had > needs) { /* in use to the end */
             const uint64_t low = x->rect[x->of[op->inplace]].low;
 
-            x->rect[open_rect(x, x->begin[i], low + needs, had - needs)].to =
-                x->end[i];
+            x->rect[open_rect(x, x->begin[i], low + needs, had - needs)].to = x->end[i];
         }
     }
     for (uint32_t k = 0; k < op->nvalues; k++)
         if ((s->outputs >> k & 1) != 0 && !x->is_in[op->first_value + k])
             bring(x, i, op->first_value + k, x->begin[i]);
     if (op->work_bytes > 0)
-        x->rect[open_rect(x, x->begin[i],
-                          find_place(x, i, HEDDLE_PLAN_NONE)->offset,
+        x->rect[open_rect(x, x->begin[i], find_place(x, i, HEDDLE_PLAN_NONE)->offset,
                           op->work_bytes)]
             .to = x->end[i];
 }
@@ -114,8 +110,7 @@ static void check_picture(const struct picture *x)
                 alive += b->high - b->low;
             if (i == j)
                 continue;
-            CHECK(a->to <= b->from || b->to <= a->from || a->high <= b->low ||
-                  b->high <= a->low);
+            CHECK(a->to <= b->from || b->to <= a->from || a->high <= b->low || b->high <= a->low);
         }
         CHECK(alive <= x->p->peak_bytes);
     }

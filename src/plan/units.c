@@ -23,15 +23,13 @@ uint64_t heddle_plan_chain_unit(const struct heddle_plan_chain *c)
     uint64_t g = c->x[0];
 
     for (uint32_t i = 0; i < c->n; i++)
-        g = gcd(gcd(gcd(gcd(g, c->x[i + 1]), c->t[i + 1]), c->work_f[i]),
-                c->work_b[i]);
+        g = gcd(gcd(gcd(gcd(g, c->x[i + 1]), c->t[i + 1]), c->work_f[i]), c->work_b[i]);
     return g;
 }
 
 /* *lost: what sizes before this one lost. */
-static uint32_t count(uint64_t bytes, uint64_t unit,
-                      enum heddle_plan_rounding rounding, uint32_t slots,
-                      uint64_t *lost)
+static uint32_t count(uint64_t bytes, uint64_t unit, enum heddle_plan_rounding rounding,
+                      uint32_t slots, uint64_t *lost)
 {
     uint64_t k = bytes / unit, rest = bytes % unit;
 
@@ -52,8 +50,7 @@ static bool is_whole(double t)
 
 /* Scales times; whole numbers whose sums stay below 2^22 are exact, with room
  * for computing everything four times. */
-static void set_times(const struct heddle_plan_chain *c,
-                      struct heddle_plan_units *u)
+static void set_times(const struct heddle_plan_chain *c, struct heddle_plan_units *u)
 {
     double sum = 0;
     int e = 0;
@@ -61,8 +58,7 @@ static void set_times(const struct heddle_plan_chain *c,
     u->is_exact = true;
     for (uint32_t i = 0; i < c->n; i++) {
         sum += c->forward[i] + c->backward[i];
-        u->is_exact =
-            u->is_exact && is_whole(c->forward[i]) && is_whole(c->backward[i]);
+        u->is_exact = u->is_exact && is_whole(c->forward[i]) && is_whole(c->backward[i]);
     }
     u->is_exact = u->is_exact && sum < (1 << 22);
     if (sum > 0)
@@ -79,11 +75,9 @@ static void set_times(const struct heddle_plan_chain *c,
     }
 }
 
-heddle_status heddle_plan_units_make(const struct heddle_plan_chain *c,
-                                     uint64_t unit,
-                                     enum heddle_plan_rounding rounding,
-                                     uint32_t slots, struct heddle_scratch *mem,
-                                     struct heddle_plan_units *out)
+heddle_status heddle_plan_units_make(const struct heddle_plan_chain *c, uint64_t unit,
+                                     enum heddle_plan_rounding rounding, uint32_t slots,
+                                     struct heddle_scratch *mem, struct heddle_plan_units *out)
 {
     const size_t n = (size_t)c->n + 2;
     uint64_t lost_x = unit / 2, lost_t = unit / 2;

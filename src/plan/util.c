@@ -7,8 +7,8 @@
 #include "base/text.h"
 #include "plan/plan.h"
 
-heddle_status heddle_plan_fail(const struct heddle_plan_opts *o,
-                               heddle_status st, const char *fmt, ...)
+heddle_status heddle_plan_fail(const struct heddle_plan_opts *o, heddle_status st, const char *fmt,
+                               ...)
 {
     struct heddle_text t;
     va_list ap;
@@ -35,18 +35,15 @@ struct heddle_plan_opts heddle_plan_opts_get(const struct heddle_plan_opts *o)
     return r;
 }
 
-static heddle_status check_rate(const struct heddle_plan_opts *o, double rate,
-                                const char *what)
+static heddle_status check_rate(const struct heddle_plan_opts *o, double rate, const char *what)
 {
     if (isfinite(rate) && rate >= 0)
         return HEDDLE_OK;
-    return heddle_plan_fail(
-        o, HEDDLE_EINVAL, "%s of the machine is negative or not finite", what);
+    return heddle_plan_fail(o, HEDDLE_EINVAL, "%s of the machine is negative or not finite", what);
 }
 
 static heddle_status check_store(const struct heddle_plan_opts *o,
-                                 const struct heddle_plan_store *s,
-                                 const char *name)
+                                 const struct heddle_plan_store *s, const char *name)
 {
     heddle_status st = check_rate(o, s->out_rate, name);
 
@@ -90,8 +87,7 @@ heddle_status heddle_plan_machine_get(const struct heddle_plan_machine *m,
     return st;
 }
 
-struct heddle_plan_label heddle_plan_op_label(const struct heddle_plan_graph *g,
-                                              uint32_t op)
+struct heddle_plan_label heddle_plan_op_label(const struct heddle_plan_graph *g, uint32_t op)
 {
     struct heddle_plan_label l;
     struct heddle_text t;

@@ -50,8 +50,7 @@ static void put_word(struct writer *w, const char *s, bool may_have_blanks)
         put(w, "_");
     for (size_t i = 0; s[i] != '\0'; i++) {
         const unsigned char c = (unsigned char)s[i];
-        const bool is_bad = c < 32 || c == 127 ||
-                            (c == ' ' && !may_have_blanks) ||
+        const bool is_bad = c < 32 || c == 127 || (c == ' ' && !may_have_blanks) ||
                             (c == '#' && (i == 0 || may_have_blanks));
 
         put(w, "%c", is_bad ? '_' : s[i]);
@@ -60,8 +59,7 @@ static void put_word(struct writer *w, const char *s, bool may_have_blanks)
 
 /* ---- machine and graph ----------------------------------------------------- */
 
-static void put_store(struct writer *w, const char *name,
-                      const struct heddle_plan_store *s)
+static void put_store(struct writer *w, const char *name, const struct heddle_plan_store *s)
 {
     if (!(s->out_rate > 0))
         return;
@@ -107,8 +105,7 @@ static void put_chain(struct writer *w, const struct heddle_plan_chain *c)
     }
 }
 
-static void put_op(struct writer *w, const struct heddle_plan_graph *g,
-                   uint32_t id)
+static void put_op(struct writer *w, const struct heddle_plan_graph *g, uint32_t id)
 {
     const struct heddle_plan_op *op = &g->ops[id];
 
@@ -172,8 +169,7 @@ static void put_step(struct writer *w, const struct heddle_plan_step *s)
 
     put(w, "%c %u", s->kind < 5 ? letter[s->kind] : '?', s->what);
     if (s->kind == HEDDLE_PLAN_COMPUTE)
-        put(w, " %llu%s", (unsigned long long)s->outputs,
-            s->in_place ? " inplace" : "");
+        put(w, " %llu%s", (unsigned long long)s->outputs, s->in_place ? " inplace" : "");
     else if (s->kind != HEDDLE_PLAN_DISCARD)
         put(w, " %u", s->level);
     put(w, "\n");
@@ -211,22 +207,19 @@ static void put_plan(struct writer *w, const struct heddle_plan *p)
 }
 
 heddle_status heddle_plan_write(const struct heddle_plan_graph *g,
-                                const struct heddle_plan_machine *m,
-                                const struct heddle_plan *p, const char *path,
-                                const struct heddle_plan_opts *opts)
+                                const struct heddle_plan_machine *m, const struct heddle_plan *p,
+                                const char *path, const struct heddle_plan_opts *opts)
 {
     const struct heddle_plan_opts o = heddle_plan_opts_get(opts);
     struct heddle_plan_machine machine;
     struct writer w = {0};
 
     if (g == NULL || p == NULL || path == NULL)
-        return heddle_plan_fail(&o, HEDDLE_EINVAL,
-                                "a graph, a plan and a file name are needed");
+        return heddle_plan_fail(&o, HEDDLE_EINVAL, "a graph, a plan and a file name are needed");
     HEDDLE_TRY(heddle_plan_machine_get(m, &o, &machine));
     w.f = fopen(path, "we");
     if (w.f == NULL)
-        return heddle_plan_fail(&o, HEDDLE_EIO, "%s cannot be written: %s",
-                                path, strerror(errno));
+        return heddle_plan_fail(&o, HEDDLE_EIO, "%s cannot be written: %s", path, strerror(errno));
     put(&w, "%s 1\n", HEDDLE_PLAN_MAGIC);
     put_machine(&w, &machine);
     put_graph(&w, g);

@@ -26,8 +26,7 @@ static size_t room_for(size_t n)
 }
 
 /* Room for one more behind the n there are. */
-static void *array_grow(struct heddle_plat *p, void *old, size_t n,
-                        size_t bytes)
+static void *array_grow(struct heddle_plat *p, void *old, size_t n, size_t bytes)
 {
     void *mem;
 
@@ -42,54 +41,47 @@ static void *array_grow(struct heddle_plat *p, void *old, size_t n,
     return mem;
 }
 
-#define APPEND(p, array, count, max, item)                                     \
-    do {                                                                       \
-        void *mem_;                                                            \
-        if ((p)->count >= (max))                                               \
-            return HEDDLE_EOVERFLOW;                                           \
-        mem_ = array_grow(p, (p)->array, (p)->count, sizeof(*(p)->array));     \
-        if (mem_ == NULL)                                                      \
-            return HEDDLE_ENOMEM;                                              \
-        (p)->array = mem_;                                                     \
-        (p)->array[(p)->count++] = *(item);                                    \
-        return HEDDLE_OK;                                                      \
+#define APPEND(p, array, count, max, item)                                                         \
+    do {                                                                                           \
+        void *mem_;                                                                                \
+        if ((p)->count >= (max))                                                                   \
+            return HEDDLE_EOVERFLOW;                                                               \
+        mem_ = array_grow(p, (p)->array, (p)->count, sizeof(*(p)->array));                         \
+        if (mem_ == NULL)                                                                          \
+            return HEDDLE_ENOMEM;                                                                  \
+        (p)->array = mem_;                                                                         \
+        (p)->array[(p)->count++] = *(item);                                                        \
+        return HEDDLE_OK;                                                                          \
     } while (0)
 
-heddle_status heddle_plat_add_node(struct heddle_plat *p,
-                                   const struct heddle_plat_node *n)
+heddle_status heddle_plat_add_node(struct heddle_plat *p, const struct heddle_plat_node *n)
 {
     APPEND(p, node, nnodes, HEDDLE_PLAT_MAX_NODES, n);
 }
 
-heddle_status heddle_plat_add_class(struct heddle_plat *p,
-                                    const struct heddle_plat_class *c)
+heddle_status heddle_plat_add_class(struct heddle_plat *p, const struct heddle_plat_class *c)
 {
     APPEND(p, cls, ncls, HEDDLE_PLAT_MAX_CLASSES, c);
 }
 
-heddle_status heddle_plat_add_link(struct heddle_plat *p,
-                                   const struct heddle_plat_link *l)
+heddle_status heddle_plat_add_link(struct heddle_plat *p, const struct heddle_plat_link *l)
 {
     APPEND(p, link, nlinks, HEDDLE_PLAT_MAX_NODES * HEDDLE_PLAT_MAX_NODES, l);
 }
 
-heddle_status heddle_plat_add_bus(struct heddle_plat *p,
-                                  const struct heddle_plat_bus *b)
+heddle_status heddle_plat_add_bus(struct heddle_plat *p, const struct heddle_plat_bus *b)
 {
     APPEND(p, bus, nbuses, HEDDLE_PLAT_MAX_BUSES, b);
 }
 
-heddle_status heddle_plat_push_fault(struct heddle_plat *p,
-                                     const struct heddle_fault *f)
+heddle_status heddle_plat_push_fault(struct heddle_plat *p, const struct heddle_fault *f)
 {
     APPEND(p, fault, nfaults, HEDDLE_PLAT_MAX_FAULTS, f);
 }
 
-heddle_status heddle_plat_new(const struct heddle_allocator *a,
-                              struct heddle_plat **plat_out)
+heddle_status heddle_plat_new(const struct heddle_allocator *a, struct heddle_plat **plat_out)
 {
-    const struct heddle_plat_node host = {.name = "host",
-                                          .kind = HEDDLE_NODE_HOST};
+    const struct heddle_plat_node host = {.name = "host", .kind = HEDDLE_NODE_HOST};
     struct heddle_plat *p = heddle_zalloc(a, 1, sizeof(*p));
     heddle_status st;
 
@@ -147,9 +139,7 @@ enum heddle_device heddle_plat_kind_of(const char *word)
     static const struct {
         const char *name;
         enum heddle_device kind;
-    } kinds[] = {{"cpu", HEDDLE_DEV_CPU},
-                 {"cuda", HEDDLE_DEV_CUDA},
-                 {"opencl", HEDDLE_DEV_OPENCL}};
+    } kinds[] = {{"cpu", HEDDLE_DEV_CPU}, {"cuda", HEDDLE_DEV_CUDA}, {"opencl", HEDDLE_DEV_OPENCL}};
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
         if (strcmp(kinds[i].name, word) == 0)
@@ -169,14 +159,12 @@ bool heddle_plat_number_types(struct heddle_plat *p, unsigned *a, unsigned *b)
         struct heddle_plat_class *c = &p->cls[i];
         unsigned k = 0;
 
-        while (k < i && (p->cls[k].kind != c->kind ||
-                         strcmp(p->cls[k].model, c->model) != 0))
+        while (k < i && (p->cls[k].kind != c->kind || strcmp(p->cls[k].model, c->model) != 0))
             k++;
         c->type = k < i ? p->cls[k].type : p->ntypes++;
         *a = k;
         *b = i;
-        if (differ(p->cls[k].launch_ns, c->launch_ns) ||
-            differ(p->cls[k].gflops, c->gflops) ||
+        if (differ(p->cls[k].launch_ns, c->launch_ns) || differ(p->cls[k].gflops, c->gflops) ||
             differ(p->cls[k].gbytes, c->gbytes))
             return false;
     }
@@ -236,12 +224,10 @@ struct fault_why {
     size_t cap;
 };
 
-#define FAULT_BAD(w, ...)                                                      \
-    heddle_plat_why((w).why, (w).cap, HEDDLE_EFORMAT, __VA_ARGS__)
+#define FAULT_BAD(w, ...) heddle_plat_why((w).why, (w).cap, HEDDLE_EFORMAT, __VA_ARGS__)
 
-static heddle_status fault_value(const struct fault_form *form, const char *key,
-                                 const char *value, struct heddle_fault *f,
-                                 struct fault_why w)
+static heddle_status fault_value(const struct fault_form *form, const char *key, const char *value,
+                                 struct heddle_fault *f, struct fault_why w)
 {
     double v;
 
@@ -271,24 +257,19 @@ static heddle_status fault_value(const struct fault_form *form, const char *key,
     return FAULT_BAD(w, "a %s fault has no %s", form->word, key);
 }
 
-static heddle_status fault_place(const struct heddle_plat *p,
-                                 const struct fault_form *form,
-                                 const char *name, struct heddle_fault *f,
-                                 struct fault_why w)
+static heddle_status fault_place(const struct heddle_plat *p, const struct fault_form *form,
+                                 const char *name, struct heddle_fault *f, struct fault_why w)
 {
-    const int i = form->is_class ? heddle_plat_find_class(p, name)
-                                 : heddle_plat_find_node(p, name);
+    const int i = form->is_class ? heddle_plat_find_class(p, name) : heddle_plat_find_node(p, name);
 
     if (i < 0)
-        return FAULT_BAD(w, "there is no %s %s",
-                         form->is_class ? "class" : "node", name);
+        return FAULT_BAD(w, "there is no %s %s", form->is_class ? "class" : "node", name);
     f->where = (unsigned)i;
     return HEDDLE_OK;
 }
 
-heddle_status heddle_plat_parse_fault(const struct heddle_plat *p,
-                                      char *const *word, unsigned nwords,
-                                      struct heddle_fault *f, char *why,
+heddle_status heddle_plat_parse_fault(const struct heddle_plat *p, char *const *word,
+                                      unsigned nwords, struct heddle_fault *f, char *why,
                                       size_t cap)
 {
     const struct fault_why w = {why, cap};
@@ -300,8 +281,7 @@ heddle_status heddle_plat_parse_fault(const struct heddle_plat *p,
     if (form == NULL)
         return FAULT_BAD(w, "a fault is kernel, copy, alloc, lose or slow");
     if (nwords < 2)
-        return FAULT_BAD(w, "a %s fault needs a %s", form->word,
-                         form->is_class ? "class" : "node");
+        return FAULT_BAD(w, "a %s fault needs a %s", form->word, form->is_class ? "class" : "node");
     *f = (struct heddle_fault){.kind = form->kind, .at_ns = -1};
     HEDDLE_TRY(fault_place(p, form, word[1], f, w));
     for (unsigned i = 2; i < nwords; i += 2) {

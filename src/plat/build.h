@@ -21,16 +21,16 @@ HEDDLE_MUST_USE heddle_status heddle_plat_new(const struct heddle_allocator *a,
                                               struct heddle_plat **plat_out);
 
 /* Append a copy. HEDDLE_ENOMEM; HEDDLE_EOVERFLOW: too many. */
-HEDDLE_MUST_USE heddle_status
-heddle_plat_add_node(struct heddle_plat *p, const struct heddle_plat_node *n);
-HEDDLE_MUST_USE heddle_status
-heddle_plat_add_class(struct heddle_plat *p, const struct heddle_plat_class *c);
-HEDDLE_MUST_USE heddle_status
-heddle_plat_add_link(struct heddle_plat *p, const struct heddle_plat_link *l);
-HEDDLE_MUST_USE heddle_status
-heddle_plat_add_bus(struct heddle_plat *p, const struct heddle_plat_bus *b);
-HEDDLE_MUST_USE heddle_status
-heddle_plat_push_fault(struct heddle_plat *p, const struct heddle_fault *f);
+HEDDLE_MUST_USE heddle_status heddle_plat_add_node(struct heddle_plat *p,
+                                                   const struct heddle_plat_node *n);
+HEDDLE_MUST_USE heddle_status heddle_plat_add_class(struct heddle_plat *p,
+                                                    const struct heddle_plat_class *c);
+HEDDLE_MUST_USE heddle_status heddle_plat_add_link(struct heddle_plat *p,
+                                                   const struct heddle_plat_link *l);
+HEDDLE_MUST_USE heddle_status heddle_plat_add_bus(struct heddle_plat *p,
+                                                  const struct heddle_plat_bus *b);
+HEDDLE_MUST_USE heddle_status heddle_plat_push_fault(struct heddle_plat *p,
+                                                     const struct heddle_fault *f);
 
 int heddle_plat_find_bus(const struct heddle_plat *p, const char *name);
 
@@ -48,25 +48,28 @@ bool heddle_plat_number_types(struct heddle_plat *p, unsigned *a, unsigned *b);
 unsigned heddle_plat_lost_node(const struct heddle_plat *p, bool *is_from_out);
 
 /* The words of a fault, without "fault", into *f; the sentence into why. */
-HEDDLE_MUST_USE heddle_status heddle_plat_parse_fault(
-    const struct heddle_plat *p, char *const *word, unsigned nwords,
-    struct heddle_fault *f, char *why, size_t cap);
+HEDDLE_MUST_USE heddle_status heddle_plat_parse_fault(const struct heddle_plat *p,
+                                                      char *const *word, unsigned nwords,
+                                                      struct heddle_fault *f, char *why,
+                                                      size_t cap);
 
 /* The readers. */
-HEDDLE_MUST_USE heddle_status
-heddle_plat_read_file(const struct heddle_allocator *a, const char *path,
-                      struct heddle_plat **plat_out, char *why, size_t cap);
-HEDDLE_MUST_USE heddle_status heddle_plat_read_starpu(
-    const struct heddle_allocator *a, const char *dir, const char *name,
-    struct heddle_plat **plat_out, char *why, size_t cap);
+HEDDLE_MUST_USE heddle_status heddle_plat_read_file(const struct heddle_allocator *a,
+                                                    const char *path, struct heddle_plat **plat_out,
+                                                    char *why, size_t cap);
+HEDDLE_MUST_USE heddle_status heddle_plat_read_starpu(const struct heddle_allocator *a,
+                                                      const char *dir, const char *name,
+                                                      struct heddle_plat **plat_out, char *why,
+                                                      size_t cap);
 /* Part of the latter: the histories of all kernels for the types that cores and
  * accelerators have; -1: there are none. */
 struct heddle_plat_owners {
     int cpu, cuda;
     unsigned ncuda;
 };
-HEDDLE_MUST_USE heddle_status heddle_plat_read_histories(
-    struct heddle_plat *p, const char *dir, const char *name,
-    struct heddle_plat_owners owners, char *why, size_t cap);
+HEDDLE_MUST_USE heddle_status heddle_plat_read_histories(struct heddle_plat *p, const char *dir,
+                                                         const char *name,
+                                                         struct heddle_plat_owners owners,
+                                                         char *why, size_t cap);
 
 #endif /* HEDDLE_PLAT_BUILD_H */

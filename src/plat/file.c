@@ -38,8 +38,7 @@ struct key {
 #define BAD(r, ...) heddle_plat_text_bad((r)->t, __VA_ARGS__)
 #define ARRAY(x)    (sizeof(x) / sizeof((x)[0]))
 
-static heddle_status take_keys(struct reader *r, unsigned first,
-                               struct key *key, size_t nkeys)
+static heddle_status take_keys(struct reader *r, unsigned first, struct key *key, size_t nkeys)
 {
     const struct heddle_plat_text *t = r->t;
 
@@ -68,8 +67,8 @@ static heddle_status need_words(struct reader *r, unsigned n, const char *form)
 }
 
 /* A number in (0, 1e15], or from 0 on where 0 is allowed; absent: *out stays. */
-static heddle_status take_number(struct reader *r, const struct key *k,
-                                 bool may_be_zero, double *out)
+static heddle_status take_number(struct reader *r, const struct key *k, bool may_be_zero,
+                                 double *out)
 {
     double v;
 
@@ -83,17 +82,14 @@ static heddle_status take_number(struct reader *r, const struct key *k,
     return HEDDLE_OK;
 }
 
-static heddle_status take_name(struct reader *r, char *to, size_t cap,
-                               const char *from)
+static heddle_status take_name(struct reader *r, char *to, size_t cap, const char *from)
 {
     if (heddle_plat_set_name(to, cap, from))
         return HEDDLE_OK;
-    return BAD(r, "the name %.64s has more than %u letters", from,
-               (unsigned)cap - 1);
+    return BAD(r, "the name %.64s has more than %u letters", from, (unsigned)cap - 1);
 }
 
-static heddle_status too_many(struct reader *r, heddle_status st,
-                              const char *what, unsigned max)
+static heddle_status too_many(struct reader *r, heddle_status st, const char *what, unsigned max)
 {
     if (st != HEDDLE_EOVERFLOW)
         return st;
@@ -102,11 +98,9 @@ static heddle_status too_many(struct reader *r, heddle_status st,
 
 /* ---- nodes, buses, classes, links ---------------------------------------- */
 
-static heddle_status node_kind(struct reader *r, const struct key *k,
-                               struct heddle_plat_node *n)
+static heddle_status node_kind(struct reader *r, const struct key *k, struct heddle_plat_node *n)
 {
-    n->kind =
-        strcmp(n->name, "host") == 0 ? HEDDLE_NODE_HOST : HEDDLE_NODE_DEVICE;
+    n->kind = strcmp(n->name, "host") == 0 ? HEDDLE_NODE_HOST : HEDDLE_NODE_DEVICE;
     if (k->value == NULL)
         return HEDDLE_OK;
     if (strcmp(k->value, "host") == 0)
@@ -116,8 +110,7 @@ static heddle_status node_kind(struct reader *r, const struct key *k,
     else if (strcmp(k->value, "disk") == 0)
         n->kind = HEDDLE_NODE_DISK;
     else
-        return BAD(r, "the kind of a node is host, device or disk, not %s",
-                   k->value);
+        return BAD(r, "the kind of a node is host, device or disk, not %s", k->value);
     return HEDDLE_OK;
 }
 
@@ -132,13 +125,11 @@ static heddle_status line_node(struct reader *r)
     HEDDLE_TRY(take_name(r, n.name, sizeof(n.name), r->t->word[1]));
     HEDDLE_TRY(take_keys(r, 2, key, ARRAY(key)));
     HEDDLE_TRY(node_kind(r, &key[0], &n));
-    if (key[1].value != NULL &&
-        heddle_parse_size(key[1].value, 0, &n.bytes) != HEDDLE_OK)
+    if (key[1].value != NULL && heddle_parse_size(key[1].value, 0, &n.bytes) != HEDDLE_OK)
         return BAD(r, "bytes %s is no size", key[1].value);
     if (n.kind == HEDDLE_NODE_HOST) {
         if (r->host_line != 0)
-            return BAD(r, "the host's memory was described in line %u",
-                       r->host_line);
+            return BAD(r, "the host's memory was described in line %u", r->host_line);
         r->host_line = r->t->line;
     }
     /* The host's own name is free until it is given. */
@@ -151,8 +142,7 @@ static heddle_status line_node(struct reader *r)
     }
     if (r->p->nnodes < HEDDLE_PLAT_MAX_NODES)
         r->node_line[r->p->nnodes] = r->t->line;
-    return too_many(r, heddle_plat_add_node(r->p, &n), "nodes",
-                    HEDDLE_PLAT_MAX_NODES);
+    return too_many(r, heddle_plat_add_node(r->p, &n), "nodes", HEDDLE_PLAT_MAX_NODES);
 }
 
 static heddle_status line_bus(struct reader *r)
@@ -169,12 +159,10 @@ static heddle_status line_bus(struct reader *r)
     HEDDLE_TRY(take_number(r, &key[0], false, &b.bytes_per_ns));
     if (heddle_plat_find_bus(r->p, b.name) >= 0)
         return BAD(r, "there is a bus %s already", b.name);
-    return too_many(r, heddle_plat_add_bus(r->p, &b), "buses",
-                    HEDDLE_PLAT_MAX_BUSES);
+    return too_many(r, heddle_plat_add_bus(r->p, &b), "buses", HEDDLE_PLAT_MAX_BUSES);
 }
 
-static heddle_status class_workers(struct reader *r, const char *value,
-                                   struct heddle_plat_class *c)
+static heddle_status class_workers(struct reader *r, const char *value, struct heddle_plat_class *c)
 {
     uint64_t n;
 
@@ -183,15 +171,13 @@ static heddle_status class_workers(struct reader *r, const char *value,
     if (heddle_parse_u64(value, &n) != HEDDLE_OK || n == 0)
         return BAD(r, "workers %s is no number from 1 on", value);
     if (n > HEDDLE_PLAT_MAX_WORKERS - r->nworkers)
-        return BAD(r, "there are more than %u workers",
-                   HEDDLE_PLAT_MAX_WORKERS);
+        return BAD(r, "there are more than %u workers", HEDDLE_PLAT_MAX_WORKERS);
     c->nworkers = (unsigned)n;
     r->nworkers += c->nworkers;
     return HEDDLE_OK;
 }
 
-static heddle_status class_node(struct reader *r, const char *value,
-                                struct heddle_plat_class *c)
+static heddle_status class_node(struct reader *r, const char *value, struct heddle_plat_class *c)
 {
     int node = 0;
 
@@ -207,8 +193,8 @@ static heddle_status class_node(struct reader *r, const char *value,
     return HEDDLE_OK;
 }
 
-static heddle_status class_names(struct reader *r, const char *kind,
-                                 const char *model, struct heddle_plat_class *c)
+static heddle_status class_names(struct reader *r, const char *kind, const char *model,
+                                 struct heddle_plat_class *c)
 {
     HEDDLE_TRY(take_name(r, c->name, sizeof(c->name), r->t->word[1]));
     if (heddle_plat_find_class(r->p, c->name) >= 0)
@@ -217,24 +203,18 @@ static heddle_status class_names(struct reader *r, const char *kind,
         return BAD(r, "the class %s needs a kind", c->name);
     c->kind = heddle_plat_kind_of(kind);
     if (c->kind == 0)
-        return BAD(r, "the kind of a class is cpu, cuda or opencl, not %s",
-                   kind);
-    HEDDLE_TRY(take_name(r, c->model, sizeof(c->model),
-                         model != NULL ? model : c->name));
-    if ((heddle_plat_kind_of(c->name) != 0 &&
-         heddle_plat_kind_of(c->name) != c->kind) ||
-        (heddle_plat_kind_of(c->model) != 0 &&
-         heddle_plat_kind_of(c->model) != c->kind))
-        return BAD(r, "the class %s is of kind %s and named as another kind",
-                   c->name, kind);
+        return BAD(r, "the kind of a class is cpu, cuda or opencl, not %s", kind);
+    HEDDLE_TRY(take_name(r, c->model, sizeof(c->model), model != NULL ? model : c->name));
+    if ((heddle_plat_kind_of(c->name) != 0 && heddle_plat_kind_of(c->name) != c->kind) ||
+        (heddle_plat_kind_of(c->model) != 0 && heddle_plat_kind_of(c->model) != c->kind))
+        return BAD(r, "the class %s is of kind %s and named as another kind", c->name, kind);
     return HEDDLE_OK;
 }
 
 static heddle_status line_class(struct reader *r)
 {
-    struct key key[] = {{"kind", NULL},  {"workers", NULL},   {"node", NULL},
-                        {"model", NULL}, {"launch_us", NULL}, {"gflops", NULL},
-                        {"gbytes", NULL}};
+    struct key key[] = {{"kind", NULL},      {"workers", NULL}, {"node", NULL},  {"model", NULL},
+                        {"launch_us", NULL}, {"gflops", NULL},  {"gbytes", NULL}};
     struct heddle_plat_class c = {0};
 
     if (r->t->nwords < 2)
@@ -249,8 +229,7 @@ static heddle_status line_class(struct reader *r)
     HEDDLE_TRY(take_number(r, &key[6], false, &c.gbytes));
     if (r->p->ncls < HEDDLE_PLAT_MAX_CLASSES)
         r->cls_line[r->p->ncls] = r->t->line;
-    return too_many(r, heddle_plat_add_class(r->p, &c), "classes",
-                    HEDDLE_PLAT_MAX_CLASSES);
+    return too_many(r, heddle_plat_add_class(r->p, &c), "classes", HEDDLE_PLAT_MAX_CLASSES);
 }
 
 static heddle_status link_add(struct reader *r, struct heddle_plat_link l)
@@ -370,11 +349,9 @@ static heddle_status line_time(struct reader *r)
         return BAD(r, "%s is no size", w[3]);
     us.value = w[4];
     HEDDLE_TRY(take_number(r, &us, true, &v));
-    st = heddle_plat_table_add(r->p->table, w[1], who, (double)bytes, v * 1e3,
-                               false);
+    st = heddle_plat_table_add(r->p->table, w[1], who, (double)bytes, v * 1e3, false);
     if (st == HEDDLE_ESTATE)
-        return BAD(r, "the %s of %s on %s for %s bytes is given twice", w[0],
-                   w[1], w[2], w[3]);
+        return BAD(r, "the %s of %s on %s for %s bytes is given twice", w[0], w[1], w[2], w[3]);
     return st;
 }
 
@@ -415,11 +392,10 @@ static heddle_status line_fault(struct reader *r)
     char why[200] = "";
     struct heddle_fault f;
 
-    if (heddle_plat_parse_fault(r->p, r->t->word + 1, r->t->nwords - 1, &f, why,
-                                sizeof(why)) != HEDDLE_OK)
+    if (heddle_plat_parse_fault(r->p, r->t->word + 1, r->t->nwords - 1, &f, why, sizeof(why)) !=
+        HEDDLE_OK)
         return BAD(r, "%s", why);
-    return too_many(r, heddle_plat_push_fault(r->p, &f), "faults",
-                    HEDDLE_PLAT_MAX_FAULTS);
+    return too_many(r, heddle_plat_push_fault(r->p, &f), "faults", HEDDLE_PLAT_MAX_FAULTS);
 }
 
 static heddle_status line_overhead(struct reader *r)
@@ -430,8 +406,7 @@ static heddle_status line_overhead(struct reader *r)
                         {"wake_us", NULL},
                         {"drive_us", NULL},
                         {"notice_us", NULL}};
-    double *const out[] = {&p->submit_ns, &p->task_ns, &p->wake_ns,
-                           &p->drive_ns, &p->notice_ns};
+    double *const out[] = {&p->submit_ns, &p->task_ns, &p->wake_ns, &p->drive_ns, &p->notice_ns};
 
     _Static_assert(ARRAY(key) == ARRAY(out), "a key has no place");
     if (r->overhead_line != 0)
@@ -463,20 +438,17 @@ static const struct {
     unsigned turn;
     heddle_status (*read)(struct reader *r);
 } line_table[] = {
-    {"name", 0, line_name},   {"node", 0, line_node},
-    {"bus", 0, line_bus},     {"overhead", 0, line_overhead},
-    {"class", 1, line_class}, {"link", 1, line_link},
-    {"duplex", 1, line_link}, {"time", 2, line_time},
-    {"rate", 2, line_rate},   {"fault", 2, line_fault},
-    {"share", 2, line_time},  {"alias", 3, line_alias},
+    {"name", 0, line_name},         {"node", 0, line_node},   {"bus", 0, line_bus},
+    {"overhead", 0, line_overhead}, {"class", 1, line_class}, {"link", 1, line_link},
+    {"duplex", 1, line_link},       {"time", 2, line_time},   {"rate", 2, line_rate},
+    {"fault", 2, line_fault},       {"share", 2, line_time},  {"alias", 3, line_alias},
 };
 
 static heddle_status read_line(struct reader *r, unsigned turn)
 {
     for (size_t i = 0; i < ARRAY(line_table); i++)
         if (strcmp(line_table[i].word, r->t->word[0]) == 0)
-            return line_table[i].turn == turn ? line_table[i].read(r)
-                                              : HEDDLE_OK;
+            return line_table[i].turn == turn ? line_table[i].read(r) : HEDDLE_OK;
     return BAD(r, "no line begins with %.64s", r->t->word[0]);
 }
 
@@ -491,8 +463,7 @@ static heddle_status read_head(struct reader *r)
     if (strcmp(r->t->word[0], "heddle-machine") != 0 || r->t->nwords != 2)
         return BAD(r, "the first line should be heddle-machine 1 or 2");
     if (strcmp(r->t->word[1], "1") != 0 && strcmp(r->t->word[1], "2") != 0)
-        return BAD(r, "version %.64s is not known here, only 1 and 2 are",
-                   r->t->word[1]);
+        return BAD(r, "version %.64s is not known here, only 1 and 2 are", r->t->word[1]);
     r->version = r->t->word[1][0] == '1' ? 1 : 2;
     return HEDDLE_OK;
 }
@@ -532,8 +503,7 @@ static heddle_status check_nodes(struct reader *r)
     if (i == 0)
         return HEDDLE_OK;
     r->t->line = r->node_line[i];
-    return BAD(r, "no links lead from %s to %s",
-               is_from ? r->p->node[0].name : r->p->node[i].name,
+    return BAD(r, "no links lead from %s to %s", is_from ? r->p->node[0].name : r->p->node[i].name,
                is_from ? r->p->node[i].name : r->p->node[0].name);
 }
 
@@ -543,8 +513,7 @@ static void default_name(struct heddle_plat *p, const char *path)
     const char *slash = strrchr(path, '/');
     const char *base = slash != NULL ? slash + 1 : path;
     const char *dot = strrchr(base, '.');
-    const size_t n =
-        dot != NULL && dot > base ? (size_t)(dot - base) : strlen(base);
+    const size_t n = dot != NULL && dot > base ? (size_t)(dot - base) : strlen(base);
     struct heddle_text t;
 
     heddle_text_init(&t, p->name, sizeof(p->name));
@@ -563,8 +532,7 @@ static heddle_status read_all(struct reader *r)
     return HEDDLE_OK;
 }
 
-static heddle_status read_open(struct reader *r,
-                               const struct heddle_allocator *a)
+static heddle_status read_open(struct reader *r, const struct heddle_allocator *a)
 {
     heddle_status st = heddle_plat_new(a, &r->p);
 
@@ -577,10 +545,8 @@ static heddle_status read_open(struct reader *r,
     return st;
 }
 
-heddle_status heddle_plat_read_file(const struct heddle_allocator *a,
-                                    const char *path,
-                                    struct heddle_plat **plat_out, char *why,
-                                    size_t cap)
+heddle_status heddle_plat_read_file(const struct heddle_allocator *a, const char *path,
+                                    struct heddle_plat **plat_out, char *why, size_t cap)
 {
     /* Both are too large for a stack that is not ours. */
     struct {

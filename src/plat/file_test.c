@@ -40,10 +40,8 @@ static const char full[] =
     "fault lose g1 at_ms 12.5\n"
     "fault slow cores factor 2 at_ms 3\n";
 
-static heddle_status open_text(struct tmp *tmp,
-                               const struct heddle_allocator *a,
-                               const void *text, size_t n,
-                               struct heddle_plat **p, char *why, size_t cap)
+static heddle_status open_text(struct tmp *tmp, const struct heddle_allocator *a, const void *text,
+                               size_t n, struct heddle_plat **p, char *why, size_t cap)
 {
     tmp_write(tmp, "x.machine", text, n);
     return heddle_plat_open(a, tmp->path, p, why, cap);
@@ -92,8 +90,7 @@ static void check_times(const struct heddle_plat *p)
 {
     CHECK_NEAR(heddle_plat_time(p, "potrf", 0, 4096, 0), 12500, 1e-9);
     CHECK_NEAR(heddle_plat_time(p, "potrf", 1, 4096, 0), 7000, 1e-9);
-    CHECK_NEAR(heddle_plat_time(p, "potrf", 2, 8192, 0), 5000 + 2000 * sqrt(8),
-               1e-6);
+    CHECK_NEAR(heddle_plat_time(p, "potrf", 2, 8192, 0), 5000 + 2000 * sqrt(8), 1e-6);
     CHECK_NEAR(heddle_plat_time(p, "chol", 2, 16384, 0), 21000, 1e-9);
     CHECK_NEAR(heddle_plat_time(p, "gemm", 2, 1000, 0), 8000, 1e-9);
     CHECK(isnan(heddle_plat_time(p, "gemm", 3, 1000, 5)));
@@ -168,19 +165,16 @@ TEST(faults_by_words)
     CHECK_OK(open_text(&tmp, NULL, full, strlen(full), &p, NULL, 0));
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         why[0] = '\0';
-        CHECK_STATUS(heddle_plat_add_fault(p, bad[i], why, sizeof(why)),
-                     HEDDLE_EFORMAT);
+        CHECK_STATUS(heddle_plat_add_fault(p, bad[i], why, sizeof(why)), HEDDLE_EFORMAT);
         CHECK(strlen(why) > 0);
         CHECK_EQ(p->nfaults, 5);
     }
     for (unsigned i = 5; i < 1024; i++)
-        CHECK_OK(heddle_plat_add_fault(
-            p, i % 2 ? "fault copy host nth 7" : "lose g1 at_ms 0", why,
-            sizeof(why)));
+        CHECK_OK(heddle_plat_add_fault(p, i % 2 ? "fault copy host nth 7" : "lose g1 at_ms 0", why,
+                                       sizeof(why)));
     CHECK_EQ(p->nfaults, 1024);
     CHECK_EQ(p->fault[5].nth, 7);
-    CHECK_STATUS(heddle_plat_add_fault(p, "copy host nth 1", why, sizeof(why)),
-                 HEDDLE_EFORMAT);
+    CHECK_STATUS(heddle_plat_add_fault(p, "copy host nth 1", why, sizeof(why)), HEDDLE_EFORMAT);
     heddle_plat_destroy(p);
     tmp_fini(&tmp);
 }
@@ -199,8 +193,7 @@ static const struct {
     {"heddle-machine\n", ":1: ", "first line"},
     {HEAD CPU "share k c 8 1\n", ":3: ", "heddle-machine 2"},
     {"heddle-machine 2\n" CPU "share k c 8\n", ":3: ", "share KERNEL"},
-    {"heddle-machine 2\n" CPU "share k c 8 1\nshare k c 8 2\n",
-     ":4: ", "the share of k"},
+    {"heddle-machine 2\n" CPU "share k c 8 1\nshare k c 8 2\n", ":4: ", "the share of k"},
     {"heddle-machine 3\n", ":1: ", "version 3"},
     {"heddle-machine 12\n", ":1: ", "version 12"},
     {HEAD CPU "overhead wake_us 1\n", ":3: ", "wake_us"},
@@ -216,8 +209,7 @@ static const struct {
     {HEAD "class c kind cpu workers -1\n", ":2: ", "workers -1"},
     {HEAD "class c kind cpu workers 4097\n", ":2: ", "4096"},
     {HEAD "class c kind cpu workers 99999999999999999999\n", ":2: ", "workers"},
-    {HEAD "class c kind cpu workers 4000\nclass d kind cpu workers 97\n",
-     ":3: ", "4096"},
+    {HEAD "class c kind cpu workers 4000\nclass d kind cpu workers 97\n", ":3: ", "4096"},
     {HEAD "class c kind cpu workers\n", ":2: ", "no value"},
     {HEAD "class c kind cpu workers 1 workers 2\n", ":2: ", "twice"},
     {HEAD "class c kind cpu workers 1 color red\n", ":2: ", "color"},
@@ -232,8 +224,7 @@ static const struct {
     {HEAD "class c kind cpu workers 1 model m\n"
           "class d kind cpu workers 1 model m gflops 2\n",
      ":3: ", "one model"},
-    {HEAD "class ccccccccccccccccccccccccccccccccc kind cpu workers 1\n",
-     ":2: ", "more than 31"},
+    {HEAD "class ccccccccccccccccccccccccccccccccc kind cpu workers 1\n", ":2: ", "more than 31"},
     {HEAD CPU "node\n", ":3: ", "name"},
     {HEAD CPU "node g\n", ":3: ", "from host to g"},
     {HEAD CPU "node g\nlink host g gbytes 1\n", ":3: ", "from g to host"},
@@ -262,8 +253,7 @@ static const struct {
     {HEAD CPU "node g\nlink host g gbytes 1e-999\n", ":4: ", "above 0"},
     {HEAD CPU "node g\nlink host g gbytes 1 latency_us -1\n", ":4: ", "-1"},
     {HEAD CPU "node g\nlink host g gbytes 1 bus b\n", ":4: ", "no bus b"},
-    {HEAD CPU "node g\nduplex host g gbytes 1\nlink g host gbytes 1\n",
-     ":5: ", "already"},
+    {HEAD CPU "node g\nduplex host g gbytes 1\nlink g host gbytes 1\n", ":5: ", "already"},
     {HEAD CPU "bus b\n", ":3: ", "gbytes"},
     {HEAD CPU "bus b gbytes 0\n", ":3: ", "gbytes 0"},
     {HEAD CPU "bus b gbytes 1\nbus b gbytes 1\n", ":4: ", "already"},
@@ -307,15 +297,13 @@ TEST(every_error)
         struct heddle_plat *p = NULL;
 
         why[0] = '\0';
-        test_check_status(open_text(&tmp, NULL, wrong[i].text,
-                                    strlen(wrong[i].text), &p, why,
-                                    sizeof(why)),
-                          HEDDLE_EFORMAT, TEST_AT, wrong[i].text);
+        test_check_status(
+            open_text(&tmp, NULL, wrong[i].text, strlen(wrong[i].text), &p, why, sizeof(why)),
+            HEDDLE_EFORMAT, TEST_AT, wrong[i].text);
         snprintf(want, sizeof(want), "%s%s", tmp.path, wrong[i].where);
         if (strncmp(why, want, strlen(want)) != 0 ||
             strstr(why + strlen(tmp.path), wrong[i].word) == NULL)
-            printf("%s  says %s\n  not %s\n", wrong[i].text, why,
-                   wrong[i].word);
+            printf("%s  says %s\n  not %s\n", wrong[i].text, why, wrong[i].word);
         CHECK_EQ(strncmp(why, want, strlen(want)), 0);
         CHECK(strstr(why + strlen(tmp.path), wrong[i].word) != NULL);
         CHECK(p == NULL);
@@ -333,15 +321,14 @@ TEST(counts)
     tmp_init(&tmp);
     n += (size_t)snprintf(text, sizeof(text), HEAD CPU);
     for (int i = 1; i < 64; i++)
-        n += (size_t)snprintf(text + n, sizeof(text) - n,
-                              "node n%d\nduplex host n%d gbytes 1\n", i, i);
+        n += (size_t)snprintf(text + n, sizeof(text) - n, "node n%d\nduplex host n%d gbytes 1\n", i,
+                              i);
     CHECK_OK(open_text(&tmp, NULL, text, n, &p, why, sizeof(why)));
     CHECK_EQ(p->nnodes, 64);
     CHECK_EQ(p->nlinks, 126);
     heddle_plat_destroy(p);
     n += (size_t)snprintf(text + n, sizeof(text) - n, "node last\n");
-    CHECK_STATUS(open_text(&tmp, NULL, text, n, &p, why, sizeof(why)),
-                 HEDDLE_EFORMAT);
+    CHECK_STATUS(open_text(&tmp, NULL, text, n, &p, why, sizeof(why)), HEDDLE_EFORMAT);
     CHECK(strstr(why, "more than 64 nodes") != NULL);
     tmp_fini(&tmp);
 }
@@ -354,44 +341,35 @@ TEST(strange_files)
     char *line;
 
     tmp_init(&tmp);
-    CHECK_STATUS(heddle_plat_open(NULL, tmp.dir, &p, why, sizeof(why)),
-                 HEDDLE_EFORMAT);
+    CHECK_STATUS(heddle_plat_open(NULL, tmp.dir, &p, why, sizeof(why)), HEDDLE_EFORMAT);
     CHECK(strstr(why, "folder") != NULL);
     snprintf(tmp.path, sizeof(tmp.path), "%s/none", tmp.dir);
-    CHECK_STATUS(heddle_plat_open(NULL, tmp.path, &p, why, sizeof(why)),
-                 HEDDLE_ENOENT);
+    CHECK_STATUS(heddle_plat_open(NULL, tmp.path, &p, why, sizeof(why)), HEDDLE_ENOENT);
     CHECK(strstr(why, "none") != NULL);
-    CHECK_STATUS(heddle_plat_open(NULL, "", &p, why, sizeof(why)),
-                 HEDDLE_ENOENT);
-    CHECK_STATUS(heddle_plat_open(NULL, "/dev/null", &p, why, sizeof(why)),
-                 HEDDLE_EFORMAT);
+    CHECK_STATUS(heddle_plat_open(NULL, "", &p, why, sizeof(why)), HEDDLE_ENOENT);
+    CHECK_STATUS(heddle_plat_open(NULL, "/dev/null", &p, why, sizeof(why)), HEDDLE_EFORMAT);
     /* A sentence that does not fit, and none. */
-    CHECK_STATUS(heddle_plat_open(NULL, tmp.path, &p, tiny, sizeof(tiny)),
-                 HEDDLE_ENOENT);
+    CHECK_STATUS(heddle_plat_open(NULL, tmp.path, &p, tiny, sizeof(tiny)), HEDDLE_ENOENT);
     CHECK(strlen(tiny) < sizeof(tiny));
     CHECK_STATUS(heddle_plat_open(NULL, tmp.path, &p, NULL, 0), HEDDLE_ENOENT);
     /* Zero bytes, long lines, no newline at the end. */
-    CHECK_STATUS(open_text(&tmp, NULL, HEAD "na\0me x\n", strlen(HEAD) + 8, &p,
-                           why, sizeof(why)),
+    CHECK_STATUS(open_text(&tmp, NULL, HEAD "na\0me x\n", strlen(HEAD) + 8, &p, why, sizeof(why)),
                  HEDDLE_EFORMAT);
     CHECK(strstr(why, ":2: ") != NULL && strstr(why, "zero") != NULL);
     line = malloc(100000);
     CHECK(line != NULL);
     memset(line, 'a', 100000);
     memcpy(line, HEAD "name ", strlen(HEAD) + 5);
-    CHECK_STATUS(open_text(&tmp, NULL, line, 100000, &p, why, sizeof(why)),
-                 HEDDLE_EFORMAT);
+    CHECK_STATUS(open_text(&tmp, NULL, line, 100000, &p, why, sizeof(why)), HEDDLE_EFORMAT);
     CHECK(strstr(why, ":2: ") != NULL && strstr(why, "4095") != NULL);
     free(line);
     CHECK_OK(open_text(&tmp, NULL, HEAD "class c kind cpu workers 1",
-                       strlen(HEAD "class c kind cpu workers 1"), &p, why,
-                       sizeof(why)));
+                       strlen(HEAD "class c kind cpu workers 1"), &p, why, sizeof(why)));
     CHECK_STR(p->name, "x");
     heddle_plat_destroy(p);
     CHECK_EQ(chmod(tmp.path, 0), 0);
     if (access(tmp.path, R_OK) != 0)
-        CHECK_STATUS(heddle_plat_open(NULL, tmp.path, &p, why, sizeof(why)),
-                     HEDDLE_EIO);
+        CHECK_STATUS(heddle_plat_open(NULL, tmp.path, &p, why, sizeof(why)), HEDDLE_EIO);
     tmp_fini(&tmp);
 }
 
@@ -416,8 +394,7 @@ static void damaged(struct tmp *tmp, const char *text, size_t n)
 {
     struct heddle_plat *p = NULL;
     char why[256] = "";
-    const heddle_status st =
-        open_text(tmp, NULL, text, n, &p, why, sizeof(why));
+    const heddle_status st = open_text(tmp, NULL, text, n, &p, why, sizeof(why));
 
     if (st == HEDDLE_OK) {
         use(p);
@@ -487,8 +464,7 @@ TEST(no_memory)
         CHECK_OK(open_text(&tmp, &f.a, full, strlen(full), &p, NULL, 0));
         f.fail_at = f.ncalls + k;
         for (unsigned i = 0; i < 10; i++) {
-            const heddle_status st =
-                heddle_plat_add_fault(p, "copy m0 nth 1", why, sizeof(why));
+            const heddle_status st = heddle_plat_add_fault(p, "copy m0 nth 1", why, sizeof(why));
 
             CHECK(st == HEDDLE_OK || st == HEDDLE_ENOMEM);
         }
@@ -501,9 +477,8 @@ TEST(no_memory)
 /* What version 2 has more, as a program sees it, an older one included. */
 TEST(overheads)
 {
-    static const char text[] =
-        "heddle-machine 2\nclass cpu kind cpu workers 2\n"
-        "overhead notice_us 5 drive_us 4 wake_us 3 task_us 2 submit_us 1\n";
+    static const char text[] = "heddle-machine 2\nclass cpu kind cpu workers 2\n"
+                               "overhead notice_us 5 drive_us 4 wake_us 3 task_us 2 submit_us 1\n";
     struct heddle_machine_counts n = {.size = sizeof(n)};
     const size_t first = offsetof(struct heddle_machine_counts, wake_ns);
     heddle_machine *m = NULL;
@@ -546,11 +521,9 @@ TEST(public_view)
 
     tmp_init(&tmp);
     tmp_write(&tmp, "x.machine", full, strlen(full));
-    CHECK_STATUS(heddle_machine_open(NULL, &m, why, sizeof(why)),
-                 HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_machine_open(NULL, &m, why, sizeof(why)), HEDDLE_EINVAL);
     CHECK_STATUS(heddle_machine_open(tmp.path, NULL, NULL, 0), HEDDLE_EINVAL);
-    CHECK_STATUS(heddle_machine_open("/none", &m, why, sizeof(why)),
-                 HEDDLE_ENOENT);
+    CHECK_STATUS(heddle_machine_open("/none", &m, why, sizeof(why)), HEDDLE_ENOENT);
     CHECK(m == NULL);
     CHECK_OK(heddle_machine_open(tmp.path, &m, why, sizeof(why)));
     CHECK_OK(heddle_machine_describe(m, &n));
@@ -614,5 +587,5 @@ TEST(examples)
     }
 }
 
-TEST_MAIN(says_it_all, faults_by_words, every_error, counts, strange_files,
-          damage, no_memory, overheads, public_view, examples)
+TEST_MAIN(says_it_all, faults_by_words, every_error, counts, strange_files, damage, no_memory,
+          overheads, public_view, examples)

@@ -43,8 +43,7 @@ static heddle_status bad(const struct histories *h, const char *what)
     return heddle_plat_text_bad(h->t, "%s is missing or wrong", what);
 }
 
-static heddle_status count(const struct histories *h, unsigned max,
-                           const char *what, unsigned *out)
+static heddle_status count(const struct histories *h, unsigned max, const char *what, unsigned *out)
 {
     return heddle_plat_scan_count(h->t, max, out) ? HEDDLE_OK : bad(h, what);
 }
@@ -84,9 +83,8 @@ static heddle_status read_entry(const struct histories *h, int type)
     /* 0 bytes, 2 mean */
     if (type < 0 || !(v[0] >= 0 && v[0] < 1e18) || !(v[2] > 0 && v[2] < 1e15))
         return HEDDLE_OK;
-    return heddle_plat_table_add(h->p->table, h->kernel,
-                                 HEDDLE_PLAT_WHO_TYPE(type), v[0], v[2] * 1e3,
-                                 true);
+    return heddle_plat_table_add(h->p->table, h->kernel, HEDDLE_PLAT_WHO_TYPE(type), v[0],
+                                 v[2] * 1e3, true);
 }
 
 /* The numbers of the next line that has some, at most SUMS. */
@@ -124,8 +122,7 @@ static heddle_status read_regression(const struct histories *h, bool *is_on_out)
 }
 
 /* *stops_out: what follows is of a form that has no entries. */
-static heddle_status read_impl(const struct histories *h, int type,
-                               bool *stops_out)
+static heddle_status read_impl(const struct histories *h, int type, bool *stops_out)
 {
     unsigned nentries;
 
@@ -143,14 +140,12 @@ static heddle_status read_combs(const struct histories *h)
     double version;
     int type;
 
-    if (!heddle_plat_scan_number(h->t, false, &version) || version < VERSION ||
-        version > VERSION)
+    if (!heddle_plat_scan_number(h->t, false, &version) || version < VERSION || version > VERSION)
         return bad(h, "the version 45");
     HEDDLE_TRY(count(h, MAX_COMBS, "the number of combinations", &ncombs));
     for (unsigned i = 0; i < ncombs && !stops; i++) {
         HEDDLE_TRY(read_device(h, &type));
-        HEDDLE_TRY(
-            count(h, MAX_IMPLS, "the number of implementations", &nimpls));
+        HEDDLE_TRY(count(h, MAX_IMPLS, "the number of implementations", &nimpls));
         for (unsigned k = 0; k < nimpls && !stops; k++)
             HEDDLE_TRY(read_impl(h, k == 0 ? type : -1, &stops));
     }
@@ -158,8 +153,8 @@ static heddle_status read_combs(const struct histories *h)
 }
 
 /* `file` is KERNEL.NAME; cuts it. */
-static heddle_status read_history(struct histories *h, const char *folder,
-                                  char *file, size_t nkernel)
+static heddle_status read_history(struct histories *h, const char *folder, char *file,
+                                  size_t nkernel)
 {
     char path[HEDDLE_PLAT_PATH];
     struct heddle_text x;
@@ -168,8 +163,8 @@ static heddle_status read_history(struct histories *h, const char *folder,
     heddle_text_init(&x, path, sizeof(path));
     heddle_text_add(&x, "%s/%s", folder, file);
     if (x.is_truncated)
-        return heddle_plat_why(h->t->why, h->t->cap, HEDDLE_EFORMAT,
-                               "%s: the path is too long", folder);
+        return heddle_plat_why(h->t->why, h->t->cap, HEDDLE_EFORMAT, "%s: the path is too long",
+                               folder);
     h->t->path = path;
     HEDDLE_TRY(heddle_plat_text_open(h->t));
     h->t->line = 1;
@@ -180,8 +175,7 @@ static heddle_status read_history(struct histories *h, const char *folder,
     return st;
 }
 
-static heddle_status read_folder(struct histories *h, DIR *d,
-                                 const char *folder, const char *name)
+static heddle_status read_folder(struct histories *h, DIR *d, const char *folder, const char *name)
 {
     const size_t nname = strlen(name);
     const struct dirent *e;
@@ -190,8 +184,7 @@ static heddle_status read_folder(struct histories *h, DIR *d,
     while ((e = readdir(d)) != NULL) {
         const size_t n = strlen(e->d_name);
 
-        if (n < nname + 2 || n >= sizeof(file) ||
-            e->d_name[n - nname - 1] != '.' ||
+        if (n < nname + 2 || n >= sizeof(file) || e->d_name[n - nname - 1] != '.' ||
             strcmp(e->d_name + n - nname, name) != 0)
             continue;
         memcpy(file, e->d_name, n + 1);
@@ -200,10 +193,8 @@ static heddle_status read_folder(struct histories *h, DIR *d,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_plat_read_histories(struct heddle_plat *p, const char *dir,
-                                         const char *name,
-                                         struct heddle_plat_owners owners,
-                                         char *why, size_t cap)
+heddle_status heddle_plat_read_histories(struct heddle_plat *p, const char *dir, const char *name,
+                                         struct heddle_plat_owners owners, char *why, size_t cap)
 {
     struct histories h = {.p = p, .owners = owners};
     char folder[HEDDLE_PLAT_PATH];
@@ -214,12 +205,10 @@ heddle_status heddle_plat_read_histories(struct heddle_plat *p, const char *dir,
     heddle_text_init(&x, folder, sizeof(folder));
     heddle_text_add(&x, "%s/codelets/45", dir);
     if (x.is_truncated)
-        return heddle_plat_why(why, cap, HEDDLE_EFORMAT,
-                               "%s: the path is too long", dir);
+        return heddle_plat_why(why, cap, HEDDLE_EFORMAT, "%s: the path is too long", dir);
     d = opendir(folder);
     if (d == NULL)
-        return heddle_plat_why(why, cap,
-                               errno == ENOMEM ? HEDDLE_ENOMEM : HEDDLE_ENOENT,
+        return heddle_plat_why(why, cap, errno == ENOMEM ? HEDDLE_ENOMEM : HEDDLE_ENOENT,
                                "%s: there is no such folder", folder);
     st = HEDDLE_ENOMEM;
     h.t = heddle_zalloc(&p->alloc, 1, sizeof(*h.t));

@@ -24,15 +24,13 @@ _Static_assert((int)HEDDLE_MEMORY_HOST == (int)HEDDLE_NODE_HOST &&
                    (int)HEDDLE_MEMORY_DISK == (int)HEDDLE_NODE_DISK,
                "one numbering of memories");
 
-heddle_status heddle_machine_open(const char *source, heddle_machine **out,
-                                  char *why, size_t cap)
+heddle_status heddle_machine_open(const char *source, heddle_machine **out, char *why, size_t cap)
 {
     struct heddle_machine *m;
     heddle_status st;
 
     if (source == NULL || out == NULL)
-        return heddle_plat_why(why, cap, HEDDLE_EINVAL,
-                               "source or out is NULL");
+        return heddle_plat_why(why, cap, HEDDLE_EINVAL, "source or out is NULL");
     m = heddle_zalloc(NULL, 1, sizeof(*m));
     if (m == NULL)
         return heddle_plat_why(why, cap, HEDDLE_ENOMEM, "no memory");
@@ -63,8 +61,7 @@ static void hand_out(void *out, size_t size, void *from, size_t known)
 
 #define HAND_OUT(out, from) hand_out(out, (out)->size, &(from), sizeof(from))
 
-heddle_status heddle_machine_describe(const heddle_machine *m,
-                                      struct heddle_machine_counts *out)
+heddle_status heddle_machine_describe(const heddle_machine *m, struct heddle_machine_counts *out)
 {
     struct heddle_machine_counts c = {0};
 
@@ -148,8 +145,8 @@ heddle_status heddle_machine_get_link(const heddle_machine *m, uint32_t i,
     return HEDDLE_OK;
 }
 
-double heddle_machine_time(const heddle_machine *m, const char *kernel,
-                           uint32_t cls, double bytes, double flops)
+double heddle_machine_time(const heddle_machine *m, const char *kernel, uint32_t cls, double bytes,
+                           double flops)
 {
     if (m == NULL || kernel == NULL)
         return (double)NAN;

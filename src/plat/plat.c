@@ -17,31 +17,27 @@
 #define STARPU "starpu:"
 
 /* DIR may have colons, NAME may not. */
-static heddle_status open_starpu(const struct heddle_allocator *a,
-                                 const char *rest,
-                                 struct heddle_plat **plat_out, char *why,
-                                 size_t cap)
+static heddle_status open_starpu(const struct heddle_allocator *a, const char *rest,
+                                 struct heddle_plat **plat_out, char *why, size_t cap)
 {
     const char *colon = strrchr(rest, ':');
     char dir[HEDDLE_PLAT_PATH];
     size_t n;
 
     if (colon == NULL || colon == rest || colon[1] == '\0')
-        return heddle_plat_why(why, cap, HEDDLE_EFORMAT,
-                               "%s%s is not starpu:DIR:NAME", STARPU, rest);
+        return heddle_plat_why(why, cap, HEDDLE_EFORMAT, "%s%s is not starpu:DIR:NAME", STARPU,
+                               rest);
     n = (size_t)(colon - rest);
     if (n >= sizeof(dir) || strchr(colon, '/') != NULL)
-        return heddle_plat_why(why, cap, HEDDLE_EFORMAT,
-                               "%s%s is not starpu:DIR:NAME", STARPU, rest);
+        return heddle_plat_why(why, cap, HEDDLE_EFORMAT, "%s%s is not starpu:DIR:NAME", STARPU,
+                               rest);
     memcpy(dir, rest, n);
     dir[n] = '\0';
     return heddle_plat_read_starpu(a, dir, colon + 1, plat_out, why, cap);
 }
 
-heddle_status heddle_plat_open(const struct heddle_allocator *a,
-                               const char *source,
-                               struct heddle_plat **plat_out, char *why,
-                               size_t cap)
+heddle_status heddle_plat_open(const struct heddle_allocator *a, const char *source,
+                               struct heddle_plat **plat_out, char *why, size_t cap)
 {
     heddle_status st;
 
@@ -52,13 +48,11 @@ heddle_status heddle_plat_open(const struct heddle_allocator *a,
     else
         st = heddle_plat_read_file(a, source, plat_out, why, cap);
     if (st == HEDDLE_ENOMEM)
-        return heddle_plat_why(why, cap, st, "no memory for the machine of %s",
-                               source);
+        return heddle_plat_why(why, cap, st, "no memory for the machine of %s", source);
     return st;
 }
 
-heddle_status heddle_plat_add_fault(struct heddle_plat *p, const char *words,
-                                    char *why, size_t cap)
+heddle_status heddle_plat_add_fault(struct heddle_plat *p, const char *words, char *why, size_t cap)
 {
     struct heddle_plat_text *t = heddle_zalloc(&p->alloc, 1, sizeof(*t));
     struct heddle_fault f;
@@ -72,8 +66,7 @@ heddle_status heddle_plat_add_fault(struct heddle_plat *p, const char *words,
     st = heddle_plat_text_split(t, words, strlen(words));
     if (st == HEDDLE_OK) {
         skip = t->nwords > 0 && strcmp(t->word[0], "fault") == 0 ? 1 : 0;
-        st = heddle_plat_parse_fault(p, t->word + skip, t->nwords - skip, &f,
-                                     why, cap);
+        st = heddle_plat_parse_fault(p, t->word + skip, t->nwords - skip, &f, why, cap);
     }
     if (st == HEDDLE_OK)
         st = heddle_plat_push_fault(p, &f);
@@ -84,8 +77,7 @@ heddle_status heddle_plat_add_fault(struct heddle_plat *p, const char *words,
 }
 
 /* By the class's rates: whichever takes longer, the flops or the bytes. */
-static double time_by_rates(const struct heddle_plat_class *c, double bytes,
-                            double flops)
+static double time_by_rates(const struct heddle_plat_class *c, double bytes, double flops)
 {
     double ns = (double)NAN;
 
@@ -96,8 +88,8 @@ static double time_by_rates(const struct heddle_plat_class *c, double bytes,
     return ns;
 }
 
-double heddle_plat_time(const struct heddle_plat *p, const char *kernel,
-                        unsigned cls, double bytes, double flops)
+double heddle_plat_time(const struct heddle_plat *p, const char *kernel, unsigned cls, double bytes,
+                        double flops)
 {
     const struct heddle_plat_class *c;
     unsigned who[2];
@@ -115,8 +107,7 @@ double heddle_plat_time(const struct heddle_plat *p, const char *kernel,
 }
 
 double heddle_plat_variant_time(const struct heddle_plat *p, const char *kernel,
-                                const char *variant, unsigned cls, double bytes,
-                                double flops)
+                                const char *variant, unsigned cls, double bytes, double flops)
 {
     char name[256];
     unsigned who[2];
@@ -129,12 +120,11 @@ double heddle_plat_variant_time(const struct heddle_plat *p, const char *kernel,
         return (double)NAN;
     who[0] = HEDDLE_PLAT_WHO_TYPE(p->cls[cls].type);
     who[1] = HEDDLE_PLAT_WHO_KIND(p->cls[cls].kind);
-    return heddle_plat_table_time(p->table, name, who, 2, bytes, flops) +
-           p->cls[cls].launch_ns;
+    return heddle_plat_table_time(p->table, name, who, 2, bytes, flops) + p->cls[cls].launch_ns;
 }
 
-double heddle_plat_share(const struct heddle_plat *p, const char *kernel,
-                         unsigned cls, double bytes)
+double heddle_plat_share(const struct heddle_plat *p, const char *kernel, unsigned cls,
+                         double bytes)
 {
     unsigned who[2];
 
@@ -145,8 +135,7 @@ double heddle_plat_share(const struct heddle_plat *p, const char *kernel,
     return heddle_plat_table_time(p->table, kernel, who, 2, bytes, 0);
 }
 
-int heddle_plat_find_link(const struct heddle_plat *p, unsigned from,
-                          unsigned to)
+int heddle_plat_find_link(const struct heddle_plat *p, unsigned from, unsigned to)
 {
     for (unsigned i = 0; i < p->nlinks; i++)
         if (p->link[i].from == from && p->link[i].to == to)

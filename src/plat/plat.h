@@ -21,11 +21,7 @@
 
 #define HEDDLE_PLAT_NAME 32
 
-enum heddle_node_kind {
-    HEDDLE_NODE_HOST,
-    HEDDLE_NODE_DEVICE,
-    HEDDLE_NODE_DISK
-};
+enum heddle_node_kind { HEDDLE_NODE_HOST, HEDDLE_NODE_DEVICE, HEDDLE_NODE_DISK };
 
 struct heddle_plat_node {
     char name[HEDDLE_PLAT_NAME];
@@ -96,11 +92,9 @@ struct heddle_plat {
     double submit_ns; /* one submission, on the submitter's clock */
     double task_ns;   /* per task on its worker */
     double wake_ns;   /* until a core that sleeps begins a task */
-    double
-        drive_ns; /* per task of a device, on the one thread that drives all */
+    double drive_ns;  /* per task of a device, on the one thread that drives all */
     double notice_ns; /* from its end there until others know */
-    bool
-        has_shares; /* some kernels share their device, see heddle_plat_share() */
+    bool has_shares;  /* some kernels share their device, see heddle_plat_share() */
     struct heddle_plat_table *table;
 };
 
@@ -113,38 +107,34 @@ struct heddle_plat {
  *                 memory without a way to the host, a negative bandwidth, ...
  * HEDDLE_ENOMEM
  */
-HEDDLE_MUST_USE heddle_status heddle_plat_open(const struct heddle_allocator *a,
-                                               const char *source,
-                                               struct heddle_plat **plat_out,
-                                               char *why, size_t cap);
+HEDDLE_MUST_USE heddle_status heddle_plat_open(const struct heddle_allocator *a, const char *source,
+                                               struct heddle_plat **plat_out, char *why,
+                                               size_t cap);
 void heddle_plat_destroy(struct heddle_plat *p);
 
 /* One fault from words, as a `fault` line of a file has them. */
-HEDDLE_MUST_USE heddle_status heddle_plat_add_fault(struct heddle_plat *p,
-                                                    const char *words,
+HEDDLE_MUST_USE heddle_status heddle_plat_add_fault(struct heddle_plat *p, const char *words,
                                                     char *why, size_t cap);
 
 /* ns of one run of `kernel` on a worker of class `cls`; bytes: of all operands.
  * The timing of exactly these bytes; else a power law through the timings of
  * other sizes; else flops and bytes over the class's rates; NAN: unknown. launch_ns
  * is included. Cheap enough to be called once per kernel and shape; keep it. */
-double heddle_plat_time(const struct heddle_plat *p, const char *kernel,
-                        unsigned cls, double bytes, double flops);
+double heddle_plat_time(const struct heddle_plat *p, const char *kernel, unsigned cls, double bytes,
+                        double flops);
 
 /* The same for a variant that has timings of its own, as KERNEL:VARIANT. NAN: it has
  * none. */
 double heddle_plat_variant_time(const struct heddle_plat *p, const char *kernel,
-                                const char *variant, unsigned cls, double bytes,
-                                double flops);
+                                const char *variant, unsigned cls, double bytes, double flops);
 
 /* ns that one of many runs of `kernel` at once on all workers of the class adds to
  * the time of all: its share of the device. NAN: it runs as if it were alone. */
-double heddle_plat_share(const struct heddle_plat *p, const char *kernel,
-                         unsigned cls, double bytes);
+double heddle_plat_share(const struct heddle_plat *p, const char *kernel, unsigned cls,
+                         double bytes);
 
 /* The link from one node straight to another, or -1. */
-int heddle_plat_find_link(const struct heddle_plat *p, unsigned from,
-                          unsigned to);
+int heddle_plat_find_link(const struct heddle_plat *p, unsigned from, unsigned to);
 /* Class or node by name, or -1. */
 int heddle_plat_find_class(const struct heddle_plat *p, const char *name);
 int heddle_plat_find_node(const struct heddle_plat *p, const char *name);

@@ -16,8 +16,7 @@
 
 #define FILE_MAX ((size_t)64 << 20)
 
-heddle_status heddle_plat_why(char *why, size_t cap, heddle_status st,
-                              const char *fmt, ...)
+heddle_status heddle_plat_why(char *why, size_t cap, heddle_status st, const char *fmt, ...)
 {
     struct heddle_text t;
     va_list ap;
@@ -31,8 +30,7 @@ heddle_status heddle_plat_why(char *why, size_t cap, heddle_status st,
     return st;
 }
 
-heddle_status heddle_plat_text_bad(const struct heddle_plat_text *t,
-                                   const char *fmt, ...)
+heddle_status heddle_plat_text_bad(const struct heddle_plat_text *t, const char *fmt, ...)
 {
     struct heddle_text x;
     va_list ap;
@@ -54,8 +52,7 @@ heddle_status heddle_plat_text_bad(const struct heddle_plat_text *t,
 
 /* ---- files --------------------------------------------------------------- */
 
-static heddle_status bad_file(struct heddle_plat_text *t, heddle_status st,
-                              const char *what)
+static heddle_status bad_file(struct heddle_plat_text *t, heddle_status st, const char *what)
 {
     return heddle_plat_why(t->why, t->cap, st, "%s: %s", t->path, what);
 }
@@ -92,26 +89,22 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-static heddle_status check_word(const struct heddle_plat_text *t,
-                                const char *word)
+static heddle_status check_word(const struct heddle_plat_text *t, const char *word)
 {
     for (const char *s = word; *s != '\0'; s++)
         if ((unsigned char)*s < 33 || (unsigned char)*s > 126)
-            return heddle_plat_text_bad(
-                t, "a byte of value %u is no part of a word",
-                (unsigned)(unsigned char)*s);
+            return heddle_plat_text_bad(t, "a byte of value %u is no part of a word",
+                                        (unsigned)(unsigned char)*s);
     return HEDDLE_OK;
 }
 
-heddle_status heddle_plat_text_split(struct heddle_plat_text *t, const char *s,
-                                     size_t n)
+heddle_status heddle_plat_text_split(struct heddle_plat_text *t, const char *s, size_t n)
 {
     size_t i = 0;
 
     t->nwords = 0;
     if (n >= HEDDLE_PLAT_LINE)
-        return heddle_plat_text_bad(t, "the line has more than %u bytes",
-                                    HEDDLE_PLAT_LINE - 1);
+        return heddle_plat_text_bad(t, "the line has more than %u bytes", HEDDLE_PLAT_LINE - 1);
     if (memchr(s, '\0', n) != NULL)
         return heddle_plat_text_bad(t, "this is not text: it has a zero byte");
     if (n > 0)
@@ -123,8 +116,7 @@ heddle_status heddle_plat_text_split(struct heddle_plat_text *t, const char *s,
         if (i == n || t->buf[i] == '#')
             return HEDDLE_OK;
         if (t->nwords == HEDDLE_PLAT_WORDS)
-            return heddle_plat_text_bad(t, "the line has more than %u words",
-                                        HEDDLE_PLAT_WORDS);
+            return heddle_plat_text_bad(t, "the line has more than %u words", HEDDLE_PLAT_WORDS);
         t->word[t->nwords++] = &t->buf[i];
         while (i < n && !is_blank(t->buf[i]))
             i++;

@@ -44,18 +44,16 @@ void heddle_plat_text_rewind(struct heddle_plat_text *t);
  * with '#', to the end of the line). HEDDLE_AGAIN: the end. HEDDLE_EFORMAT. */
 HEDDLE_MUST_USE heddle_status heddle_plat_text_next(struct heddle_plat_text *t);
 /* Splits one line. */
-HEDDLE_MUST_USE heddle_status heddle_plat_text_split(struct heddle_plat_text *t,
-                                                     const char *s, size_t n);
+HEDDLE_MUST_USE heddle_status heddle_plat_text_split(struct heddle_plat_text *t, const char *s,
+                                                     size_t n);
 
 /* "path:line: sentence" (without what is unknown) into why; returns
  * HEDDLE_EFORMAT. */
 HEDDLE_PRINTF(2, 3)
-heddle_status heddle_plat_text_bad(const struct heddle_plat_text *t,
-                                   const char *fmt, ...);
+heddle_status heddle_plat_text_bad(const struct heddle_plat_text *t, const char *fmt, ...);
 
 /* A sentence into why; returns st. */
 HEDDLE_PRINTF(4, 5)
-heddle_status heddle_plat_why(char *why, size_t cap, heddle_status st,
-                              const char *fmt, ...);
+heddle_status heddle_plat_why(char *why, size_t cap, heddle_status st, const char *fmt, ...);
 
 #endif /* HEDDLE_PLAT_READ_H */

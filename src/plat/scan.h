@@ -48,8 +48,7 @@ static inline void heddle_plat_scan_line(struct heddle_plat_text *t)
 }
 
 /* The word here, without what follows it; n bytes. */
-static inline const char *heddle_plat_scan_word(struct heddle_plat_text *t,
-                                                bool stays, size_t *n)
+static inline const char *heddle_plat_scan_word(struct heddle_plat_text *t, bool stays, size_t *n)
 {
     const char *s;
 
@@ -64,8 +63,7 @@ static inline const char *heddle_plat_scan_word(struct heddle_plat_text *t,
 }
 
 /* A number that is a whole word. */
-static inline bool heddle_plat_scan_number(struct heddle_plat_text *t,
-                                           bool stays, double *out)
+static inline bool heddle_plat_scan_number(struct heddle_plat_text *t, bool stays, double *out)
 {
     const char *end, *s;
     size_t n;
@@ -75,8 +73,7 @@ static inline bool heddle_plat_scan_number(struct heddle_plat_text *t,
 }
 
 /* A whole number from 0 to max. */
-static inline bool heddle_plat_scan_count(struct heddle_plat_text *t,
-                                          unsigned max, unsigned *out)
+static inline bool heddle_plat_scan_count(struct heddle_plat_text *t, unsigned max, unsigned *out)
 {
     double v;
 

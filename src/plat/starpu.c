@@ -41,8 +41,8 @@ static heddle_status file_open(struct import *im, const char *ending)
     heddle_text_init(&x, im->path, sizeof(im->path));
     heddle_text_add(&x, "%s/bus/%s.%s", im->dir, im->name, ending);
     if (x.is_truncated)
-        return heddle_plat_why(im->t.why, im->t.cap, HEDDLE_EFORMAT,
-                               "%s: the path is too long", im->dir);
+        return heddle_plat_why(im->t.why, im->t.cap, HEDDLE_EFORMAT, "%s: the path is too long",
+                               im->dir);
     im->t.path = im->path;
     HEDDLE_TRY(heddle_plat_text_open(&im->t));
     im->t.line = 1;
@@ -57,8 +57,7 @@ static heddle_status read_config(struct import *im)
     if (!heddle_plat_scan_count(&im->t, HEDDLE_PLAT_MAX_WORKERS, &im->ncpus))
         st = heddle_plat_text_bad(&im->t, "the number of CPUs is wrong");
     else if (!heddle_plat_scan_count(&im->t, NODES - 1, &im->ncuda))
-        st =
-            heddle_plat_text_bad(&im->t, "the number of CUDA devices is wrong");
+        st = heddle_plat_text_bad(&im->t, "the number of CUDA devices is wrong");
     else if (im->ncpus <= im->ncuda && im->ncuda == 0)
         st = heddle_plat_text_bad(&im->t, "the machine has no worker");
     heddle_plat_text_close(&im->t);
@@ -74,16 +73,14 @@ static heddle_status matrix_rows(struct import *im, double *m)
             return heddle_plat_text_bad(&im->t, "row %u is missing", i);
         for (unsigned j = 0; j < n; j++)
             if (!heddle_plat_scan_number(&im->t, true, &m[i * NODES + j]))
-                return heddle_plat_text_bad(
-                    &im->t, "column %u of row %u is missing or no number", j,
-                    i);
+                return heddle_plat_text_bad(&im->t, "column %u of row %u is missing or no number",
+                                            j, i);
         heddle_plat_scan_line(&im->t);
     }
     return HEDDLE_OK;
 }
 
-static heddle_status read_matrix(struct import *im, const char *ending,
-                                 double *m)
+static heddle_status read_matrix(struct import *im, const char *ending, double *m)
 {
     heddle_status st;
 
@@ -155,8 +152,7 @@ static heddle_status add_parts(struct import *im)
 /* ---- platform.xml -------------------------------------------------------- */
 
 /* What stands in name="..." between s and end; false: nothing. */
-static bool attribute(const char *s, const char *end, const char *name,
-                      char *out, size_t cap)
+static bool attribute(const char *s, const char *end, const char *name, char *out, size_t cap)
 {
     const size_t n = strlen(name);
 
@@ -184,8 +180,7 @@ static int xml_node(const struct import *im, const char *id)
 
     if (strcmp(id, "RAM") == 0)
         return 0;
-    if (strncmp(id, "CUDA", 4) != 0 ||
-        heddle_parse_u64(id + 4, &i) != HEDDLE_OK || i >= im->ncuda)
+    if (strncmp(id, "CUDA", 4) != 0 || heddle_parse_u64(id + 4, &i) != HEDDLE_OK || i >= im->ncuda)
         return -1;
     return (int)i + 1;
 }
@@ -204,13 +199,11 @@ static bool tag_is(const char *s, const char *end, const char *name)
            (s[n] == ' ' || s[n] == '>' || s[n] == '/');
 }
 
-static void xml_prop(struct import *im, const struct xml *x, const char *s,
-                     const char *end)
+static void xml_prop(struct import *im, const struct xml *x, const char *s, const char *end)
 {
     char id[32], value[32];
 
-    if (x->host > 0 && attribute(s, end, "id", id, sizeof(id)) &&
-        strcmp(id, "memsize") == 0 &&
+    if (x->host > 0 && attribute(s, end, "id", id, sizeof(id)) && strcmp(id, "memsize") == 0 &&
         attribute(s, end, "value", value, sizeof(value)))
         if (heddle_parse_u64(value, &im->p->node[x->host].bytes) != HEDDLE_OK)
             im->p->node[x->host].bytes = 0;
@@ -223,31 +216,27 @@ static heddle_status xml_link(struct import *im, const char *s, const char *end)
     char id[64], value[64];
     double v;
 
-    if (!attribute(s, end, "id", id, sizeof(id)) || strcmp(id, "Host") != 0 ||
-        im->p->nbuses > 0 ||
+    if (!attribute(s, end, "id", id, sizeof(id)) || strcmp(id, "Host") != 0 || im->p->nbuses > 0 ||
         !attribute(s, end, "bandwidth", value, sizeof(value)) ||
-        !heddle_number_scan(value, &rest, &v) ||
-        (*rest != '\0' && strcmp(rest, "Bps") != 0) || !(v > 0 && v < 1e18))
+        !heddle_number_scan(value, &rest, &v) || (*rest != '\0' && strcmp(rest, "Bps") != 0) ||
+        !(v > 0 && v < 1e18))
         return HEDDLE_OK;
     bus.bytes_per_ns = v * 1e-9;
     return heddle_plat_add_bus(im->p, &bus);
 }
 
-static void xml_route(const struct import *im, struct xml *x, const char *s,
-                      const char *end)
+static void xml_route(const struct import *im, struct xml *x, const char *s, const char *end)
 {
     char src[32], dst[32];
 
     x->from = x->to = -1;
-    if (!attribute(s, end, "src", src, sizeof(src)) ||
-        !attribute(s, end, "dst", dst, sizeof(dst)))
+    if (!attribute(s, end, "src", src, sizeof(src)) || !attribute(s, end, "dst", dst, sizeof(dst)))
         return;
     x->from = xml_node(im, src);
     x->to = xml_node(im, dst);
 }
 
-static void xml_step(struct import *im, const struct xml *x, const char *s,
-                     const char *end)
+static void xml_step(struct import *im, const struct xml *x, const char *s, const char *end)
 {
     char id[64];
     int link;
@@ -260,8 +249,7 @@ static void xml_step(struct import *im, const struct xml *x, const char *s,
         im->p->link[link].bus = 0;
 }
 
-static heddle_status xml_tag(struct import *im, struct xml *x, const char *s,
-                             const char *end)
+static heddle_status xml_tag(struct import *im, struct xml *x, const char *s, const char *end)
 {
     char id[64];
 
@@ -326,10 +314,9 @@ static heddle_status check_nodes(struct import *im)
 
     if (i == 0)
         return HEDDLE_OK;
-    return heddle_plat_why(
-        im->t.why, im->t.cap, HEDDLE_EFORMAT,
-        "%s/bus/%s.bandwidth: no links lead %s %s", im->dir, im->name,
-        is_from ? "from the host to" : "to it from", im->p->node[i].name);
+    return heddle_plat_why(im->t.why, im->t.cap, HEDDLE_EFORMAT,
+                           "%s/bus/%s.bandwidth: no links lead %s %s", im->dir, im->name,
+                           is_from ? "from the host to" : "to it from", im->p->node[i].name);
 }
 
 /* The kernels of a Cholesky factorization under their plain names. */
@@ -341,8 +328,7 @@ static heddle_status add_aliases(struct import *im)
                                            {"gemm", "chol_model_gemm"}};
 
     for (size_t i = 0; i < sizeof(alias) / sizeof(alias[0]); i++)
-        if (heddle_plat_table_alias(im->p->table, alias[i][0], alias[i][1]) ==
-            HEDDLE_ENOMEM)
+        if (heddle_plat_table_alias(im->p->table, alias[i][0], alias[i][1]) == HEDDLE_ENOMEM)
             return HEDDLE_ENOMEM;
     return HEDDLE_OK;
 }
@@ -364,8 +350,7 @@ static heddle_status read_machine(struct import *im)
     HEDDLE_TRY(read_platform(im));
     if (!heddle_plat_number_types(im->p, &a, &b))
         return HEDDLE_EFORMAT;
-    HEDDLE_TRY(heddle_plat_read_histories(im->p, im->dir, im->name, owners,
-                                          im->t.why, im->t.cap));
+    HEDDLE_TRY(heddle_plat_read_histories(im->p, im->dir, im->name, owners, im->t.why, im->t.cap));
     return add_aliases(im);
 }
 
@@ -376,18 +361,16 @@ static heddle_status import(struct import *im, const struct heddle_allocator *a)
     HEDDLE_TRY(read_config(im));
     HEDDLE_TRY(heddle_plat_new(a, &im->p));
     st = read_machine(im);
-    if (st == HEDDLE_OK &&
-        !heddle_plat_set_name(im->p->name, sizeof(im->p->name), im->name))
-        st = heddle_plat_why(im->t.why, im->t.cap, HEDDLE_EFORMAT,
-                             "the name %.64s is too long", im->name);
+    if (st == HEDDLE_OK && !heddle_plat_set_name(im->p->name, sizeof(im->p->name), im->name))
+        st = heddle_plat_why(im->t.why, im->t.cap, HEDDLE_EFORMAT, "the name %.64s is too long",
+                             im->name);
     if (st != HEDDLE_OK)
         heddle_plat_destroy(im->p);
     return st;
 }
 
-heddle_status heddle_plat_read_starpu(const struct heddle_allocator *a,
-                                      const char *dir, const char *name,
-                                      struct heddle_plat **plat_out, char *why,
+heddle_status heddle_plat_read_starpu(const struct heddle_allocator *a, const char *dir,
+                                      const char *name, struct heddle_plat **plat_out, char *why,
                                       size_t cap)
 {
     struct import *im = heddle_zalloc(a, 1, sizeof(*im));

@@ -48,11 +48,11 @@ static const char platform[] =
     " <route src=\"RAM\" dst=\"OpenCL0\"><link_ctn id=\"Host\"/></route>\n"
     "</platform>\n";
 
-#define COMB(type, id, cores, n, entries)                                      \
-    "# number of types devices\n1\n# device type\n" type "\n# device id \n" id \
-    "\n# number of cores \n" cores "\n# number of implementations\n1\n"        \
-    "# number of entries\n" n "\n# sumlnx\n"                                   \
-    "0.0e+00 \t0 0 0 nan nan 0 0 0\n# a b c\nnan nan nan\n"                    \
+#define COMB(type, id, cores, n, entries)                                                          \
+    "# number of types devices\n1\n# device type\n" type "\n# device id \n" id                     \
+    "\n# number of cores \n" cores "\n# number of implementations\n1\n"                            \
+    "# number of entries\n" n "\n# sumlnx\n"                                                       \
+    "0.0e+00 \t0 0 0 nan nan 0 0 0\n# a b c\nnan nan nan\n"                                        \
     "# not multiple-regression-base\n0\n# hash size ...\n" entries "\n"
 
 static const char potrf[] =
@@ -67,12 +67,9 @@ static const char potrf[] =
             COMB("1", "1", "1", "2",
                  "617e5fe6\t3686400\t0\t200\t1\t1\t1\t9\n"
                  "617e5fe7\t3686400\t0\t300\tnan\tnan\t1\t9\n")
-                COMB("1", "2", "1", "1",
-                     "617e5fe6\t3686400\t0\t900\t1\t1\t1\t9\n")
-                    COMB("0", "0", "4", "1",
-                         "617e5fe6\t4\t0\t900\t1\t1\t1\t9\n")
-                        COMB("2", "0", "1", "1",
-                             "617e5fe6\t5\t0\t900\t1\t1\t1\t9\n");
+                COMB("1", "2", "1", "1", "617e5fe6\t3686400\t0\t900\t1\t1\t1\t9\n")
+                    COMB("0", "0", "4", "1", "617e5fe6\t4\t0\t900\t1\t1\t1\t9\n")
+                        COMB("2", "0", "1", "1", "617e5fe6\t5\t0\t900\t1\t1\t1\t9\n");
 
 static const char empty_model[] = "# version\n45\n# combinations\n0\n";
 
@@ -92,8 +89,7 @@ static void machine_write(struct tmp *t)
     tmp_write(t, "codelets/45/.m", "garbage", 7);
 }
 
-static heddle_status machine_open(const struct tmp *t,
-                                  const struct heddle_allocator *a,
+static heddle_status machine_open(const struct tmp *t, const struct heddle_allocator *a,
                                   struct heddle_plat **p, char *why, size_t cap)
 {
     char source[256];
@@ -102,8 +98,8 @@ static heddle_status machine_open(const struct tmp *t,
     return heddle_plat_open(a, source, p, why, cap);
 }
 
-static const struct heddle_plat_link *link_of(const struct heddle_plat *p,
-                                              unsigned from, unsigned to)
+static const struct heddle_plat_link *link_of(const struct heddle_plat *p, unsigned from,
+                                              unsigned to)
 {
     const int i = heddle_plat_find_link(p, from, to);
 
@@ -143,8 +139,7 @@ TEST(small_machine)
     CHECK_NEAR(heddle_plat_time(p, "potrf", 0, 409600, 0), 922109.7, 1e-3);
     /* 100, 200 and 300: one mean for both; device 2 is not there. */
     CHECK_NEAR(heddle_plat_time(p, "potrf", 1, 3686400, 0), 200e3, 1e-6);
-    CHECK_NEAR(heddle_plat_time(p, "chol_model_potrf", 2, 3686400, 0), 200e3,
-               1e-6);
+    CHECK_NEAR(heddle_plat_time(p, "chol_model_potrf", 2, 3686400, 0), 200e3, 1e-6);
     CHECK(isnan(heddle_plat_time(p, "gemm", 1, 3686400, 5)));
     heddle_plat_destroy(p);
     /* Without the XML file: no limits, no bus. */
@@ -160,16 +155,13 @@ TEST(small_machine)
 /* The flag before a b c, and a kernel that has a regression only. */
 TEST(other_forms)
 {
-    static const char swapped[] =
-        "45\n1\n1\n0\n0\n1\n1\n1\n0 0 0 0 0 0 0 0 0\n0\n0 0 0\n"
-        "ab 64 1 7 1 1 1 1\n";
-    static const char regression[] =
-        "45\n1\n1\n0\n0\n1\n1\n0\n0 0 0 0 0 0 0 0 0\n0 0 0\n1\n"
-        "5 3.5 whatever\n";
-    static const char two[] =
-        "45\n1\n1\n0\n0\n1\n2\n"
-        "1\n0 0 0 0 0 0 0 0 0\n0 0 0\n0\nab 64 1 9 1 1 1 1\n"
-        "1\n0 0 0 0 0 0 0 0 0\n0 0 0\n0\nab 64 1 5 1 1 1 1\n";
+    static const char swapped[] = "45\n1\n1\n0\n0\n1\n1\n1\n0 0 0 0 0 0 0 0 0\n0\n0 0 0\n"
+                                  "ab 64 1 7 1 1 1 1\n";
+    static const char regression[] = "45\n1\n1\n0\n0\n1\n1\n0\n0 0 0 0 0 0 0 0 0\n0 0 0\n1\n"
+                                     "5 3.5 whatever\n";
+    static const char two[] = "45\n1\n1\n0\n0\n1\n2\n"
+                              "1\n0 0 0 0 0 0 0 0 0\n0 0 0\n0\nab 64 1 9 1 1 1 1\n"
+                              "1\n0 0 0 0 0 0 0 0 0\n0 0 0\n0\nab 64 1 5 1 1 1 1\n";
     struct heddle_plat *p;
     struct tmp t;
     char why[256];
@@ -208,19 +200,16 @@ TEST(bad_sources)
     char why[256], longest[2000];
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        CHECK_STATUS(heddle_plat_open(NULL, bad[i], &p, why, sizeof(why)),
-                     HEDDLE_EFORMAT);
+        CHECK_STATUS(heddle_plat_open(NULL, bad[i], &p, why, sizeof(why)), HEDDLE_EFORMAT);
         CHECK(strlen(why) > 0);
     }
-    CHECK_STATUS(heddle_plat_open(NULL, "starpu:/none:m", &p, why, sizeof(why)),
-                 HEDDLE_ENOENT);
+    CHECK_STATUS(heddle_plat_open(NULL, "starpu:/none:m", &p, why, sizeof(why)), HEDDLE_ENOENT);
     CHECK(strstr(why, "/none/bus/m.config") != NULL);
     memset(longest, 'a', sizeof(longest));
     memcpy(longest, "starpu:", 7);
     longest[1020] = ':';
     longest[1999] = '\0';
-    CHECK_STATUS(heddle_plat_open(NULL, longest, &p, why, sizeof(why)),
-                 HEDDLE_EFORMAT);
+    CHECK_STATUS(heddle_plat_open(NULL, longest, &p, why, sizeof(why)), HEDDLE_EFORMAT);
 }
 
 /* Each file: cut at every byte, every byte changed; then as it was. */
@@ -280,11 +269,9 @@ static const struct {
     {"bus/m.bandwidth", "0 1 1\n-5 0 0\n1 0 0\n", "cuda0"},
     {"codelets/45/chol_model_potrf.m", "44\n0\n", "version"},
     {"codelets/45/chol_model_potrf.m", "45\n9999999\n", "combinations"},
-    {"codelets/45/chol_model_potrf.m", "45\n1\n1\n0\n0\n1\n1\n1\n",
-     "regression"},
+    {"codelets/45/chol_model_potrf.m", "45\n1\n1\n0\n0\n1\n1\n1\n", "regression"},
     {"codelets/45/chol_model_potrf.m",
-     "45\n1\n1\n0\n0\n1\n1\n2\n0 0 0 0 0 0 0 0 0\n0 0 0\n0\nab 1 1 1 1 1 1 1\n",
-     "hash"},
+     "45\n1\n1\n0\n0\n1\n1\n2\n0 0 0 0 0 0 0 0 0\n0 0 0\n0\nab 1 1 1 1 1 1 1\n", "hash"},
 };
 
 TEST(wrong_files)
@@ -304,8 +291,7 @@ TEST(wrong_files)
         tmp_fini(&t);
     }
     machine_write(&t);
-    for (const char *const *f =
-             (const char *const[]){"config", "bandwidth", "latency", NULL};
+    for (const char *const *f = (const char *const[]){"config", "bandwidth", "latency", NULL};
          *f != NULL; f++) {
         struct heddle_plat *p = NULL;
         char from[256], to[256];
@@ -313,8 +299,7 @@ TEST(wrong_files)
         snprintf(from, sizeof(from), "%s/bus/m.%s", t.dir, *f);
         snprintf(to, sizeof(to), "%s/hidden", t.dir);
         CHECK_EQ(rename(from, to), 0);
-        CHECK_STATUS(machine_open(&t, NULL, &p, why, sizeof(why)),
-                     HEDDLE_ENOENT);
+        CHECK_STATUS(machine_open(&t, NULL, &p, why, sizeof(why)), HEDDLE_ENOENT);
         CHECK(strstr(why, *f) != NULL);
         CHECK_EQ(rename(to, from), 0);
     }
@@ -362,18 +347,9 @@ struct anchor {
 
 /* The anchor table, rounded to microseconds. */
 static const struct anchor anchors[] = {
-    {"mirage",
-     9,
-     3,
-     {{18850, 5475}, {45647, 6407}, {43890, 1410}, {87780, 2821}}},
-    {"attila",
-     9,
-     3,
-     {{75934, 46032}, {43616, 6308}, {42038, 1404}, {84076, 2807}}},
-    {"idgraf",
-     4,
-     8,
-     {{20696, 55403}, {47115, 6547}, {44938, 1410}, {89875, 2819}}},
+    {"mirage", 9, 3, {{18850, 5475}, {45647, 6407}, {43890, 1410}, {87780, 2821}}},
+    {"attila", 9, 3, {{75934, 46032}, {43616, 6308}, {42038, 1404}, {84076, 2807}}},
+    {"idgraf", 4, 8, {{20696, 55403}, {47115, 6547}, {44938, 1410}, {89875, 2819}}},
 };
 
 static void check_anchor(const struct heddle_plat *p, const struct anchor *a)
@@ -381,20 +357,15 @@ static void check_anchor(const struct heddle_plat *p, const struct anchor *a)
     static const struct {
         const char *name;
         double bytes;
-    } kernel[] = {{"potrf", 3686400},
-                  {"trsm", 7372800},
-                  {"syrk", 7372800},
-                  {"gemm", 11059200}};
+    } kernel[] = {{"potrf", 3686400}, {"trsm", 7372800}, {"syrk", 7372800}, {"gemm", 11059200}};
 
     CHECK_EQ(p->cls[0].nworkers, a->ncpus);
     CHECK_EQ(p->ncls, a->ncuda + 1);
     CHECK_EQ(p->ntypes, 2);
     for (unsigned k = 0; k < 4; k++)
         for (unsigned c = 0; c < p->ncls; c++)
-            CHECK_NEAR(
-                heddle_plat_time(p, kernel[k].name, c, kernel[k].bytes, 0) /
-                    1e3,
-                a->us[k][c == 0 ? 0 : 1], 0.501);
+            CHECK_NEAR(heddle_plat_time(p, kernel[k].name, c, kernel[k].bytes, 0) / 1e3,
+                       a->us[k][c == 0 ? 0 : 1], 0.501);
     for (unsigned c = 1; c < p->ncls; c++) {
         CHECK(p->node[c].bytes > 1u << 30);
         CHECK_EQ(link_of(p, 0, c)->bus, 0);
@@ -421,5 +392,5 @@ TEST(measured_machines)
     }
 }
 
-TEST_MAIN(small_machine, other_forms, bad_sources, damaged_files, wrong_files,
-          no_memory, measured_machines)
+TEST_MAIN(small_machine, other_forms, bad_sources, damaged_files, wrong_files, no_memory,
+          measured_machines)

@@ -108,8 +108,7 @@ void heddle_plat_table_destroy(struct heddle_plat_table *t)
     heddle_free(&a, t, sizeof(*t));
 }
 
-static struct kernel *kernel_find(const struct heddle_plat_table *t,
-                                  const char *name)
+static struct kernel *kernel_find(const struct heddle_plat_table *t, const char *name)
 {
     struct kernel *k = heddle_map_get_ptr(&t->kernels, hash_of(name));
 
@@ -131,8 +130,7 @@ static struct kernel *kernel_get(struct heddle_plat_table *t, const char *name)
         return NULL;
     k->name = heddle_strdup(&t->alloc, name);
     k->next = heddle_map_get_ptr(&t->kernels, hash);
-    if (k->name == NULL ||
-        heddle_map_put_ptr(&t->kernels, hash, k) != HEDDLE_OK) {
+    if (k->name == NULL || heddle_map_put_ptr(&t->kernels, hash, k) != HEDDLE_OK) {
         kernel_destroy(t, k);
         return NULL;
     }
@@ -148,8 +146,7 @@ static const struct curve *curve_find(const struct kernel *k, unsigned who)
     return c;
 }
 
-static struct curve *curve_get(struct heddle_plat_table *t, const char *kernel,
-                               unsigned who)
+static struct curve *curve_get(struct heddle_plat_table *t, const char *kernel, unsigned who)
 {
     struct kernel *k = kernel_get(t, kernel);
     struct curve *c;
@@ -202,8 +199,7 @@ static heddle_status curve_grow(struct heddle_plat_table *t, struct curve *c)
     return HEDDLE_OK;
 }
 
-heddle_status heddle_plat_table_add(struct heddle_plat_table *t,
-                                    const char *kernel, unsigned who,
+heddle_status heddle_plat_table_add(struct heddle_plat_table *t, const char *kernel, unsigned who,
                                     double bytes, double ns, bool merges)
 {
     struct curve *c = curve_get(t, kernel, who);
@@ -221,15 +217,13 @@ heddle_status heddle_plat_table_add(struct heddle_plat_table *t,
         p->ns += (ns - p->ns) / p->n;
         return HEDDLE_OK;
     }
-    memmove(&c->point[at + 1], &c->point[at],
-            (c->npoints - at) * sizeof(c->point[0]));
+    memmove(&c->point[at + 1], &c->point[at], (c->npoints - at) * sizeof(c->point[0]));
     c->point[at] = (struct point){bytes, ns, 1};
     c->npoints++;
     return HEDDLE_OK;
 }
 
-heddle_status heddle_plat_table_rate(struct heddle_plat_table *t,
-                                     const char *kernel, unsigned who,
+heddle_status heddle_plat_table_rate(struct heddle_plat_table *t, const char *kernel, unsigned who,
                                      double rate)
 {
     struct curve *c = curve_get(t, kernel, who);
@@ -242,8 +236,8 @@ heddle_status heddle_plat_table_rate(struct heddle_plat_table *t,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_plat_table_alias(struct heddle_plat_table *t,
-                                      const char *kernel, const char *name)
+heddle_status heddle_plat_table_alias(struct heddle_plat_table *t, const char *kernel,
+                                      const char *name)
 {
     struct kernel *to = kernel_find(t, name);
     struct kernel *k = kernel_find(t, kernel);
@@ -298,8 +292,7 @@ static double from_end(const struct point *end, double e, double bytes)
     return end->ns * exp(e * (log_bytes(bytes) - log_bytes(end->bytes)));
 }
 
-static double between(const struct point *a, const struct point *b,
-                      double bytes)
+static double between(const struct point *a, const struct point *b, double bytes)
 {
     const double x0 = log_bytes(a->bytes), x1 = log_bytes(b->bytes);
     const double y0 = log_ns(a->ns), y1 = log_ns(b->ns);
@@ -335,8 +328,7 @@ static bool curve_exact(const struct curve *c, double bytes, double *ns_out)
     return true;
 }
 
-static const struct kernel *resolve(const struct heddle_plat_table *t,
-                                    const char *name)
+static const struct kernel *resolve(const struct heddle_plat_table *t, const char *name)
 {
     const struct kernel *k = kernel_find(t, name);
 
@@ -345,9 +337,8 @@ static const struct kernel *resolve(const struct heddle_plat_table *t,
     return k;
 }
 
-double heddle_plat_table_time(const struct heddle_plat_table *t,
-                              const char *kernel, const unsigned *who,
-                              unsigned nwho, double bytes, double flops)
+double heddle_plat_table_time(const struct heddle_plat_table *t, const char *kernel,
+                              const unsigned *who, unsigned nwho, double bytes, double flops)
 {
     const struct kernel *k = resolve(t, kernel);
     const struct curve *c;

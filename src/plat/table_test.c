@@ -24,14 +24,12 @@ TEST(exact_first)
     CHECK(isnan(at(t, "gemm", 8)));
     CHECK_OK(heddle_plat_table_add(t, "gemm", 0, 100, 10, false));
     CHECK_OK(heddle_plat_table_add(t, "gemm", 0, 400, 80, false));
-    CHECK_OK(heddle_plat_table_add(t, "gemm", HEDDLE_PLAT_WHO_KIND(1), 200, 7,
-                                   false));
+    CHECK_OK(heddle_plat_table_add(t, "gemm", HEDDLE_PLAT_WHO_KIND(1), 200, 7, false));
     CHECK_NEAR(at(t, "gemm", 100), 10, 0);
     CHECK_NEAR(at(t, "gemm", 400), 80, 0);
     CHECK_NEAR(at(t, "gemm", 200), 7, 0); /* the kind knows exactly */
     CHECK_NEAR(at(t, "gemm", 199), exp(log(10) + 1.5 * log(1.99)), 1e-9);
-    CHECK_STATUS(heddle_plat_table_add(t, "gemm", 0, 100, 1, false),
-                 HEDDLE_ESTATE);
+    CHECK_STATUS(heddle_plat_table_add(t, "gemm", 0, 100, 1, false), HEDDLE_ESTATE);
     CHECK_OK(heddle_plat_table_add(t, "gemm", 0, 100, 20, true));
     CHECK_OK(heddle_plat_table_add(t, "gemm", 0, 100, 30, true));
     CHECK_NEAR(at(t, "gemm", 100), 20, 1e-12);
@@ -48,8 +46,7 @@ TEST(power_law)
     CHECK_OK(heddle_plat_table_create(NULL, &t));
     /* t = 3 b^1.5: found again everywhere. */
     for (double b = 100; b < 1e6; b *= 3)
-        CHECK_OK(heddle_plat_table_add(t, "k", 0, floor(b),
-                                       3 * pow(floor(b), 1.5), false));
+        CHECK_OK(heddle_plat_table_add(t, "k", 0, floor(b), 3 * pow(floor(b), 1.5), false));
     for (double b = 1; b < 1e9; b *= 1.7)
         CHECK_NEAR(at(t, "k", b) / (3 * pow(b, 1.5)), 1, 1e-9);
     /* One timing: in proportion. None is no guess. */
@@ -135,15 +132,13 @@ TEST(many_kernels)
     for (int i = 0; i < 5000; i++) {
         snprintf(name, sizeof(name), "kernel_%d", i * 7919 % 5000);
         for (unsigned who = 0; who < 3; who++)
-            CHECK_OK(heddle_plat_table_add(
-                t, name, who, 100, i * 7919 % 5000 + who * 0.25, false));
+            CHECK_OK(heddle_plat_table_add(t, name, who, 100, i * 7919 % 5000 + who * 0.25, false));
     }
     for (unsigned i = 0; i < 5000; i++) {
         const unsigned who = i % 3;
 
         snprintf(name, sizeof(name), "kernel_%u", i);
-        CHECK_NEAR(heddle_plat_table_time(t, name, &who, 1, 100, 0),
-                   i + who * 0.25, 0);
+        CHECK_NEAR(heddle_plat_table_time(t, name, &who, 1, 100, 0), i + who * 0.25, 0);
     }
     heddle_plat_table_destroy(t);
 }
@@ -186,5 +181,4 @@ TEST(no_memory)
     }
 }
 
-TEST_MAIN(exact_first, power_law, stays_between, aliases_and_rates,
-          many_kernels, no_memory)
+TEST_MAIN(exact_first, power_law, stays_between, aliases_and_rates, many_kernels, no_memory)

@@ -40,8 +40,7 @@ static inline void tmp_folder(struct tmp *t, const char *name)
 }
 
 /* A file that may be there already. Its path is t->path. */
-static inline void tmp_write(struct tmp *t, const char *name, const void *text,
-                             size_t n)
+static inline void tmp_write(struct tmp *t, const char *name, const void *text, size_t n)
 {
     FILE *f;
     bool is_new;
@@ -59,16 +58,14 @@ static inline void tmp_write(struct tmp *t, const char *name, const void *text,
 static inline void tmp_fini(struct tmp *t)
 {
     while (t->nmade > 0) {
-        snprintf(t->path, sizeof(t->path), "%s/%s", t->dir,
-                 t->made[--t->nmade]);
+        snprintf(t->path, sizeof(t->path), "%s/%s", t->dir, t->made[--t->nmade]);
         CHECK_EQ(remove(t->path), 0);
     }
     CHECK_EQ(rmdir(t->dir), 0);
 }
 
 /* "<tree>/<rest>" from this file's own name; false: not there. */
-static inline bool tree_path(char *out, size_t cap, const char *file,
-                             const char *rest)
+static inline bool tree_path(char *out, size_t cap, const char *file, const char *rest)
 {
     const char *src = strstr(file, "src/plat/");
     const char *next;

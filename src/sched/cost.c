@@ -29,8 +29,7 @@ enum { LOOK_AT_SORTS = 64 };
 
 static size_t cost_bytes(const struct heddle_win *w)
 {
-    return sizeof(struct heddle_win_sort) +
-           w->copy.ncls * sizeof(struct heddle_win_cost);
+    return sizeof(struct heddle_win_sort) + w->copy.ncls * sizeof(struct heddle_win_cost);
 }
 
 void heddle_cost_fini(struct heddle_win *w)
@@ -39,16 +38,15 @@ void heddle_cost_fini(struct heddle_win *w)
         struct heddle_win_leaf *leaf = heddle_load_rlx(&w->sort[i]);
 
         for (size_t k = 0; leaf != NULL && k < HEDDLE_WIN_LEAF; k++)
-            heddle_free(w->copy.alloc, heddle_load_rlx(&leaf->sort[k]),
-                        cost_bytes(w));
+            heddle_free(w->copy.alloc, heddle_load_rlx(&leaf->sort[k]), cost_bytes(w));
         heddle_free(w->copy.alloc, leaf, sizeof(*leaf));
     }
 }
 
-#define LONG_NS           2e6 /* what is shorter is measured in any case */
-#define HERE_NS           5e3 /* a copy takes longer */
-#define HOME_MOST         64 /* tasks that a device with their data gets at once */
-#define FAR_SKIPS         256 /* tasks of which one is measured far from its data */
+#define LONG_NS           2e6  /* what is shorter is measured in any case */
+#define HERE_NS           5e3  /* a copy takes longer */
+#define HOME_MOST         64   /* tasks that a device with their data gets at once */
+#define FAR_SKIPS         256  /* tasks of which one is measured far from its data */
 #define NEAR              8    /* times the best: so much longer may be wrong */
 #define HOPELESS_MEASURED 0.02 /* of the fastest class, all workers together */
 #define HOPELESS_GUESSED  0.005
@@ -117,8 +115,7 @@ void heddle_win_lost(struct heddle_win *w, unsigned cls)
 
 /* --- asking ----------------------------------------------------------------*/
 
-static void cost_ask(const struct heddle_win *w,
-                     const struct heddle_sched_task *t, double *ns,
+static void cost_ask(const struct heddle_win *w, const struct heddle_sched_task *t, double *ns,
                      double *sure)
 {
     for (unsigned c = 0; c < w->copy.ncls; c++) {
@@ -130,8 +127,8 @@ static void cost_ask(const struct heddle_win *w,
 }
 
 /* The place of an entry; NULL: no memory. */
-static _Atomic(struct heddle_win_sort *) *
-cost_place(struct heddle_win *w, unsigned number, bool makes)
+static _Atomic(struct heddle_win_sort *) *cost_place(struct heddle_win *w, unsigned number,
+                                                     bool makes)
 {
     struct heddle_win_leaf *leaf, *mine;
 
@@ -167,9 +164,8 @@ static struct heddle_win_sort *cost_make(struct heddle_win *w, unsigned number)
 }
 
 /* Where one of them is not known, none of them counts. */
-static void cost_ask_joules(const struct heddle_win *w,
-                            const struct heddle_sched_task *t, const double *ns,
-                            double *joules)
+static void cost_ask_joules(const struct heddle_win *w, const struct heddle_sched_task *t,
+                            const double *ns, double *joules)
 {
     bool is_known = w->copy.energy != NULL && w->copy.view->joules != NULL;
 
@@ -203,8 +199,7 @@ static void cost_refresh(struct heddle_win *w, struct heddle_win_sort *s,
     heddle_spin_unlock(&w->lock);
 }
 
-static struct heddle_win_sort *cost_find(struct heddle_win *w,
-                                         const struct heddle_sched_task *t,
+static struct heddle_win_sort *cost_find(struct heddle_win *w, const struct heddle_sched_task *t,
                                          unsigned number, bool makes)
 {
     _Atomic(struct heddle_win_sort *) *place = cost_place(w, number, makes);
@@ -228,14 +223,13 @@ static struct heddle_win_sort *cost_find(struct heddle_win *w,
     return s;
 }
 
-struct heddle_win_sort *heddle_cost_sort(struct heddle_win *w,
-                                         const struct heddle_sched_task *t)
+struct heddle_win_sort *heddle_cost_sort(struct heddle_win *w, const struct heddle_sched_task *t)
 {
     return cost_find(w, t, w->copy.view->sort(w->copy.view_self, t), true);
 }
 
-void heddle_win_ask(struct heddle_win *w, struct heddle_sched_task *t,
-                    bool wants_fetch, struct heddle_win_ask *q)
+void heddle_win_ask(struct heddle_win *w, struct heddle_sched_task *t, bool wants_fetch,
+                    struct heddle_win_ask *q)
 {
     const struct heddle_sched_view *v = w->copy.view;
     void *self = w->copy.view_self;
@@ -257,8 +251,7 @@ void heddle_win_ask(struct heddle_win *w, struct heddle_sched_task *t,
     }
 }
 
-double heddle_win_ns(const struct heddle_win *w, const struct heddle_win_ask *q,
-                     unsigned cls)
+double heddle_win_ns(const struct heddle_win *w, const struct heddle_win_ask *q, unsigned cls)
 {
     if ((w->lost >> cls & 1) != 0)
         return INFINITY;
@@ -272,8 +265,8 @@ double heddle_win_ns(const struct heddle_win *w, const struct heddle_win_ask *q,
 /* --- measuring -------------------------------------------------------------*/
 
 /* One type at a time: in all classes of a type the counts are equal. */
-static void cost_count(struct heddle_win *w, struct heddle_win_sort *s,
-                       unsigned cls, int out, unsigned run)
+static void cost_count(struct heddle_win *w, struct heddle_win_sort *s, unsigned cls, int out,
+                       unsigned run)
 {
     for (unsigned c = 0; c < w->copy.ncls; c++)
         if (w->copy.cls[c].type == w->copy.cls[cls].type) {
@@ -293,27 +286,24 @@ static double cost_workers(const struct heddle_win *w, unsigned type)
     return n > 0 ? n : 1;
 }
 
-static void cost_put(struct heddle_win *w, struct heddle_win_sort *s,
-                     unsigned cls, double ns)
+static void cost_put(struct heddle_win *w, struct heddle_win_sort *s, unsigned cls, double ns)
 {
     for (unsigned c = 0; c < w->copy.ncls; c++)
-        if (w->copy.cls[c].type == w->copy.cls[cls].type &&
-            s->c[c].ns != INFINITY && !(s->c[c].sure >= 0.5f))
+        if (w->copy.cls[c].type == w->copy.cls[cls].type && s->c[c].ns != INFINITY &&
+            !(s->c[c].sure >= 0.5f))
             s->c[c].ns = ns;
 }
 
 /* Where a long task would run so much slower than elsewhere that the workers there
  * could not help, to measure it again is to wait for it again. */
-static bool cost_is_hopeless(const struct heddle_win *w,
-                             const struct heddle_win_sort *s, unsigned cls,
-                             double ns, double share)
+static bool cost_is_hopeless(const struct heddle_win *w, const struct heddle_win_sort *s,
+                             unsigned cls, double ns, double share)
 {
     const struct heddle_sched_class *k = w->copy.cls;
     double rate = 0;
 
     for (unsigned c = 0; c < w->copy.ncls; c++)
-        if (cost_is_trusted(&s->c[c]) && s->c[c].ns > 0 &&
-            k[c].nworkers / s->c[c].ns > rate)
+        if (cost_is_trusted(&s->c[c]) && s->c[c].ns > 0 && k[c].nworkers / s->c[c].ns > rate)
             rate = k[c].nworkers / s->c[c].ns;
     return ns > LONG_NS && k[cls].nworkers / ns < share * rate;
 }
@@ -325,8 +315,8 @@ static double cost_left(const struct heddle_win *w)
     double sum[HEDDLE_WIN_PRICES] = {0}, most = 0;
     unsigned n = 0;
 
-    for (const struct heddle_win_sort *s = w->sorts;
-         s != NULL && n++ < LOOK_AT_SORTS; s = s->next) {
+    for (const struct heddle_win_sort *s = w->sorts; s != NULL && n++ < LOOK_AT_SORTS;
+         s = s->next) {
         const struct heddle_sched_class *k = &w->copy.cls[s->best_cls];
 
         if (s->nlive == 0 || isnan(s->best) || k->kind == HEDDLE_SCHED_CORES ||
@@ -339,8 +329,7 @@ static double cost_left(const struct heddle_win *w)
 }
 
 /* Would others wait if a core measured it? */
-static bool cost_delays(const struct heddle_win *w,
-                        const struct heddle_win_sort *s,
+static bool cost_delays(const struct heddle_win *w, const struct heddle_win_sort *s,
                         const struct heddle_win_rec *r, unsigned cls)
 {
     const struct heddle_sched_class *k = w->copy.cls;
@@ -349,12 +338,10 @@ static bool cost_delays(const struct heddle_win *w,
     double tail = r->tail;
     bool has_other = false;
 
-    if (k[cls].kind != HEDDLE_SCHED_CORES || !(ns > LONG_NS) ||
-        ns < NEAR * s->best)
+    if (k[cls].kind != HEDDLE_SCHED_CORES || !(ns > LONG_NS) || ns < NEAR * s->best)
         return false; /* NAN as well */
     for (unsigned c = 0; c < w->copy.ncls; c++)
-        has_other |= k[c].kind != HEDDLE_SCHED_CORES &&
-                     heddle_win_sort_ns(w, s, c) != INFINITY;
+        has_other |= k[c].kind != HEDDLE_SCHED_CORES && heddle_win_sort_ns(w, s, c) != INFINITY;
     if (!has_other)
         return false;
     /* Ranks may be of guesses, or of means: of the best times, then. */
@@ -364,8 +351,7 @@ static bool cost_delays(const struct heddle_win *w,
 }
 
 /* As if it had been measured often enough. */
-static void cost_give_up(struct heddle_win *w, struct heddle_win_sort *s,
-                         unsigned cls, double ns)
+static void cost_give_up(struct heddle_win *w, struct heddle_win_sort *s, unsigned cls, double ns)
 {
     for (unsigned c = 0; c < w->copy.ncls; c++)
         if (w->copy.cls[c].type == w->copy.cls[cls].type) {
@@ -376,8 +362,7 @@ static void cost_give_up(struct heddle_win *w, struct heddle_win_sort *s,
     cost_digest(w, s);
 }
 
-void heddle_cost_given(struct heddle_win *w, struct heddle_win_rec *r,
-                       unsigned cls)
+void heddle_cost_given(struct heddle_win *w, struct heddle_win_rec *r, unsigned cls)
 {
     r->sort->nlive -= r->sort->nlive > 0;
     if (r->is_sent) /* counted, for the class it was sent to */
@@ -386,8 +371,7 @@ void heddle_cost_given(struct heddle_win *w, struct heddle_win_rec *r,
     cost_count(w, r->sort, cls, 1, 0);
 }
 
-void heddle_cost_ended(struct heddle_win *w, struct heddle_win_rec *r,
-                       unsigned worker, double ns)
+void heddle_cost_ended(struct heddle_win *w, struct heddle_win_rec *r, unsigned worker, double ns)
 {
     struct heddle_win_sort *s = r->sort;
     const unsigned cls = w->copy.class_of[worker];
@@ -405,8 +389,7 @@ void heddle_cost_ended(struct heddle_win *w, struct heddle_win_rec *r,
         cost_put(w, s, cls, ns);
     if (n == HEDDLE_WIN_MEASURES)
         cost_digest(w, s); /* trusted from now on */
-    else if (n < HEDDLE_WIN_MEASURES &&
-             cost_is_hopeless(w, s, cls, ns, HOPELESS_MEASURED))
+    else if (n < HEDDLE_WIN_MEASURES && cost_is_hopeless(w, s, cls, ns, HOPELESS_MEASURED))
         cost_give_up(w, s, cls, ns);
     if ((n & (n - 1)) == 0 || n % 64 == 0 || n == HEDDLE_WIN_MEASURES)
         heddle_store_rlx(&s->due, 1); /* a hint */
@@ -414,8 +397,8 @@ void heddle_cost_ended(struct heddle_win *w, struct heddle_win_rec *r,
 
 /* How many may be measured there at a time: with a guess, cores may take all that
  * are wanted. */
-static uint32_t cost_at_once(const struct heddle_win *w,
-                             const struct heddle_win_sort *s, unsigned cls)
+static uint32_t cost_at_once(const struct heddle_win *w, const struct heddle_win_sort *s,
+                             unsigned cls)
 {
     const struct heddle_win_cost *x = &s->c[cls];
 
@@ -426,8 +409,8 @@ static uint32_t cost_at_once(const struct heddle_win *w,
                : HEDDLE_WIN_MEASURES - x->nrun;
 }
 
-static int cost_send(struct heddle_win *w, struct heddle_win_sort *s,
-                     struct heddle_win_rec *r, unsigned cls)
+static int cost_send(struct heddle_win *w, struct heddle_win_sort *s, struct heddle_win_rec *r,
+                     unsigned cls)
 {
     cost_count(w, s, cls, 1, 0);
     r->is_sent = true;
@@ -453,8 +436,8 @@ static int cost_home(const struct heddle_win *w, const struct heddle_win_ask *q)
             next = q->fetch[c];
         }
     }
-    return home >= 0 && w->copy.cls[home].kind != HEDDLE_SCHED_CORES &&
-                   next < INFINITY && next - least > HERE_NS
+    return home >= 0 && w->copy.cls[home].kind != HEDDLE_SCHED_CORES && next < INFINITY &&
+                   next - least > HERE_NS
                ? home
                : -1;
 }
@@ -463,8 +446,7 @@ static int cost_home(const struct heddle_win *w, const struct heddle_win_ask *q)
  * them back is no home. */
 static bool cost_takes_more(const struct heddle_win_cost *x)
 {
-    return !cost_is_trusted(x) && x->nout < HOME_MOST &&
-           x->nback < HEDDLE_WIN_MEASURES;
+    return !cost_is_trusted(x) && x->nout < HOME_MOST && x->nback < HEDDLE_WIN_MEASURES;
 }
 
 /* To bring the data alone takes longer than all of it does where they are: such a class is
@@ -501,8 +483,7 @@ int heddle_win_explore(struct heddle_win *w, const struct heddle_win_ask *q,
         const struct heddle_win_cost *x = &s->c[c];
 
         if (heddle_win_sort_ns(w, s, c) == INFINITY || cost_is_trusted(x) ||
-            x->nout >= cost_at_once(w, s, c) ||
-            s->nseen < 4 * (x->nrun + x->nout))
+            x->nout >= cost_at_once(w, s, c) || s->nseen < 4 * (x->nrun + x->nout))
             continue;
         if (w->copy.cls[c].kind == HEDDLE_SCHED_CORES && !isnan(x->ns) &&
             cost_is_hopeless(w, s, c, x->ns, HOPELESS_GUESSED)) {
@@ -517,14 +498,12 @@ int heddle_win_explore(struct heddle_win *w, const struct heddle_win_ask *q,
     return -1;
 }
 
-bool heddle_win_may_try(const struct heddle_win *w,
-                        const struct heddle_win_rec *r, unsigned cls)
+bool heddle_win_may_try(const struct heddle_win *w, const struct heddle_win_rec *r, unsigned cls)
 {
     const struct heddle_win_sort *s = r->sort;
     const struct heddle_win_cost *x = &s->c[cls];
 
     if (heddle_win_sort_ns(w, s, cls) == INFINITY)
         return false;
-    return s->is_known || (x->nout <= w->copy.cls[cls].nworkers / 4 &&
-                           !cost_delays(w, s, r, cls));
+    return s->is_known || (x->nout <= w->copy.cls[cls].nworkers / 4 && !cost_delays(w, s, r, cls));
 }

@@ -24,7 +24,7 @@
 enum { DUAL_EVERY = 8 };
 
 #define DUAL_EPS    0.05 /* a price is met when it is missed by so little */
-#define DUAL_MARGIN 1.3 /* the real way behind a task is longer than its rank */
+#define DUAL_MARGIN 1.3  /* the real way behind a task is longer than its rank */
 #define DUAL_FREE   1e-6 /* the least share of a type in the prices */
 #define DUAL_LEAVE  0.45 /* how far back what others should do is put */
 
@@ -48,8 +48,7 @@ static void dual_fini(void *self)
 }
 
 static void dual_submitted(void *self, struct heddle_sched_task *t,
-                           struct heddle_sched_task *const *pred,
-                           unsigned npred)
+                           struct heddle_sched_task *const *pred, unsigned npred)
 {
     struct dual *d = self;
 
@@ -100,8 +99,8 @@ static void dual_two_energy(const struct dual *d, unsigned i, double *price)
 {
     const struct heddle_sched_pool_times *x = &d->times[i];
     const double *n = d->p.nworkers;
-    const double y = (x->ns[0] + n[0] * (x->energy[0] - x->energy[1])) /
-                     (n[0] * x->ns[1] + n[1] * x->ns[0]);
+    const double y =
+        (x->ns[0] + n[0] * (x->energy[0] - x->energy[1])) / (n[0] * x->ns[1] + n[1] * x->ns[0]);
 
     price[1] = fmin(fmax(y, DUAL_FREE / n[1]), (1 - DUAL_FREE) / n[1]);
     price[0] = (1 - n[1] * price[1]) / n[0];
@@ -146,8 +145,7 @@ static double dual_many(struct dual *d)
             for (unsigned r = 0; r < ntypes && d->times[i].is_known; r++)
                 if (price[r] * d->times[i].ns[r] + d->times[i].energy[r] <=
                     dual_least(d, i, price)) {
-                    load[r] += (double)d->p.bucket[i]->nlive *
-                               d->times[i].ns[r] / d->p.nworkers[r];
+                    load[r] += (double)d->p.bucket[i]->nlive * d->times[i].ns[r] / d->p.nworkers[r];
                     break;
                 }
         for (unsigned r = 0; r < ntypes; r++)
@@ -206,8 +204,8 @@ static void dual_refresh(struct dual *d, double now)
     if (w->joule_ns > 0)
         area = dual_time(d);
     for (unsigned k = 0; k < w->copy.nworkers; k++)
-        area += (heddle_win_busy(w, k, now) - now) *
-                d->price[w->copy.cls[w->copy.class_of[k]].type];
+        area +=
+            (heddle_win_busy(w, k, now) - now) * d->price[w->copy.cls[w->copy.class_of[k]].type];
     d->rest = area > top ? area : top;
 }
 
@@ -219,8 +217,7 @@ static double dual_cost(const struct dual *d, unsigned i, unsigned type)
 }
 
 /* The bin of a bucket that a worker of a slower type may take from; -1: none. */
-static int dual_slow(const struct dual *d, unsigned i, unsigned type,
-                     const double *backlog)
+static int dual_slow(const struct dual *d, unsigned i, unsigned type, const double *backlog)
 {
     const struct heddle_sched_pool_bucket *b = d->p.bucket[i];
     const double ns = d->times[i].ns[type];
@@ -228,14 +225,12 @@ static int dual_slow(const struct dual *d, unsigned i, unsigned type,
 
     if (dual_cost(d, i, type) <= dual_least(d, i, d->price) * (1 + DUAL_EPS))
         return heddle_sched_pool_below(&d->p, b, limit);
-    if (heddle_sched_pool_slow_ns(&d->times[i], type) <
-        backlog[d->times[i].fast])
+    if (heddle_sched_pool_slow_ns(&d->times[i], type) < backlog[d->times[i].fast])
         return heddle_sched_pool_below(&d->p, b, limit);
     return -1;
 }
 
-static struct heddle_sched_task *dual_pick(struct heddle_sched_pool *p,
-                                           unsigned worker, double now)
+static struct heddle_sched_task *dual_pick(struct heddle_sched_pool *p, unsigned worker, double now)
 {
     struct dual *d = (struct dual *)(void *)p; /* its first member */
     const unsigned cls = p->win.copy.class_of[worker];
@@ -256,8 +251,7 @@ static struct heddle_sched_task *dual_pick(struct heddle_sched_pool *p,
         bool is_own;
         int bin;
 
-        if (b->count == 0 || (b->mask >> cls & 1) == 0 ||
-            !(x->ns[type] < INFINITY))
+        if (b->count == 0 || (b->mask >> cls & 1) == 0 || !(x->ns[type] < INFINITY))
             continue;
         least = dual_least(d, i, d->price);
         bin = heddle_sched_pool_own(p, b, x, type, now);
@@ -268,9 +262,7 @@ static struct heddle_sched_task *dual_pick(struct heddle_sched_pool *p,
             continue;
         score = heddle_win_rec(&p->win, b->bin[bin].root)->rank;
         if (!is_own)
-            score -=
-                (1e12 * x->ns[type] * d->price[type] + 1e12 * x->energy[type]) /
-                least;
+            score -= (1e12 * x->ns[type] * d->price[type] + 1e12 * x->energy[type]) / least;
         else if (dual_cost(d, i, type) > least * (1 + DUAL_EPS))
             for (unsigned r = 0; r < p->win.copy.ntypes; r++)
                 if (dual_cost(d, i, r) <= least)
@@ -281,9 +273,7 @@ static struct heddle_sched_task *dual_pick(struct heddle_sched_pool *p,
             from = bin;
         }
     }
-    return from < 0
-               ? NULL
-               : heddle_sched_pool_take_near(p, p->bucket[best], from, cls);
+    return from < 0 ? NULL : heddle_sched_pool_take_near(p, p->bucket[best], from, cls);
 }
 
 static struct heddle_sched_task *dual_pop(void *self, unsigned worker)
@@ -291,8 +281,7 @@ static struct heddle_sched_task *dual_pop(void *self, unsigned worker)
     return heddle_sched_pool_pop(self, worker, dual_pick);
 }
 
-static void dual_ended(void *self, const struct heddle_sched_task *t,
-                       unsigned worker, double ns)
+static void dual_ended(void *self, const struct heddle_sched_task *t, unsigned worker, double ns)
 {
     struct dual *d = self;
 

@@ -19,8 +19,7 @@ static heddle_status eager_init(void *self, const struct heddle_sched_env *env)
 {
     struct eager *q = self; /* zeroed: an empty list */
 
-    return env->cls == NULL ? HEDDLE_OK
-                            : heddle_masks_create(env, false, &q->masks);
+    return env->cls == NULL ? HEDDLE_OK : heddle_masks_create(env, false, &q->masks);
 }
 
 static void eager_fini(void *self)

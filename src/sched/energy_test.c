@@ -8,13 +8,11 @@
 #include "sched/offline_test.h"
 #include "sched/plan.h"
 
-static const char *const policies[] = {"heft", "plan", "dual", "heteroprio",
-                                       "multiprio"};
+static const char *const policies[] = {"heft", "plan", "dual", "heteroprio", "multiprio"};
 
 enum { NPOLICIES = 5 };
 
-static struct heddle_sched_energy objective(double ns_per_joule, double slack,
-                                            double idle_watts)
+static struct heddle_sched_energy objective(double ns_per_joule, double slack, double idle_watts)
 {
     struct heddle_sched_energy e = {.slack = slack, .idle_watts = idle_watts};
 
@@ -25,8 +23,7 @@ static struct heddle_sched_energy objective(double ns_per_joule, double slack,
 /* Joules per kernel about as on machines with GPUs of 2011. */
 static void set_watts(struct off_options *o)
 {
-    static const double watts[4][2] = {
-        {10, 70}, {12, 110}, {12, 140}, {12, 150}};
+    static const double watts[4][2] = {{10, 70}, {12, 110}, {12, 140}, {12, 150}};
 
     memcpy(o->watts, watts, sizeof(watts));
 }
@@ -41,9 +38,8 @@ static void make_bag(struct off_graph *g, unsigned n)
     }
 }
 
-static double run(const char *policy, struct off_graph *g,
-                  const struct off_machine *m, const struct off_options *o,
-                  struct off_run *x)
+static double run(const char *policy, struct off_graph *g, const struct off_machine *m,
+                  const struct off_options *o, struct off_run *x)
 {
     const struct heddle_sched_ops *ops = heddle_sched_find(policy);
 
@@ -153,8 +149,7 @@ TEST(slack_is_kept)
                     ns = run(policies[i], &g, &m, &o, &x);
                     joules = x.joules;
                     o.energy = &e;
-                    CHECK(run(policies[i], &g, &m, &o, &x) <
-                          1.03 * (1 + slack) * ns);
+                    CHECK(run(policies[i], &g, &m, &o, &x) < 1.03 * (1 + slack) * ns);
                     CHECK(x.joules < 1.01 * joules);
                 }
             off_graph_fini(&g);
@@ -291,5 +286,5 @@ TEST(plans_keep_their_slack)
 }
 
 TEST_MAIN(energy_alone_takes_the_efficient_type, idle_power_makes_haste,
-          more_weight_takes_less_energy, slack_is_kept, nothing_is_left_behind,
-          runs_repeat, plans_weigh_energy, plans_keep_their_slack)
+          more_weight_takes_less_energy, slack_is_kept, nothing_is_left_behind, runs_repeat,
+          plans_weigh_energy, plans_keep_their_slack)

@@ -9,8 +9,7 @@
  */
 #include "sched/sched.h"
 
-typedef bool (*heddle_heap_before)(const void *ctx,
-                                   const struct heddle_sched_task *a,
+typedef bool (*heddle_heap_before)(const void *ctx, const struct heddle_sched_task *a,
                                    const struct heddle_sched_task *b);
 
 struct heddle_heap {
@@ -19,9 +18,9 @@ struct heddle_heap {
 };
 
 /* Two roots without siblings become one. */
-static inline struct heddle_sched_task *
-heddle_heap_meld(struct heddle_sched_task *a, struct heddle_sched_task *b,
-                 heddle_heap_before before, const void *ctx)
+static inline struct heddle_sched_task *heddle_heap_meld(struct heddle_sched_task *a,
+                                                         struct heddle_sched_task *b,
+                                                         heddle_heap_before before, const void *ctx)
 {
     if (a == NULL)
         return b;
@@ -38,8 +37,7 @@ heddle_heap_meld(struct heddle_sched_task *a, struct heddle_sched_task *b,
     return a;
 }
 
-static inline void heddle_heap_push(struct heddle_heap *h,
-                                    struct heddle_sched_task *t,
+static inline void heddle_heap_push(struct heddle_heap *h, struct heddle_sched_task *t,
                                     heddle_heap_before before, const void *ctx)
 {
     t->link[0] = t->link[1] = NULL;
@@ -48,9 +46,8 @@ static inline void heddle_heap_push(struct heddle_heap *h,
 }
 
 /* NULL: empty. Melds pairs of children from left to right, then right to left. */
-static inline struct heddle_sched_task *
-heddle_heap_pop(struct heddle_heap *h, heddle_heap_before before,
-                const void *ctx)
+static inline struct heddle_sched_task *heddle_heap_pop(struct heddle_heap *h,
+                                                        heddle_heap_before before, const void *ctx)
 {
     struct heddle_sched_task *top = h->root, *done = NULL, *root = NULL;
     struct heddle_sched_task *next = top != NULL ? top->link[0] : NULL;

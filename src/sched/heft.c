@@ -29,8 +29,7 @@ static void heft_fini(void *self)
 }
 
 static void heft_submitted(void *self, struct heddle_sched_task *t,
-                           struct heddle_sched_task *const *pred,
-                           unsigned npred)
+                           struct heddle_sched_task *const *pred, unsigned npred)
 {
     struct heft *h = self;
 
@@ -54,14 +53,12 @@ static void heft_took(void *self, struct heddle_sched_task *t, unsigned worker)
     heddle_place_took(self, t, worker);
 }
 
-static void heft_noted(void *self, const struct heddle_sched_note *note,
-                       unsigned n)
+static void heft_noted(void *self, const struct heddle_sched_note *note, unsigned n)
 {
     heddle_place_noted(self, note, n);
 }
 
-static void heft_ended(void *self, const struct heddle_sched_task *t,
-                       unsigned worker, double ns)
+static void heft_ended(void *self, const struct heddle_sched_task *t, unsigned worker, double ns)
 {
     heddle_place_ended(self, t, worker, ns);
 }
@@ -82,8 +79,7 @@ static uint64_t heft_steals(void *self)
     return n;
 }
 
-static double heft_order(void *self, const struct heddle_sched_task *t,
-                         int *type_out)
+static double heft_order(void *self, const struct heddle_sched_task *t, int *type_out)
 {
     struct heft *h = self;
 

@@ -45,8 +45,7 @@ static void hetero_fini(void *self)
 }
 
 static void hetero_submitted(void *self, struct heddle_sched_task *t,
-                             struct heddle_sched_task *const *pred,
-                             unsigned npred)
+                             struct heddle_sched_task *const *pred, unsigned npred)
 {
     struct hetero *h = self;
 
@@ -61,8 +60,7 @@ static void hetero_push(void *self, struct heddle_sched_task *t, int worker)
 }
 
 /* The time on the slowest type, or the second slowest when `type` is that. */
-static double hetero_elsewhere(const struct hetero *h, unsigned i,
-                               unsigned type)
+static double hetero_elsewhere(const struct hetero *h, unsigned i, unsigned type)
 {
     double slow = 0;
 
@@ -92,18 +90,17 @@ static void hetero_refresh(struct hetero *h)
         sum = n = 1;
     for (unsigned i = 0; i < h->p.nbuckets; i++)
         for (unsigned r = 0; r < h->p.win.copy.ntypes; r++)
-            h->score[i][r] =
-                h->times[i].ns[r] < INFINITY
-                    ? (1 + h->release[i]) *
-                          (hetero_elsewhere(h, i, r) -
-                           (h->times[i].ns[r] + h->times[i].energy[r])) *
-                          n / sum
-                    : -INFINITY;
+            h->score[i][r] = h->times[i].ns[r] < INFINITY
+                                 ? (1 + h->release[i]) *
+                                       (hetero_elsewhere(h, i, r) -
+                                        (h->times[i].ns[r] + h->times[i].energy[r])) *
+                                       n / sum
+                                 : -INFINITY;
 }
 
 /* The bin of a bucket that a worker of the type may take from; -1: none. */
-static int hetero_bin(const struct hetero *h, unsigned i, unsigned type,
-                      const double *backlog, double now)
+static int hetero_bin(const struct hetero *h, unsigned i, unsigned type, const double *backlog,
+                      double now)
 {
     const struct heddle_sched_pool_times *x = &h->times[i];
     const double n = (double)h->p.bucket[i]->count;
@@ -113,14 +110,13 @@ static int hetero_bin(const struct hetero *h, unsigned i, unsigned type,
     if (bin >= 0 || x->fast == type)
         return bin;
     ns = heddle_sched_pool_slow_ns(x, type);
-    return n >= h->p.nworkers[x->fast] * ns / x->ns[x->fast] ||
-                   ns < backlog[x->fast]
+    return n >= h->p.nworkers[x->fast] * ns / x->ns[x->fast] || ns < backlog[x->fast]
                ? heddle_sched_pool_first(&h->p, h->p.bucket[i])
                : -1;
 }
 
-static struct heddle_sched_task *hetero_pick(struct heddle_sched_pool *p,
-                                             unsigned worker, double now)
+static struct heddle_sched_task *hetero_pick(struct heddle_sched_pool *p, unsigned worker,
+                                             double now)
 {
     struct hetero *h = (struct hetero *)(void *)p; /* its first member */
     const unsigned cls = p->win.copy.class_of[worker];
@@ -151,8 +147,7 @@ static struct heddle_sched_task *hetero_pick(struct heddle_sched_pool *p,
     if (best == UINT32_MAX)
         return NULL;
     t = heddle_sched_pool_take_near(p, p->bucket[best], from, cls);
-    h->release[best] +=
-        (heddle_win_rec(&p->win, t)->nod - h->release[best]) / 64;
+    h->release[best] += (heddle_win_rec(&p->win, t)->nod - h->release[best]) / 64;
     return t;
 }
 
@@ -161,8 +156,7 @@ static struct heddle_sched_task *hetero_pop(void *self, unsigned worker)
     return heddle_sched_pool_pop(self, worker, hetero_pick);
 }
 
-static void hetero_ended(void *self, const struct heddle_sched_task *t,
-                         unsigned worker, double ns)
+static void hetero_ended(void *self, const struct heddle_sched_task *t, unsigned worker, double ns)
 {
     struct hetero *h = self;
 

@@ -17,8 +17,7 @@ struct heddle_sched_list {
     _Atomic size_t count;
 };
 
-static inline void heddle_sched_list_push(struct heddle_sched_list *l,
-                                          struct heddle_sched_task *t)
+static inline void heddle_sched_list_push(struct heddle_sched_list *l, struct heddle_sched_task *t)
 {
     t->link[0] = NULL;
     heddle_spin_lock(&l->lock);
@@ -32,8 +31,7 @@ static inline void heddle_sched_list_push(struct heddle_sched_list *l,
 }
 
 /* NULL: empty. */
-static inline struct heddle_sched_task *
-heddle_sched_list_pop(struct heddle_sched_list *l)
+static inline struct heddle_sched_task *heddle_sched_list_pop(struct heddle_sched_list *l)
 {
     struct heddle_sched_task *t;
 

@@ -48,8 +48,8 @@ static bool masks_by_prio(const void *ctx, const struct heddle_sched_task *a,
     return a->prio != b->prio ? a->prio > b->prio : masks_by_order(ctx, a, b);
 }
 
-heddle_status heddle_masks_create(const struct heddle_sched_env *env,
-                                  bool by_prio, struct heddle_masks **out)
+heddle_status heddle_masks_create(const struct heddle_sched_env *env, bool by_prio,
+                                  struct heddle_masks **out)
 {
     struct heddle_masks *m;
 
@@ -108,8 +108,7 @@ void heddle_masks_push(struct heddle_masks *m, struct heddle_sched_task *t)
     heddle_spin_unlock(&m->lock);
 }
 
-struct heddle_sched_task *heddle_masks_pop(struct heddle_masks *m,
-                                           unsigned worker)
+struct heddle_sched_task *heddle_masks_pop(struct heddle_masks *m, unsigned worker)
 {
     const unsigned cls = m->env.class_of[worker];
     struct heddle_heap *best = NULL;
@@ -145,8 +144,7 @@ static void masks_drain(struct heddle_masks *m, struct heddle_heap *h,
     }
 }
 
-struct heddle_sched_task *heddle_masks_lost(struct heddle_masks *m,
-                                            unsigned cls)
+struct heddle_sched_task *heddle_masks_lost(struct heddle_masks *m, unsigned cls)
 {
     struct heddle_sched_task *out = NULL;
 

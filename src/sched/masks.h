@@ -17,15 +17,12 @@ struct heddle_masks;
 
 /* HEDDLE_ENOMEM; HEDDLE_ENOSYS for more than 64 classes. `by_prio`: priorities
  * count; otherwise first in first out. */
-HEDDLE_MUST_USE heddle_status
-heddle_masks_create(const struct heddle_sched_env *env, bool by_prio,
-                    struct heddle_masks **out);
+HEDDLE_MUST_USE heddle_status heddle_masks_create(const struct heddle_sched_env *env, bool by_prio,
+                                                  struct heddle_masks **out);
 void heddle_masks_destroy(struct heddle_masks *m); /* NULL is fine */
 
 void heddle_masks_push(struct heddle_masks *m, struct heddle_sched_task *t);
-struct heddle_sched_task *heddle_masks_pop(struct heddle_masks *m,
-                                           unsigned worker);
-struct heddle_sched_task *heddle_masks_lost(struct heddle_masks *m,
-                                            unsigned cls);
+struct heddle_sched_task *heddle_masks_pop(struct heddle_masks *m, unsigned worker);
+struct heddle_sched_task *heddle_masks_lost(struct heddle_masks *m, unsigned cls);
 
 #endif /* HEDDLE_SCHED_MASKS_H */

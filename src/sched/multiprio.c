@@ -39,8 +39,7 @@ static void multi_fini(void *self)
 }
 
 static void multi_submitted(void *self, struct heddle_sched_task *t,
-                            struct heddle_sched_task *const *pred,
-                            unsigned npred)
+                            struct heddle_sched_task *const *pred, unsigned npred)
 {
     struct multi *m = self;
 
@@ -92,8 +91,8 @@ static void multi_refresh(struct multi *m)
     }
 }
 
-static struct heddle_sched_task *multi_pick(struct heddle_sched_pool *p,
-                                            unsigned worker, double now)
+static struct heddle_sched_task *multi_pick(struct heddle_sched_pool *p, unsigned worker,
+                                            double now)
 {
     struct multi *m = (struct multi *)(void *)p; /* its first member */
     const unsigned cls = p->win.copy.class_of[worker];
@@ -114,19 +113,16 @@ static struct heddle_sched_task *multi_pick(struct heddle_sched_pool *p,
         const struct heddle_win_rec *r;
         int bin;
 
-        if (b->count == 0 || (b->mask >> cls & 1) == 0 ||
-            !(x->ns[type] < INFINITY))
+        if (b->count == 0 || (b->mask >> cls & 1) == 0 || !(x->ns[type] < INFINITY))
             continue;
         bin = heddle_sched_pool_own(p, b, x, type, now);
-        if (bin < 0 && x->fast != type &&
-            backlog[x->fast] > heddle_sched_pool_slow_ns(x, type))
+        if (bin < 0 && x->fast != type && backlog[x->fast] > heddle_sched_pool_slow_ns(x, type))
             bin = heddle_sched_pool_first(p, b);
         if (bin < 0)
             continue;
         r = heddle_win_rec(&p->win, b->bin[bin].root);
         if (first == NULL || m->gain[i][type] > m->gain[best][type] ||
-            (m->gain[i][type] == m->gain[best][type] &&
-             r->rank > first->rank)) {
+            (m->gain[i][type] == m->gain[best][type] && r->rank > first->rank)) {
             first = r;
             best = i;
             from = bin;
@@ -142,8 +138,7 @@ static struct heddle_sched_task *multi_pop(void *self, unsigned worker)
     return heddle_sched_pool_pop(self, worker, multi_pick);
 }
 
-static void multi_ended(void *self, const struct heddle_sched_task *t,
-                        unsigned worker, double ns)
+static void multi_ended(void *self, const struct heddle_sched_task *t, unsigned worker, double ns)
 {
     struct multi *m = self;
 

@@ -25,17 +25,16 @@ static const double bounds[NMACHINES][NSIZES] = {
     {221.3, 278.6, 335.9, 450.5, 621.5, 993.4, 1501.4, 2166.9},
 };
 
-#define FOR_EACH_POLICY(o)                                                     \
-    for (const struct heddle_sched_ops *const *o = heddle_sched_table;         \
-         *o != NULL; o++)                                                      \
+#define FOR_EACH_POLICY(o)                                                                         \
+    for (const struct heddle_sched_ops *const *o = heddle_sched_table; *o != NULL; o++)            \
         if ((*o)->knows_classes)
 
 struct row {
     double ratio[NMACHINES][NSIZES], mean, worst;
 };
 
-static void run_row(const struct heddle_sched_ops *ops, bool has_transfers,
-                    unsigned nsizes, struct row *row)
+static void run_row(const struct heddle_sched_ops *ops, bool has_transfers, unsigned nsizes,
+                    struct row *row)
 {
     const struct off_options opt = {.has_transfers = has_transfers};
 
@@ -58,8 +57,7 @@ static void run_row(const struct heddle_sched_ops *ops, bool has_transfers,
         }
 }
 
-static void print_row(const char *name, bool has_transfers, unsigned nsizes,
-                      const struct row *row)
+static void print_row(const char *name, bool has_transfers, unsigned nsizes, const struct row *row)
 {
     printf("| %s%s |", name, has_transfers ? "" : ", no transfers");
     for (int m = 0; m < NMACHINES; m++)
@@ -155,8 +153,7 @@ TEST(kernels_of_one_type)
 TEST(a_class_is_lost)
 {
     const struct off_options one = {.has_transfers = true, .lose = 1};
-    const struct off_options two = {
-        .has_transfers = true, .lose = 2, .learns = 3};
+    const struct off_options two = {.has_transfers = true, .lose = 2, .learns = 3};
 
     try_all(&one, NULL);
     try_all(&two, NULL);
@@ -187,9 +184,8 @@ TEST(costs_are_learned)
             for (unsigned i = 0; i < 4 && k == 3; i++)
                 opt.guess[i][0] = guess[i];
             learned = off_run(&x, &g, &mach, *o, &opt);
-            printf("     %-10s %s, first x %-4g%s %.3f\n", (*o)->name,
-                   machines[m], wrong[k] > 0 ? wrong[k] : 1,
-                   k == 3 ? ", guessed" : "", learned / known);
+            printf("     %-10s %s, first x %-4g%s %.3f\n", (*o)->name, machines[m],
+                   wrong[k] > 0 ? wrong[k] : 1, k == 3 ? ", guessed" : "", learned / known);
             CHECK(learned < 1.6 * known);
             off_graph_fini(&g);
         }
@@ -273,8 +269,8 @@ TEST(nobody_waits_for_a_guess)
         first = off_play(&x);
         for (int round = 0; round < 4; round++)
             later = fmax(later, off_play(&x));
-        printf("     %-10s %.1f ms known, first %.1f, then %.1f\n", (*o)->name,
-               known / 1e6, first / 1e6, later / 1e6);
+        printf("     %-10s %.1f ms known, first %.1f, then %.1f\n", (*o)->name, known / 1e6,
+               first / 1e6, later / 1e6);
         CHECK(later < 1.1 * known);
         /* dual goes by ranks, and those are of guesses the first time. */
         CHECK(first < 1.1 * known || strcmp((*o)->name, "dual") == 0);
@@ -339,8 +335,7 @@ TEST(other_graphs)
 {
     static const char *const name[] = {"Cholesky", "LU", "QR", "random"};
     static const unsigned window[] = {0, 500, 100};
-    const struct heddle_sched_ops *ops[2] = {heddle_sched_find("heft"),
-                                             heddle_sched_find("plan")};
+    const struct heddle_sched_ops *ops[2] = {heddle_sched_find("heft"), heddle_sched_find("plan")};
 
     CHECK(ops[0] != NULL && ops[1] != NULL);
     for (int which = 0; which < 4; which++)
@@ -350,9 +345,8 @@ TEST(other_graphs)
                 double length[2];
 
                 for (int k = 0; k < 2; k++) {
-                    const struct off_options opt = {.has_transfers = true,
-                                                    .window = window[w],
-                                                    .noise = 0.1};
+                    const struct off_options opt = {
+                        .has_transfers = true, .window = window[w], .noise = 0.1};
                     struct off_machine mach;
                     struct off_graph g;
                     struct off_run x;
@@ -414,9 +408,8 @@ static int by_begin(const void *a, const void *b)
 }
 
 /* Writes where the tasks of a run were: classes by name, or workers. */
-static void write_placement(const char *path, const struct off_graph *g,
-                            const struct off_run *x, bool by_worker,
-                            unsigned skip)
+static void write_placement(const char *path, const struct off_graph *g, const struct off_run *x,
+                            bool by_worker, unsigned skip)
 {
     const struct off_task **t = calloc(g->ntasks, sizeof(*t));
     FILE *f = fopen(path, "w");
@@ -432,8 +425,8 @@ static void write_placement(const char *path, const struct off_graph *g,
         if (by_worker)
             fprintf(f, "%u %u\n", t[i]->id, t[i]->worker);
         else
-            fprintf(f, "%u %s %u # kernel %u\n", t[i]->id,
-                    x->cls[x->class_of[t[i]->worker]].name, i, t[i]->kernel);
+            fprintf(f, "%u %s %u # kernel %u\n", t[i]->id, x->cls[x->class_of[t[i]->worker]].name,
+                    i, t[i]->kernel);
     }
     if (skip != 0)
         fprintf(f, "999999 cpu0 0\n888888 nowhere 3\n");
@@ -464,16 +457,14 @@ TEST(replay_follows_a_placement)
             cls = calloc(g.ntasks, sizeof(*cls));
             CHECK(cls != NULL);
             for (unsigned i = 0; i < g.ntasks; i++)
-                cls[i] =
-                    by_worker ? g.task[i].worker : x.class_of[g.task[i].worker];
+                cls[i] = by_worker ? g.task[i].worker : x.class_of[g.task[i].worker];
             write_placement(path, &g, &x, by_worker, 0);
             opt.plan = path;
             again = off_run(&x, &g, &mach, replay, &opt);
             for (unsigned i = 0; i < g.ntasks; i++)
-                same += cls[i] == (by_worker ? g.task[i].worker
-                                             : x.class_of[g.task[i].worker]);
-            printf("     %s: %.3f of the length, %u of %u tasks in place\n",
-                   machines[m], again / length, same, g.ntasks);
+                same += cls[i] == (by_worker ? g.task[i].worker : x.class_of[g.task[i].worker]);
+            printf("     %s: %.3f of the length, %u of %u tasks in place\n", machines[m],
+                   again / length, same, g.ntasks);
             CHECK_EQ(same, g.ntasks);
             CHECK(again < 1.03 * length);
 
@@ -501,10 +492,8 @@ TEST(replay_never_waits_for_good)
 
     snprintf(path, sizeof(path), "anyorder_%ld.tmp", (long)getpid());
     for (unsigned seed = 0; seed < 200; seed++) {
-        struct off_options opt = {.plan = path,
-                                  .window = seed % 5 == 0 ? 40 : 0,
-                                  .hides = seed % 3,
-                                  .returns = seed % 7};
+        struct off_options opt = {
+            .plan = path, .window = seed % 5 == 0 ? 40 : 0, .hides = seed % 3, .returns = seed % 7};
         struct off_machine mach;
         struct off_graph g;
         struct off_run x;
@@ -517,12 +506,10 @@ TEST(replay_never_waits_for_good)
         CHECK(f != NULL);
         for (unsigned i = 0; i < g.ntasks; i++)
             if (seed % 4 == 0 || heddle_rng_next(&rng) % 2 == 0)
-                fprintf(f, "%u %u %u\n", i,
-                        (unsigned)(heddle_rng_next(&rng) %
-                                   (seed % 2 != 0 ? 2 : mach.ncpu + mach.ngpu)),
-                        seed % 8 == 7
-                            ? i
-                            : (unsigned)(heddle_rng_next(&rng) % 1000));
+                fprintf(
+                    f, "%u %u %u\n", i,
+                    (unsigned)(heddle_rng_next(&rng) % (seed % 2 != 0 ? 2 : mach.ncpu + mach.ngpu)),
+                    seed % 8 == 7 ? i : (unsigned)(heddle_rng_next(&rng) % 1000));
         fclose(f);
         off_run(&x, &g, &mach, replay, &opt);
         off_graph_fini(&g);
@@ -625,9 +612,8 @@ TEST(cost_of_a_large_window)
         t1 = wall_ns();
         CHECK((*o)->pop(x.self, 0) != NULL || (*o)->pop(x.self, 9) != NULL);
         t2 = wall_ns();
-        printf("     %-10s %u tasks: submit %.0f ns, first pop %.0f ns each\n",
-               (*o)->name, g.ntasks, (t1 - t0) / g.ntasks,
-               (t2 - t1) / g.ntasks);
+        printf("     %-10s %u tasks: submit %.0f ns, first pop %.0f ns each\n", (*o)->name,
+               g.ntasks, (t1 - t0) / g.ntasks, (t2 - t1) / g.ntasks);
         (*o)->fini(x.self);
         free(x.self);
         free(x.valid);
@@ -635,9 +621,8 @@ TEST(cost_of_a_large_window)
     }
 }
 
-TEST_MAIN(table, every_policy_runs_every_graph, kernels_of_one_type,
-          a_class_is_lost, costs_are_learned, hopeless_costs_are_measured_once,
-          nobody_waits_for_a_guess, code_that_is_loaded_tells_nothing,
-          cores_are_measured_where_there_is_time, other_graphs, the_same_again,
-          replay_follows_a_placement, replay_never_waits_for_good,
+TEST_MAIN(table, every_policy_runs_every_graph, kernels_of_one_type, a_class_is_lost,
+          costs_are_learned, hopeless_costs_are_measured_once, nobody_waits_for_a_guess,
+          code_that_is_loaded_tells_nothing, cores_are_measured_where_there_is_time, other_graphs,
+          the_same_again, replay_follows_a_placement, replay_never_waits_for_good,
           replay_refuses_bad_files, cost_of_a_large_window)

@@ -238,8 +238,7 @@ static inline void off_product(struct off_graph *g, unsigned n, unsigned chunks)
 }
 
 /* Tasks of random kernels that read up to 3 random tiles and write one. */
-static inline void off_random(struct off_graph *g, unsigned ntasks,
-                              unsigned ntiles, uint64_t seed)
+static inline void off_random(struct off_graph *g, unsigned ntasks, unsigned ntiles, uint64_t seed)
 {
     struct heddle_rng rng;
 
@@ -344,21 +343,20 @@ static inline void off_machine(struct off_machine *m, const char *name)
 
 struct off_options {
     bool has_transfers;
-    unsigned window; /* tasks submitted and not ended, at most; 0: all */
-    double noise;    /* real = cost * exp(noise * normal) */
-    unsigned learns; /* costs are not sure until so many have ended; 0: known */
+    unsigned window;              /* tasks submitted and not ended, at most; 0: all */
+    double noise;                 /* real = cost * exp(noise * normal) */
+    unsigned learns;              /* costs are not sure until so many have ended; 0: known */
     double guess[OFF_KERNELS][2]; /* before the first has; 0: NAN */
-    unsigned slow;  /* so many first tasks on an accelerator take ... */
-    double slow_ns; /* ... this: it loads its code */
-    unsigned home;  /* the memory where data are at the start */
-    double wrong;   /* the first measurement of each is this factor off */
-    int lose;       /* a class that is lost half way; 0: none */
+    unsigned slow;                /* so many first tasks on an accelerator take ... */
+    double slow_ns;               /* ... this: it loads its code */
+    unsigned home;                /* the memory where data are at the start */
+    double wrong;                 /* the first measurement of each is this factor off */
+    int lose;                     /* a class that is lost half way; 0: none */
     uint64_t seed;
     const char *plan;
-    unsigned depth; /* tasks an accelerator has popped; 0: 2 */
-    bool has_prio;  /* give user priorities: position from the end */
-    unsigned
-        hides; /* every so many-th predecessor is told as unknown; 0: none */
+    unsigned depth;   /* tasks an accelerator has popped; 0: 2 */
+    bool has_prio;    /* give user priorities: position from the end */
+    unsigned hides;   /* every so many-th predecessor is told as unknown; 0: none */
     unsigned returns; /* every so many-th task comes back once; 0: none */
     struct heddle_sched_energy *energy; /* NULL: only time counts */
     double watts[OFF_KERNELS][2];       /* cpu, gpu */
@@ -388,7 +386,7 @@ struct off_run {
     unsigned class_of[OFF_WORKERS];
     struct off_worker worker[OFF_WORKERS];
     bool is_lost[OFF_CLASSES];
-    double *valid; /* [tile * classes + memory]: when; < 0: no */
+    double *valid;                         /* [tile * classes + memory]: when; < 0: no */
     double link[OFF_CLASSES][OFF_CLASSES]; /* busy until */
     double sum[OFF_KERNELS][2];            /* measured */
     unsigned n[OFF_KERNELS][2];
@@ -408,8 +406,8 @@ static inline struct off_task *off_of(const struct heddle_sched_task *t)
     return (struct off_task *)((uintptr_t)t - offsetof(struct off_task, t));
 }
 
-static inline double off_cost(void *view, const struct heddle_sched_task *t,
-                              unsigned cls, double *confidence_out)
+static inline double off_cost(void *view, const struct heddle_sched_task *t, unsigned cls,
+                              double *confidence_out)
 {
     const struct off_run *x = view;
     const struct off_task *k = off_of(t);
@@ -434,8 +432,8 @@ static inline double off_cost(void *view, const struct heddle_sched_task *t,
     return ns;
 }
 
-static inline double off_joules(void *view, const struct heddle_sched_task *t,
-                                unsigned cls, double ns)
+static inline double off_joules(void *view, const struct heddle_sched_task *t, unsigned cls,
+                                double ns)
 {
     const struct off_run *x = view;
 
@@ -443,8 +441,8 @@ static inline double off_joules(void *view, const struct heddle_sched_task *t,
 }
 
 /* The cheapest way of a tile to a memory: when it would be there. */
-static inline double off_copy(const struct off_run *x, unsigned tile,
-                              unsigned to, unsigned *from_out)
+static inline double off_copy(const struct off_run *x, unsigned tile, unsigned to,
+                              unsigned *from_out)
 {
     const double *valid = &x->valid[(size_t)tile * OFF_CLASSES];
     double best = INFINITY;
@@ -465,8 +463,7 @@ static inline double off_copy(const struct off_run *x, unsigned tile,
     return best;
 }
 
-static inline double off_fetch(void *view, const struct heddle_sched_task *t,
-                               unsigned cls)
+static inline double off_fetch(void *view, const struct heddle_sched_task *t, unsigned cls)
 {
     const struct off_run *x = view;
     const struct off_task *k = off_of(t);
@@ -474,8 +471,7 @@ static inline double off_fetch(void *view, const struct heddle_sched_task *t,
     unsigned from = 0;
 
     for (unsigned i = 0; x->o.has_transfers && i < k->naccess; i++) {
-        const double at =
-            x->valid[(size_t)k->access[i].tile * OFF_CLASSES + cls];
+        const double at = x->valid[(size_t)k->access[i].tile * OFF_CLASSES + cls];
 
         if (at >= 0) {
             last = at > last ? at : last;
@@ -491,9 +487,8 @@ static inline double off_fetch(void *view, const struct heddle_sched_task *t,
     return sum > last - x->now ? sum : last - x->now;
 }
 
-static inline void off_bytes(void *view, const struct heddle_sched_task *t,
-                             unsigned cls, uint64_t *read_out,
-                             uint64_t *written_out, uint64_t *present_out)
+static inline void off_bytes(void *view, const struct heddle_sched_task *t, unsigned cls,
+                             uint64_t *read_out, uint64_t *written_out, uint64_t *present_out)
 {
     const struct off_run *x = view;
     const struct off_task *k = off_of(t);
@@ -516,11 +511,9 @@ static inline unsigned off_sort(void *view, const struct heddle_sched_task *t)
     return off_of(t)->kernel;
 }
 
-static inline const char *off_kernel(void *view,
-                                     const struct heddle_sched_task *t)
+static inline const char *off_kernel(void *view, const struct heddle_sched_task *t)
 {
-    static const char *const name[OFF_KERNELS] = {"potrf", "trsm", "syrk",
-                                                  "gemm"};
+    static const char *const name[OFF_KERNELS] = {"potrf", "trsm", "syrk", "gemm"};
 
     (void)view;
     return name[off_of(t)->kernel];
@@ -550,8 +543,7 @@ static const struct heddle_sched_view off_view = {
 
 /* --- events ----------------------------------------------------------------*/
 
-static inline bool off_sooner(const struct off_event *a,
-                              const struct off_event *b)
+static inline bool off_sooner(const struct off_event *a, const struct off_event *b)
 {
     return a->at != b->at ? a->at < b->at : a->seq < b->seq;
 }
@@ -607,8 +599,7 @@ static inline double off_normal(struct heddle_rng *rng)
 }
 
 /* Brings what a popped task reads to its memory. */
-static inline void off_bring(struct off_run *x, struct off_task *k,
-                             unsigned cls)
+static inline void off_bring(struct off_run *x, struct off_task *k, unsigned cls)
 {
     k->data_at = x->now;
     for (unsigned i = 0; x->o.has_transfers && i < k->naccess; i++) {
@@ -661,8 +652,7 @@ static inline bool off_pop(struct off_run *x, unsigned worker)
     if (t == NULL)
         return false;
     CHECK(off_of(t)->is_ready && !off_of(t)->has_ended);
-    if (x->o.returns != 0 && off_of(t)->id % x->o.returns == 0 &&
-        !off_of(t)->has_returned) {
+    if (x->o.returns != 0 && off_of(t)->id % x->o.returns == 0 && !off_of(t)->has_returned) {
         off_of(t)->has_returned = true;
         if (x->ops->ended != NULL)
             x->ops->ended(x->self, t, worker, -1);
@@ -742,8 +732,7 @@ static inline void off_end(struct off_run *x, struct off_task *k)
     for (unsigned i = 0; i < k->naccess; i++)
         if (k->access[i].writes)
             for (unsigned a = 0; a < x->env.ncls; a++)
-                x->valid[(size_t)k->access[i].tile * OFF_CLASSES + a] =
-                    a == cls ? x->now : -1;
+                x->valid[(size_t)k->access[i].tile * OFF_CLASSES + a] = a == cls ? x->now : -1;
     if (x->ops->ended != NULL)
         x->ops->ended(x->self, &k->t, k->worker, ns);
     for (unsigned i = 0; i < k->nsucc; i++) {
@@ -789,10 +778,8 @@ static inline void off_lose(struct off_run *x, unsigned cls)
     }
 }
 
-static inline void off_setup(struct off_run *x, struct off_graph *g,
-                             const struct off_machine *m,
-                             const struct heddle_sched_ops *ops,
-                             const struct off_options *o)
+static inline void off_setup(struct off_run *x, struct off_graph *g, const struct off_machine *m,
+                             const struct heddle_sched_ops *ops, const struct off_options *o)
 {
     memset(x, 0, sizeof(*x));
     x->g = g;
@@ -810,8 +797,8 @@ static inline void off_setup(struct off_run *x, struct off_graph *g,
                                        .plan = o->plan,
                                        .energy = o->energy};
     for (unsigned c = 0; c <= m->ngpu; c++) {
-        snprintf(x->cls_name[c], sizeof(x->cls_name[c]), "%s%u",
-                 c == 0 ? "cpu" : "cuda", c == 0 ? 0 : c - 1);
+        snprintf(x->cls_name[c], sizeof(x->cls_name[c]), "%s%u", c == 0 ? "cpu" : "cuda",
+                 c == 0 ? 0 : c - 1);
         x->cls[c] = (struct heddle_sched_class){
             .name = x->cls_name[c],
             .kind = c == 0 ? 1 : 2,
@@ -859,10 +846,8 @@ static inline double off_play(struct off_run *x)
     return x->makespan - start;
 }
 
-static inline void off_open(struct off_run *x, struct off_graph *g,
-                            const struct off_machine *m,
-                            const struct heddle_sched_ops *ops,
-                            const struct off_options *o)
+static inline void off_open(struct off_run *x, struct off_graph *g, const struct off_machine *m,
+                            const struct heddle_sched_ops *ops, const struct off_options *o)
 {
     off_setup(x, g, m, ops, o);
     x->self = calloc(1, ops->instance_size + 64);
@@ -882,10 +867,8 @@ static inline void off_close(struct off_run *x)
 }
 
 /* The whole run; everything in `x` may be looked at until the next one. */
-static inline double off_run(struct off_run *x, struct off_graph *g,
-                             const struct off_machine *m,
-                             const struct heddle_sched_ops *ops,
-                             const struct off_options *o)
+static inline double off_run(struct off_run *x, struct off_graph *g, const struct off_machine *m,
+                             const struct heddle_sched_ops *ops, const struct off_options *o)
 {
     off_open(x, g, m, ops, o);
     off_play(x);

@@ -11,8 +11,7 @@
 
 #define PLACE_ABOUT 1.05 /* so much more is no difference */
 
-heddle_status heddle_place_init(struct heddle_place *p,
-                                const struct heddle_sched_env *env)
+heddle_status heddle_place_init(struct heddle_place *p, const struct heddle_sched_env *env)
 {
     heddle_status st = heddle_win_init(&p->win, env);
 
@@ -25,15 +24,14 @@ heddle_status heddle_place_init(struct heddle_place *p,
 
 void heddle_place_fini(struct heddle_place *p)
 {
-    heddle_free(p->win.copy.alloc, p->queue,
-                p->win.copy.ncls * sizeof(*p->queue));
+    heddle_free(p->win.copy.alloc, p->queue, p->win.copy.ncls * sizeof(*p->queue));
     heddle_win_fini(&p->win);
 }
 
 /* --- queues ----------------------------------------------------------------*/
 
-static void queue_put(const struct heddle_place *p,
-                      struct heddle_place_queue *q, struct heddle_sched_task *t)
+static void queue_put(const struct heddle_place *p, struct heddle_place_queue *q,
+                      struct heddle_sched_task *t)
 {
     q->count++;
     if (q->last != NULL && heddle_win_before(&p->win, t, q->last)) {
@@ -54,14 +52,11 @@ static struct heddle_sched_task *queue_top(const struct heddle_place *p,
 {
     struct heddle_sched_task *t = q->heap.root;
 
-    return q->first == NULL ||
-                   (t != NULL && heddle_win_before(&p->win, t, q->first))
-               ? t
-               : q->first;
+    return q->first == NULL || (t != NULL && heddle_win_before(&p->win, t, q->first)) ? t
+                                                                                      : q->first;
 }
 
-static struct heddle_sched_task *queue_take(struct heddle_place *p,
-                                            struct heddle_place_queue *q)
+static struct heddle_sched_task *queue_take(struct heddle_place *p, struct heddle_place_queue *q)
 {
     struct heddle_sched_task *t = queue_top(p, q);
 
@@ -78,8 +73,7 @@ static struct heddle_sched_task *queue_take(struct heddle_place *p,
     return t;
 }
 
-static void place_put(struct heddle_place *p, struct heddle_sched_task *t,
-                      unsigned cls, double ns)
+static void place_put(struct heddle_place *p, struct heddle_sched_task *t, unsigned cls, double ns)
 {
     struct heddle_win_rec *r = heddle_win_rec(&p->win, t);
     struct heddle_place_queue *q = &p->queue[cls];
@@ -87,8 +81,7 @@ static void place_put(struct heddle_place *p, struct heddle_sched_task *t,
     if (r != NULL) {
         r->cls = (int16_t)cls;
         r->est = ns < 1e18 ? ns : 0; /* 0 for NAN as well */
-        r->bin =
-            (uint8_t)(heddle_win_level(&p->win, r) * (HEDDLE_PLACE_BINS - 1));
+        r->bin = (uint8_t)(heddle_win_level(&p->win, r) * (HEDDLE_PLACE_BINS - 1));
         q->bin[r->bin] += r->est;
         q->sum += r->est;
     }
@@ -97,8 +90,7 @@ static void place_put(struct heddle_place *p, struct heddle_sched_task *t,
 }
 
 /* The task has left the heap. */
-static void place_left(struct heddle_place *p, struct heddle_sched_task *t,
-                       unsigned cls)
+static void place_left(struct heddle_place *p, struct heddle_sched_task *t, unsigned cls)
 {
     struct heddle_win_rec *r = heddle_win_rec(&p->win, t);
     struct heddle_place_queue *q = &p->queue[cls];
@@ -108,8 +100,7 @@ static void place_left(struct heddle_place *p, struct heddle_sched_task *t,
         q->sum -= r->est;
         HEDDLE_PREFETCH_W(r + 1); /* often that of the next task */
         HEDDLE_PREFETCH_W(
-            (const void *)((uintptr_t)(r + 1) +
-                           offsetof(struct heddle_win_rec, is_out)));
+            (const void *)((uintptr_t)(r + 1) + offsetof(struct heddle_win_rec, is_out)));
     }
     if (q->count == 0) { /* rounding errors do not pile up */
         q->sum = 0;
@@ -119,8 +110,7 @@ static void place_left(struct heddle_place *p, struct heddle_sched_task *t,
     heddle_win_queued(&p->win, -1);
 }
 
-static struct heddle_sched_task *place_take(struct heddle_place *p,
-                                            unsigned cls)
+static struct heddle_sched_task *place_take(struct heddle_place *p, unsigned cls)
 {
     struct heddle_sched_task *t = queue_take(p, &p->queue[cls]);
 
@@ -129,8 +119,7 @@ static struct heddle_sched_task *place_take(struct heddle_place *p,
     return t;
 }
 
-static void place_put_anyone(struct heddle_place *p,
-                             struct heddle_sched_task *t)
+static void place_put_anyone(struct heddle_place *p, struct heddle_sched_task *t)
 {
     t->link[0] = NULL;
     *p->anyone_end = t;
@@ -139,8 +128,7 @@ static void place_put_anyone(struct heddle_place *p,
 }
 
 /* Takes out what *at points to. */
-static struct heddle_sched_task *place_cut(struct heddle_place *p,
-                                           struct heddle_sched_task **at)
+static struct heddle_sched_task *place_cut(struct heddle_place *p, struct heddle_sched_task **at)
 {
     struct heddle_sched_task *t = *at;
 
@@ -161,8 +149,7 @@ static void place_rank(struct heddle_place *p)
 }
 
 /* When the task would end on the class. */
-static double place_end(const struct heddle_place *p,
-                        const struct heddle_win_ask *q,
+static double place_end(const struct heddle_place *p, const struct heddle_win_ask *q,
                         const struct heddle_win_rec *r, unsigned cls)
 {
     const double ns = heddle_win_ns(&p->win, q, cls);
@@ -180,27 +167,24 @@ static double place_end(const struct heddle_place *p,
 }
 
 /* Any class that can run it: the one with the fewest tasks for its workers. */
-static unsigned place_any(const struct heddle_place *p,
-                          const struct heddle_win_ask *q)
+static unsigned place_any(const struct heddle_place *p, const struct heddle_win_ask *q)
 {
     const struct heddle_sched_class *cls = p->win.copy.cls;
     unsigned best = UINT32_MAX;
 
     for (unsigned c = 0; c < p->win.copy.ncls; c++) {
-        const double ns = q->s != NULL ? heddle_win_sort_ns(&p->win, q->s, c)
-                                       : heddle_win_ns(&p->win, q, c);
+        const double ns =
+            q->s != NULL ? heddle_win_sort_ns(&p->win, q->s, c) : heddle_win_ns(&p->win, q, c);
 
-        if (ns != INFINITY &&
-            (best == UINT32_MAX || p->queue[c].count * cls[best].nworkers <
-                                       p->queue[best].count * cls[c].nworkers))
+        if (ns != INFINITY && (best == UINT32_MAX || p->queue[c].count * cls[best].nworkers <
+                                                         p->queue[best].count * cls[c].nworkers))
             best = c;
     }
     return best == UINT32_MAX ? 0 : best;
 }
 
 /* When energy counts: of those that cost about the least, where it ends first. */
-static unsigned place_choose_cheap(const struct heddle_place *p,
-                                   const struct heddle_win_ask *q,
+static unsigned place_choose_cheap(const struct heddle_place *p, const struct heddle_win_ask *q,
                                    const struct heddle_win_rec *r)
 {
     double end[HEDDLE_WIN_CLASSES], cost[HEDDLE_WIN_CLASSES];
@@ -209,9 +193,7 @@ static unsigned place_choose_cheap(const struct heddle_place *p,
 
     for (unsigned c = 0; c < p->win.copy.ncls; c++) {
         end[c] = place_end(p, q, r, c) + q->fetch[c];
-        cost[c] = end[c] < INFINITY
-                      ? heddle_win_price(&p->win, q->s, r, c, end[c])
-                      : INFINITY;
+        cost[c] = end[c] < INFINITY ? heddle_win_price(&p->win, q->s, r, c, end[c]) : INFINITY;
         least = cost[c] < least ? cost[c] : least;
     }
     for (unsigned c = 0; c < p->win.copy.ncls; c++)
@@ -222,8 +204,7 @@ static unsigned place_choose_cheap(const struct heddle_place *p,
     return best;
 }
 
-static unsigned place_choose(const struct heddle_place *p,
-                             const struct heddle_win_ask *q,
+static unsigned place_choose(const struct heddle_place *p, const struct heddle_win_ask *q,
                              const struct heddle_win_rec *r)
 {
     const int32_t only = q->s != NULL ? heddle_load_rlx(&q->s->only) : -1;
@@ -232,8 +213,7 @@ static unsigned place_choose(const struct heddle_place *p,
 
     if (only >= 0)
         return (unsigned)only;
-    if (HEDDLE_UNLIKELY(p->win.joule_ns > 0) && q->s != NULL &&
-        (r == NULL || r->plan < 0)) {
+    if (HEDDLE_UNLIKELY(p->win.joule_ns > 0) && q->s != NULL && (r == NULL || r->plan < 0)) {
         best = place_choose_cheap(p, q, r);
         return best != UINT32_MAX ? best : place_any(p, q);
     }
@@ -250,9 +230,7 @@ static unsigned place_choose(const struct heddle_place *p,
             best = c;
         }
     }
-    return best != UINT32_MAX       ? best
-           : best_all != UINT32_MAX ? best_all
-                                    : place_any(p, q);
+    return best != UINT32_MAX ? best : best_all != UINT32_MAX ? best_all : place_any(p, q);
 }
 
 static void place_one(struct heddle_place *p, struct heddle_sched_task *t,
@@ -269,9 +247,7 @@ static void place_one(struct heddle_place *p, struct heddle_sched_task *t,
     cls = to >= 0 ? (unsigned)to : place_choose(p, q, r);
     if (r != NULL)
         r->fetch = q->fetch[cls];
-    place_put(p, t, cls,
-              q->s != NULL ? heddle_win_sort_ns(&p->win, q->s, cls)
-                           : q->ns[cls]);
+    place_put(p, t, cls, q->s != NULL ? heddle_win_sort_ns(&p->win, q->s, cls) : q->ns[cls]);
 }
 
 void heddle_place_push(struct heddle_place *p, struct heddle_sched_task *t)
@@ -295,8 +271,7 @@ void heddle_place_push(struct heddle_place *p, struct heddle_sched_task *t)
 }
 
 /* A question about a task whose data nobody looks up again. */
-static void place_ask_again(struct heddle_place *p,
-                            const struct heddle_win_rec *r, double now,
+static void place_ask_again(struct heddle_place *p, const struct heddle_win_rec *r, double now,
                             struct heddle_win_ask *q)
 {
     q->s = r->sort;
@@ -363,8 +338,7 @@ static void place_known(struct heddle_place *p, double now)
 /* What nobody knows: the first that the class may try. */
 static struct heddle_sched_task *place_try(struct heddle_place *p, unsigned cls)
 {
-    for (struct heddle_sched_task **at = &p->anyone; *at != NULL;
-         at = &(*at)->link[0]) {
+    for (struct heddle_sched_task **at = &p->anyone; *at != NULL; at = &(*at)->link[0]) {
         const struct heddle_win_rec *r = heddle_win_rec(&p->win, *at);
 
         if (r != NULL && heddle_win_may_try(&p->win, r, cls))
@@ -374,9 +348,8 @@ static struct heddle_sched_task *place_try(struct heddle_place *p, unsigned cls)
 }
 
 /* How much earlier a task of class `from` would end here; <= 0: not. */
-static double place_gain(const struct heddle_place *p,
-                         const struct heddle_sched_task *t, unsigned from,
-                         unsigned to, double before, double now)
+static double place_gain(const struct heddle_place *p, const struct heddle_sched_task *t,
+                         unsigned from, unsigned to, double before, double now)
 {
     const struct heddle_win_rec *r = heddle_win_rec(&p->win, t);
     double ns;
@@ -391,21 +364,18 @@ static double place_gain(const struct heddle_place *p,
 
 /* When energy counts: does the gain cost too much? */
 static HEDDLE_NOINLINE bool place_is_dear(const struct heddle_place *p,
-                                          const struct heddle_sched_task *t,
-                                          unsigned from, unsigned to,
-                                          double gain, double now)
+                                          const struct heddle_sched_task *t, unsigned from,
+                                          unsigned to, double gain, double now)
 {
     const struct heddle_win_rec *r = heddle_win_rec(&p->win, t);
     const double end = now + heddle_win_sort_ns(&p->win, r->sort, to);
 
     return heddle_win_price(&p->win, r->sort, r, to, end) >
-           PLACE_ABOUT *
-               heddle_win_price(&p->win, r->sort, r, from, end + gain);
+           PLACE_ABOUT * heddle_win_price(&p->win, r->sort, r, from, end + gain);
 }
 
 /* The task at the head of another class that would gain most here. */
-static struct heddle_sched_task *place_steal(struct heddle_place *p,
-                                             unsigned cls, double now)
+static struct heddle_sched_task *place_steal(struct heddle_place *p, unsigned cls, double now)
 {
     double most = 0;
     unsigned from = 0;
@@ -418,8 +388,8 @@ static struct heddle_sched_task *place_steal(struct heddle_place *p,
         if (t == NULL)
             continue;
         gain = place_gain(p, t, c, cls, 0, now);
-        if (gain > most && (HEDDLE_LIKELY(!(p->win.joule_ns > 0)) ||
-                            !place_is_dear(p, t, c, cls, gain, now))) {
+        if (gain > most &&
+            (HEDDLE_LIKELY(!(p->win.joule_ns > 0)) || !place_is_dear(p, t, c, cls, gain, now))) {
             most = gain;
             from = c;
         }
@@ -433,21 +403,17 @@ static struct heddle_sched_task *place_steal(struct heddle_place *p,
 
 /* Someone who works asks for the next task, to fetch its data. While what it does
  * takes much longer than that, leave the task to others, and the choice open. */
-static bool place_is_early(const struct heddle_place *p, unsigned worker,
-                           unsigned cls, double now)
+static bool place_is_early(const struct heddle_place *p, unsigned worker, unsigned cls, double now)
 {
     const struct heddle_sched_task *t = queue_top(p, &p->queue[cls]);
-    const struct heddle_win_rec *r =
-        t != NULL ? heddle_win_rec(&p->win, t) : NULL;
+    const struct heddle_win_rec *r = t != NULL ? heddle_win_rec(&p->win, t) : NULL;
 
     if (heddle_win_is_free(&p->win, worker) || r == NULL)
         return false;
-    return heddle_win_busy(&p->win, worker, now) - now >
-           2 * r->fetch + r->est / 2 + PLACE_SOON;
+    return heddle_win_busy(&p->win, worker, now) - now > 2 * r->fetch + r->est / 2 + PLACE_SOON;
 }
 
-static struct heddle_sched_task *place_pop(struct heddle_place *p,
-                                           unsigned worker, double now)
+static struct heddle_sched_task *place_pop(struct heddle_place *p, unsigned worker, double now)
 {
     const unsigned cls = p->win.copy.class_of[worker];
     struct heddle_sched_task *t = NULL;
@@ -464,14 +430,12 @@ static struct heddle_sched_task *place_pop(struct heddle_place *p,
     if (t != NULL) {
         r = heddle_win_rec(&p->win, t);
         heddle_win_popped(&p->win, r, worker, now,
-                          r != NULL ? heddle_win_sort_ns(&p->win, r->sort, cls)
-                                    : 0);
+                          r != NULL ? heddle_win_sort_ns(&p->win, r->sort, cls) : 0);
     }
     return t;
 }
 
-struct heddle_sched_task *heddle_place_pop(struct heddle_place *p,
-                                           unsigned worker)
+struct heddle_sched_task *heddle_place_pop(struct heddle_place *p, unsigned worker)
 {
     struct heddle_sched_task *t;
     double now;
@@ -510,20 +474,17 @@ static void place_settle(struct heddle_place *p, double now)
     }
 }
 
-static void place_got(struct heddle_place *p, const struct heddle_sched_task *t,
-                      unsigned worker, double now)
+static void place_got(struct heddle_place *p, const struct heddle_sched_task *t, unsigned worker,
+                      double now)
 {
     struct heddle_win_rec *r = heddle_win_rec(&p->win, t);
 
-    heddle_win_popped(
-        &p->win, r, worker, now,
-        r != NULL
-            ? heddle_win_sort_ns(&p->win, r->sort, p->win.copy.class_of[worker])
-            : 0);
+    heddle_win_popped(&p->win, r, worker, now,
+                      r != NULL ? heddle_win_sort_ns(&p->win, r->sort, p->win.copy.class_of[worker])
+                                : 0);
 }
 
-void heddle_place_took(struct heddle_place *p, struct heddle_sched_task *t,
-                       unsigned worker)
+void heddle_place_took(struct heddle_place *p, struct heddle_sched_task *t, unsigned worker)
 {
     const double now = (double)p->win.copy.view->now_ns(p->win.copy.view_self);
 
@@ -532,8 +493,7 @@ void heddle_place_took(struct heddle_place *p, struct heddle_sched_task *t,
     heddle_spin_unlock(&p->win.lock);
 }
 
-void heddle_place_noted(struct heddle_place *p,
-                        const struct heddle_sched_note *note, unsigned n)
+void heddle_place_noted(struct heddle_place *p, const struct heddle_sched_note *note, unsigned n)
 {
     const double now = (double)p->win.copy.view->now_ns(p->win.copy.view_self);
 
@@ -558,8 +518,7 @@ void heddle_place_noted(struct heddle_place *p,
     heddle_spin_unlock(&p->win.lock);
 }
 
-void heddle_place_ended(struct heddle_place *p,
-                        const struct heddle_sched_task *t, unsigned worker,
+void heddle_place_ended(struct heddle_place *p, const struct heddle_sched_task *t, unsigned worker,
                         double ns)
 {
     heddle_win_ended(&p->win, t, worker, ns);
@@ -568,8 +527,7 @@ void heddle_place_ended(struct heddle_place *p,
     heddle_spin_unlock(&p->win.lock);
 }
 
-static bool place_runs_nowhere(const struct heddle_place *p,
-                               const struct heddle_sched_task *t)
+static bool place_runs_nowhere(const struct heddle_place *p, const struct heddle_sched_task *t)
 {
     const struct heddle_win_rec *r = heddle_win_rec(&p->win, t);
 
@@ -579,8 +537,7 @@ static bool place_runs_nowhere(const struct heddle_place *p,
     return true;
 }
 
-struct heddle_sched_task *heddle_place_lost(struct heddle_place *p,
-                                            unsigned cls)
+struct heddle_sched_task *heddle_place_lost(struct heddle_place *p, unsigned cls)
 {
     struct heddle_sched_task *out = NULL, *t;
 

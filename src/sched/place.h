@@ -45,22 +45,16 @@ struct heddle_place {
     uint64_t nsteals;
 };
 
-heddle_status heddle_place_init(struct heddle_place *p,
-                                const struct heddle_sched_env *env);
+heddle_status heddle_place_init(struct heddle_place *p, const struct heddle_sched_env *env);
 void heddle_place_fini(struct heddle_place *p);
 
 void heddle_place_push(struct heddle_place *p, struct heddle_sched_task *t);
-struct heddle_sched_task *heddle_place_pop(struct heddle_place *p,
-                                           unsigned worker);
-void heddle_place_took(struct heddle_place *p, struct heddle_sched_task *t,
-                       unsigned worker);
-void heddle_place_ended(struct heddle_place *p,
-                        const struct heddle_sched_task *t, unsigned worker,
+struct heddle_sched_task *heddle_place_pop(struct heddle_place *p, unsigned worker);
+void heddle_place_took(struct heddle_place *p, struct heddle_sched_task *t, unsigned worker);
+void heddle_place_ended(struct heddle_place *p, const struct heddle_sched_task *t, unsigned worker,
                         double ns);
-void heddle_place_noted(struct heddle_place *p,
-                        const struct heddle_sched_note *note, unsigned n);
-struct heddle_sched_task *heddle_place_lost(struct heddle_place *p,
-                                            unsigned cls);
+void heddle_place_noted(struct heddle_place *p, const struct heddle_sched_note *note, unsigned n);
+struct heddle_sched_task *heddle_place_lost(struct heddle_place *p, unsigned cls);
 
 /* Locked: queued tasks whose record plans another type are placed again. */
 void heddle_place_again(struct heddle_place *p, double now);

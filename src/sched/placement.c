@@ -24,8 +24,7 @@ static heddle_status placement_add(struct heddle_placement *p,
 {
     if (p->n == p->cap) {
         const size_t cap = p->cap == 0 ? 1024 : 2 * p->cap;
-        struct heddle_placement_entry *more =
-            heddle_zalloc(p->alloc, cap, sizeof(*more));
+        struct heddle_placement_entry *more = heddle_zalloc(p->alloc, cap, sizeof(*more));
 
         if (more == NULL)
             return HEDDLE_ENOMEM;
@@ -40,8 +39,7 @@ static heddle_status placement_add(struct heddle_placement *p,
 }
 
 /* A class by name, or a worker by number; false: not on this machine. */
-static bool placement_target(const struct heddle_sched_env *env,
-                             const char *word, uint32_t *out)
+static bool placement_target(const struct heddle_sched_env *env, const char *word, uint32_t *out)
 {
     uint64_t w;
 
@@ -71,8 +69,7 @@ static unsigned placement_words(char *line, char *word[3])
     return n;
 }
 
-static heddle_status placement_line(struct heddle_placement *p,
-                                    const struct heddle_sched_env *env,
+static heddle_status placement_line(struct heddle_placement *p, const struct heddle_sched_env *env,
                                     char *line, uint64_t number)
 {
     struct heddle_placement_entry e = {.order = number};
@@ -90,8 +87,7 @@ static heddle_status placement_line(struct heddle_placement *p,
     return placement_add(p, &e);
 }
 
-static heddle_status placement_lines(struct heddle_placement *p,
-                                     const struct heddle_sched_env *env,
+static heddle_status placement_lines(struct heddle_placement *p, const struct heddle_sched_env *env,
                                      FILE *f)
 {
     char line[PLACEMENT_LINE];
@@ -134,8 +130,7 @@ static heddle_status placement_index(struct heddle_placement *p)
     return HEDDLE_OK;
 }
 
-heddle_status heddle_placement_read(struct heddle_placement *p,
-                                    const struct heddle_sched_env *env,
+heddle_status heddle_placement_read(struct heddle_placement *p, const struct heddle_sched_env *env,
                                     const char *path)
 {
     heddle_status st;

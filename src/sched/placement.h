@@ -26,9 +26,9 @@ struct heddle_placement {
 /* HEDDLE_EIO: the file cannot be read. HEDDLE_EFORMAT: a line is malformed.
  * Targets that this machine does not have are left out. End with fini() after a
  * failure too. */
-HEDDLE_MUST_USE heddle_status
-heddle_placement_read(struct heddle_placement *p,
-                      const struct heddle_sched_env *env, const char *path);
+HEDDLE_MUST_USE heddle_status heddle_placement_read(struct heddle_placement *p,
+                                                    const struct heddle_sched_env *env,
+                                                    const char *path);
 void heddle_placement_fini(struct heddle_placement *p);
 
 /* The index of a task's entry; UINT32_MAX: it has none. Any thread. */

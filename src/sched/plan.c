@@ -37,7 +37,7 @@ enum {
     PLAN_EXTRAS = 8,   /* ... so many times */
     PLAN_WIDE = 2,     /* times the longest path: then no path matters */
     PLAN_LOOK = 32,    /* ends between looks at the costs */
-    PLAN_FLAT = 2, /* new tasks per live one before that is looked at again */
+    PLAN_FLAT = 2,     /* new tasks per live one before that is looked at again */
 };
 
 struct plan {
@@ -50,9 +50,8 @@ struct plan {
     uint64_t *seq;    /* [plan.captasks] of the tasks in the copy */
     uint32_t *aux;
     uint32_t capcopy;
-    struct heddle_win_sort
-        *like[HEDDLE_WINDOW_PLAN_SORTS]; /* of the last plan */
-    uint32_t epoch;                      /* plans so far */
+    struct heddle_win_sort *like[HEDDLE_WINDOW_PLAN_SORTS]; /* of the last plan */
+    uint32_t epoch;                                         /* plans so far */
     _Atomic uint32_t nends;
     _Atomic uint32_t hint;       /* a pop should look whether to plan */
     _Atomic uint32_t has_choice; /* some task could run elsewhere */
@@ -135,8 +134,7 @@ static void plan_hint(struct plan *p)
 }
 
 static void plan_submitted(void *self, struct heddle_sched_task *t,
-                           struct heddle_sched_task *const *pred,
-                           unsigned npred)
+                           struct heddle_sched_task *const *pred, unsigned npred)
 {
     struct plan *p = self;
     struct heddle_win *w = &p->place.win;
@@ -167,8 +165,8 @@ static void plan_push(void *self, struct heddle_sched_task *t, int worker)
 /* --- the copy --------------------------------------------------------------*/
 
 /* Times per type; an unknown one is not planned with, unless all are. */
-static void plan_costs(const struct plan *p, const struct heddle_win_sort *s,
-                       double *ns, double *joules)
+static void plan_costs(const struct plan *p, const struct heddle_win_sort *s, double *ns,
+                       double *joules)
 {
     const struct heddle_win *w = &p->place.win;
     bool any = false;
@@ -227,20 +225,19 @@ static unsigned plan_sort(struct plan *p, struct heddle_win_sort *s)
     return best;
 }
 
-static void plan_copy_edge(struct plan *p, const struct heddle_win_rec *r,
-                           uint32_t aux, uint32_t *nedges)
+static void plan_copy_edge(struct plan *p, const struct heddle_win_rec *r, uint32_t aux,
+                           uint32_t *nedges)
 {
     const struct heddle_sched_task t = {.aux = aux};
     const struct heddle_win_rec *x = heddle_win_rec(&p->place.win, &t);
 
-    if (x == NULL || x->seq == 0 || x->seq >= r->seq ||
-        *nedges == p->plan.capedges)
+    if (x == NULL || x->seq == 0 || x->seq >= r->seq || *nedges == p->plan.capedges)
         return;
     p->plan.pred[(*nedges)++] = x->index;
 }
 
-static void plan_copy_task(struct plan *p, struct heddle_win_rec *r,
-                           uint32_t aux, double now, uint32_t *nedges)
+static void plan_copy_task(struct plan *p, struct heddle_win_rec *r, uint32_t aux, double now,
+                           uint32_t *nedges)
 {
     struct heddle_window_plan *q = &p->plan;
     const uint32_t i = q->ntasks++;
@@ -290,8 +287,7 @@ static void plan_copy(struct plan *p, double now)
     for (struct heddle_win_chunk *c = w->first; c != NULL; c = c->next)
         for (uint32_t i = 0; i < c->nused; i++)
             if (c->rec[i].seq != 0)
-                plan_copy_task(p, &c->rec[i], c->id * HEDDLE_WIN_CHUNK + i + 1,
-                               now, &nedges);
+                plan_copy_task(p, &c->rec[i], c->id * HEDDLE_WIN_CHUNK + i + 1, now, &nedges);
     q->pred_end[q->ntasks] = nedges;
     p->planned = w->seq;
 }
@@ -438,9 +434,8 @@ static void plan_maybe(struct plan *p, double now, bool may_plan)
     const struct heddle_win *w = &p->place.win;
     uint64_t trials, most;
 
-    if (p->is_planning || w->nlive < PLAN_LEAST || w->nlive > p->capcopy ||
-        !plan_is_old(p) || w->copy.ntypes > HEDDLE_WINDOW_PLAN_TYPES ||
-        w->copy.ntypes < 2)
+    if (p->is_planning || w->nlive < PLAN_LEAST || w->nlive > p->capcopy || !plan_is_old(p) ||
+        w->copy.ntypes > HEDDLE_WINDOW_PLAN_TYPES || w->copy.ntypes < 2)
         return;
     trials = p->credit / w->nlive;
     most = w->nlive > PLAN_LARGE ? PLAN_TRIALS / 4 : PLAN_TRIALS;
@@ -472,8 +467,7 @@ static struct heddle_sched_task *plan_pop(void *self, unsigned worker)
     struct plan *p = self;
     struct heddle_win *w = &p->place.win;
 
-    if (w->env != NULL && heddle_load_rlx(&w->nqueued) != 0 &&
-        plan_is_worth(p, worker)) {
+    if (w->env != NULL && heddle_load_rlx(&w->nqueued) != 0 && plan_is_worth(p, worker)) {
         const double now = (double)w->copy.view->now_ns(w->copy.view_self);
 
         heddle_spin_lock(&w->lock);
@@ -525,8 +519,7 @@ static void plan_count(struct plan *p, unsigned n)
     heddle_spin_unlock(&p->place.win.lock);
 }
 
-static void plan_ended(void *self, const struct heddle_sched_task *t,
-                       unsigned worker, double ns)
+static void plan_ended(void *self, const struct heddle_sched_task *t, unsigned worker, double ns)
 {
     struct plan *p = self;
 
@@ -534,8 +527,7 @@ static void plan_ended(void *self, const struct heddle_sched_task *t,
     plan_count(p, 1);
 }
 
-static void plan_noted(void *self, const struct heddle_sched_note *note,
-                       unsigned n)
+static void plan_noted(void *self, const struct heddle_sched_note *note, unsigned n)
 {
     struct plan *p = self;
     unsigned nends = 0;
@@ -571,8 +563,7 @@ static uint64_t plan_steals(void *self)
     return n;
 }
 
-static double plan_order(void *self, const struct heddle_sched_task *t,
-                         int *type_out)
+static double plan_order(void *self, const struct heddle_sched_task *t, int *type_out)
 {
     struct plan *p = self;
 

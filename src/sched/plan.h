@@ -37,8 +37,7 @@ struct heddle_window_plan {
     unsigned ntypes;
     uint32_t nworkers[HEDDLE_WINDOW_PLAN_TYPES];
     unsigned nsorts;
-    double ns[HEDDLE_WINDOW_PLAN_SORTS]
-             [HEDDLE_WINDOW_PLAN_TYPES]; /* INFINITY: cannot */
+    double ns[HEDDLE_WINDOW_PLAN_SORTS][HEDDLE_WINDOW_PLAN_TYPES]; /* INFINITY: cannot */
     double joules[HEDDLE_WINDOW_PLAN_SORTS][HEDDLE_WINDOW_PLAN_TYPES];
     double joule_ns, slack, idle_watts; /* 0: only the length counts */
     uint32_t ntasks;
@@ -69,8 +68,8 @@ struct heddle_window_plan {
 
 /* Room for so many tasks and edges; what was in the arrays is lost.
  * HEDDLE_ENOMEM: as it was. */
-HEDDLE_MUST_USE heddle_status heddle_window_plan_reserve(
-    struct heddle_window_plan *p, uint32_t ntasks, uint32_t nedges);
+HEDDLE_MUST_USE heddle_status heddle_window_plan_reserve(struct heddle_window_plan *p,
+                                                         uint32_t ntasks, uint32_t nedges);
 void heddle_window_plan_fini(struct heddle_window_plan *p);
 
 /* Makes `type` and `rank` with at most `trials` list schedules (at least one).

@@ -10,8 +10,7 @@
 #include "sched/win.h"
 #include "tests/test.h"
 
-static void plan_start(struct heddle_window_plan *p, unsigned ntasks,
-                       unsigned nedges)
+static void plan_start(struct heddle_window_plan *p, unsigned ntasks, unsigned nedges)
 {
     memset(p, 0, sizeof(*p));
     CHECK_OK(heddle_window_plan_reserve(p, ntasks, nedges));
@@ -111,8 +110,7 @@ TEST(random_graphs)
         for (unsigned t = 0; t < n; t++) {
             p.sort[t] = (uint8_t)heddle_rng_below32(&rng, p.nsorts);
             p.pred_end[t] = e;
-            for (unsigned i = 0;
-                 t > 0 && i < heddle_rng_below32(&rng, 5) && e < 4 * n; i++)
+            for (unsigned i = 0; t > 0 && i < heddle_rng_below32(&rng, 5) && e < 4 * n; i++)
                 p.pred[e++] = heddle_rng_below32(&rng, t);
             p.pred_end[t + 1] = e;
         }
@@ -170,8 +168,7 @@ struct one {
     bool has_ended;
 };
 
-static double one_cost(void *view, const struct heddle_sched_task *t,
-                       unsigned cls, double *sure)
+static double one_cost(void *view, const struct heddle_sched_task *t, unsigned cls, double *sure)
 {
     (void)view;
     if (sure != NULL)
@@ -198,15 +195,10 @@ TEST(ranks_are_longest_ways)
     static const struct heddle_sched_view view = {
         .cost = one_cost, .sort = one_sort, .now_ns = one_now};
     static const struct heddle_sched_class cls[2] = {
-        {.name = "a", .nworkers = 1},
-        {.name = "b", .type = 1, .first = 1, .nworkers = 1}};
+        {.name = "a", .nworkers = 1}, {.name = "b", .type = 1, .first = 1, .nworkers = 1}};
     static const unsigned class_of[2] = {0, 1};
-    const struct heddle_sched_env env = {.nworkers = 2,
-                                         .cls = cls,
-                                         .ncls = 2,
-                                         .ntypes = 2,
-                                         .class_of = class_of,
-                                         .view = &view};
+    const struct heddle_sched_env env = {
+        .nworkers = 2, .cls = cls, .ncls = 2, .ntypes = 2, .class_of = class_of, .view = &view};
     struct heddle_win *w = calloc(1, sizeof(*w));
     struct one *task = calloc(N, sizeof(*task));
     double *rank = calloc(N, sizeof(*rank));
@@ -252,6 +244,5 @@ TEST(ranks_are_longest_ways)
     free(rank);
 }
 
-TEST_MAIN(independent_tasks_are_shared, a_chain_stays_on_the_fast_type,
-          what_runs_and_what_cannot, random_graphs, no_memory,
-          ranks_are_longest_ways)
+TEST_MAIN(independent_tasks_are_shared, a_chain_stays_on_the_fast_type, what_runs_and_what_cannot,
+          random_graphs, no_memory, ranks_are_longest_ways)

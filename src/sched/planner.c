@@ -31,8 +31,7 @@ static void *plan_carve(char *block, size_t *at, size_t n, size_t bytes)
 }
 
 /* Lays out the arrays; without a block it only counts the bytes. */
-static size_t plan_lay(struct heddle_window_plan *p, char *block, size_t n,
-                       size_t e)
+static size_t plan_lay(struct heddle_window_plan *p, char *block, size_t n, size_t e)
 {
     size_t at = 0;
 
@@ -56,8 +55,8 @@ static size_t plan_lay(struct heddle_window_plan *p, char *block, size_t n,
     return at;
 }
 
-heddle_status heddle_window_plan_reserve(struct heddle_window_plan *p,
-                                         uint32_t ntasks, uint32_t nedges)
+heddle_status heddle_window_plan_reserve(struct heddle_window_plan *p, uint32_t ntasks,
+                                         uint32_t nedges)
 {
     struct heddle_window_plan count;
     size_t bytes;
@@ -118,8 +117,7 @@ static void plan_fastest(struct heddle_window_plan *p)
 }
 
 /* rank = time + longest way behind, with the types in `type`. */
-static void plan_ranks(struct heddle_window_plan *p, const uint8_t *type,
-                       double *rank)
+static void plan_ranks(struct heddle_window_plan *p, const uint8_t *type, double *rank)
 {
     for (uint32_t t = p->ntasks; t-- > 0;) {
         double tail = 0;
@@ -129,24 +127,21 @@ static void plan_ranks(struct heddle_window_plan *p, const uint8_t *type,
 
             tail = r > tail ? r : tail;
         }
-        rank[t] =
-            tail + (p->left[t] >= 0 ? p->left[t] : p->ns[p->sort[t]][type[t]]);
+        rank[t] = tail + (p->left[t] >= 0 ? p->left[t] : p->ns[p->sort[t]][type[t]]);
     }
 }
 
 /* --- slack -----------------------------------------------------------------*/
 
 /* Most slack first: least head + rank; then the later one. */
-static bool plan_looser(const struct heddle_window_plan *p, uint32_t a,
-                        uint32_t b)
+static bool plan_looser(const struct heddle_window_plan *p, uint32_t a, uint32_t b)
 {
     if (p->key[a] != p->key[b])
         return p->key[a] < p->key[b];
     return a > b;
 }
 
-static void plan_sift(const struct heddle_window_plan *p, uint32_t *v,
-                      uint32_t n, uint32_t i)
+static void plan_sift(const struct heddle_window_plan *p, uint32_t *v, uint32_t n, uint32_t i)
 {
     const uint32_t x = v[i];
 
@@ -161,8 +156,7 @@ static void plan_sift(const struct heddle_window_plan *p, uint32_t *v,
 }
 
 /* Heap sort: no memory, no worst case. */
-static void plan_sort_range(const struct heddle_window_plan *p, uint32_t *v,
-                            uint32_t n)
+static void plan_sort_range(const struct heddle_window_plan *p, uint32_t *v, uint32_t n)
 {
     for (uint32_t i = n / 2; i-- > 0;)
         plan_sift(p, v, n, i);
@@ -190,8 +184,7 @@ static void plan_slack(struct heddle_window_plan *p)
         for (uint32_t i = p->pred_end[t]; i < p->pred_end[t + 1]; i++) {
             const uint32_t q = p->pred[i];
             const double h =
-                p->head[q] +
-                (p->left[q] >= 0 ? p->left[q] : p->ns[p->sort[q]][p->trial[q]]);
+                p->head[q] + (p->left[q] >= 0 ? p->left[q] : p->ns[p->sort[q]][p->trial[q]]);
 
             head = h > head ? h : head;
         }
@@ -210,8 +203,7 @@ static void plan_slack(struct heddle_window_plan *p)
             p->order[count[p->sort[t]]++] = t;
     }
     for (unsigned k = 0; k < p->nsorts; k++)
-        plan_sort_range(p, p->order + p->first[k],
-                        p->first[k + 1] - p->first[k]);
+        plan_sort_range(p, p->order + p->first[k], p->first[k + 1] - p->first[k]);
 }
 
 /* --- area ------------------------------------------------------------------*/
@@ -245,10 +237,8 @@ static void plan_area_two(struct heddle_window_plan *p, unsigned home,
         if (best == p->nsorts || load[0] >= load[1])
             return;
         done[best] = true;
-        a = (p->first[best + 1] - p->first[best]) * p->ns[best][0] /
-            p->nworkers[0];
-        b = (p->first[best + 1] - p->first[best]) * p->ns[best][1] /
-            p->nworkers[1];
+        a = (p->first[best + 1] - p->first[best]) * p->ns[best][0] / p->nworkers[0];
+        b = (p->first[best + 1] - p->first[best]) * p->ns[best][1] / p->nworkers[1];
         part = (load[1] - load[0]) / (a + b);
         part = part > 1 ? 1 : part;
         share[best][0] = part;
@@ -264,8 +254,7 @@ static void plan_area(struct heddle_window_plan *p, unsigned home,
                       double share[][HEDDLE_WINDOW_PLAN_TYPES])
 {
     enum { ROUNDS = 200 };
-    double price[HEDDLE_WINDOW_PLAN_TYPES], load[HEDDLE_WINDOW_PLAN_TYPES],
-        all = 0, step;
+    double price[HEDDLE_WINDOW_PLAN_TYPES], load[HEDDLE_WINDOW_PLAN_TYPES], all = 0, step;
 
     memset(share, 0, sizeof(p->share));
     if (p->ntypes == 2 && p->nworkers[0] > 0 && p->nworkers[1] > 0) {
@@ -311,12 +300,10 @@ static void plan_area(struct heddle_window_plan *p, unsigned home,
 /* --- a trial ---------------------------------------------------------------*/
 
 /* The first share[k][r] tasks of each sort to the slow types, slowest first. */
-static void plan_allocate(struct heddle_window_plan *p,
-                          double share[][HEDDLE_WINDOW_PLAN_TYPES])
+static void plan_allocate(struct heddle_window_plan *p, double share[][HEDDLE_WINDOW_PLAN_TYPES])
 {
     for (uint32_t t = 0; t < p->ntasks; t++)
-        p->trial[t] = p->fixed[t] >= 0 ? (uint8_t)p->fixed[t]
-                                       : (uint8_t)p->fast[p->sort[t]];
+        p->trial[t] = p->fixed[t] >= 0 ? (uint8_t)p->fixed[t] : (uint8_t)p->fast[p->sort[t]];
     for (unsigned k = 0; k < p->nsorts; k++) {
         const uint32_t n = p->first[k + 1] - p->first[k];
         uint32_t at = 0;
@@ -331,8 +318,7 @@ static void plan_allocate(struct heddle_window_plan *p,
             done = p->ns[k][r];
             if (r == p->fast[k])
                 break;
-            for (uint32_t i = 0;
-                 at < n && i < (uint32_t)(share[k][r] * n + 0.5); i++)
+            for (uint32_t i = 0; at < n && i < (uint32_t)(share[k][r] * n + 0.5); i++)
                 p->trial[p->order[p->first[k] + at++]] = (uint8_t)r;
         }
     }
@@ -344,8 +330,7 @@ static inline bool plan_above(const double *key, uint32_t a, uint32_t b)
     return key[a] != key[b] ? key[a] > key[b] : a < b;
 }
 
-static inline void plan_heap_push(uint32_t *h, uint32_t *n, const double *key,
-                                  uint32_t x)
+static inline void plan_heap_push(uint32_t *h, uint32_t *n, const double *key, uint32_t x)
 {
     uint32_t i = (*n)++;
 
@@ -356,8 +341,7 @@ static inline void plan_heap_push(uint32_t *h, uint32_t *n, const double *key,
     h[i] = x;
 }
 
-static inline uint32_t plan_heap_pop(uint32_t *h, uint32_t *n,
-                                     const double *key)
+static inline uint32_t plan_heap_pop(uint32_t *h, uint32_t *n, const double *key)
 {
     const uint32_t top = h[0], last = --*n, x = h[last];
     uint32_t i = 0;
@@ -437,8 +421,7 @@ static double plan_simulate(struct heddle_window_plan *p, double limit)
             const uint32_t q = p->succ[i];
 
             if (--p->wait[q] == 0 && p->left[q] < 0)
-                plan_heap_push(s.heap[p->trial[q]], &s.nheap[p->trial[q]],
-                               p->key, q);
+                plan_heap_push(s.heap[p->trial[q]], &s.nheap[p->trial[q]], p->key, q);
         }
     }
 }
@@ -458,8 +441,7 @@ static double plan_joules(const struct heddle_window_plan *p)
 
 /* Tries shares; true: they are the best so far and are kept. A gain too small to
  * survive the run is none: what came first sends less away. */
-static bool plan_try(struct heddle_window_plan *p,
-                     double share[][HEDDLE_WINDOW_PLAN_TYPES])
+static bool plan_try(struct heddle_window_plan *p, double share[][HEDDLE_WINDOW_PLAN_TYPES])
 {
     double length, limit = p->score * PLAN_GAIN, energy = 0;
 
@@ -507,8 +489,8 @@ static unsigned plan_critical(const struct heddle_window_plan *p)
 }
 
 /* The solution of the area bound with the sort `home` at home, scaled. */
-static void plan_scale(struct heddle_window_plan *p, unsigned home,
-                       const double *scale, unsigned n, unsigned trials)
+static void plan_scale(struct heddle_window_plan *p, unsigned home, const double *scale, unsigned n,
+                       unsigned trials)
 {
     double area[HEDDLE_WINDOW_PLAN_SORTS][HEDDLE_WINDOW_PLAN_TYPES];
     double share[HEDDLE_WINDOW_PLAN_SORTS][HEDDLE_WINDOW_PLAN_TYPES];
@@ -556,8 +538,8 @@ static void plan_keep(struct heddle_window_plan *p, unsigned trials)
 
 /* One share up or down by a part of what its type can do in the whole time; as
  * long as that helps, again and twice as far. */
-static bool plan_move(struct heddle_window_plan *p, unsigned k, unsigned r,
-                      double part, unsigned trials)
+static bool plan_move(struct heddle_window_plan *p, unsigned k, unsigned r, double part,
+                      unsigned trials)
 {
     double share[HEDDLE_WINDOW_PLAN_SORTS][HEDDLE_WINDOW_PLAN_TYPES];
     const double n = p->first[k + 1] - p->first[k];
@@ -592,8 +574,7 @@ static void plan_refine(struct heddle_window_plan *p, unsigned trials)
         any = false;
         for (unsigned k = 0; k < p->nsorts; k++)
             for (unsigned r = 0; r < p->ntypes; r++) {
-                if (plan_move(p, k, r, part, trials) ||
-                    plan_move(p, k, r, -part, trials))
+                if (plan_move(p, k, r, part, trials) || plan_move(p, k, r, -part, trials))
                     any = true;
             }
     }

@@ -44,8 +44,7 @@ void heddle_sched_pool_fini(struct heddle_sched_pool *p)
 
 /* --- buckets ---------------------------------------------------------------*/
 
-static uint64_t pool_mask(const struct heddle_win *w,
-                          const struct heddle_win_sort *s)
+static uint64_t pool_mask(const struct heddle_win *w, const struct heddle_win_sort *s)
 {
     uint64_t mask = 0;
 
@@ -56,8 +55,7 @@ static uint64_t pool_mask(const struct heddle_win *w,
 }
 
 /* How different the relations of costs are; 0: equal. */
-static double pool_distance(const struct heddle_win *w,
-                            const struct heddle_win_sort *a,
+static double pool_distance(const struct heddle_win *w, const struct heddle_win_sort *a,
                             const struct heddle_win_sort *b)
 {
     double d = 0;
@@ -92,9 +90,8 @@ static void pool_assign(struct heddle_sched_pool *p, struct heddle_win_sort *s,
             best = i;
         }
     }
-    if (*fresh != NULL &&
-        p->nbuckets < (best != UINT32_MAX ? HEDDLE_SCHED_POOL_BUCKETS * 3 / 4
-                                          : HEDDLE_SCHED_POOL_BUCKETS)) {
+    if (*fresh != NULL && p->nbuckets < (best != UINT32_MAX ? HEDDLE_SCHED_POOL_BUCKETS * 3 / 4
+                                                            : HEDDLE_SCHED_POOL_BUCKETS)) {
         best = p->nbuckets++;
         p->bucket[best] = *fresh;
         *fresh = NULL;
@@ -105,9 +102,10 @@ static void pool_assign(struct heddle_sched_pool *p, struct heddle_win_sort *s,
     s->bucket = best;
 }
 
-struct heddle_win_rec *heddle_sched_pool_submitted(
-    struct heddle_sched_pool *p, struct heddle_sched_task *t,
-    struct heddle_sched_task *const *pred, unsigned npred)
+struct heddle_win_rec *heddle_sched_pool_submitted(struct heddle_sched_pool *p,
+                                                   struct heddle_sched_task *t,
+                                                   struct heddle_sched_task *const *pred,
+                                                   unsigned npred)
 {
     struct heddle_win_rec *r = heddle_win_submitted(&p->win, t, pred, npred);
     struct heddle_sched_pool_bucket *fresh = NULL;
@@ -171,8 +169,7 @@ int heddle_sched_pool_first(const struct heddle_sched_pool *p,
 }
 
 int heddle_sched_pool_below(const struct heddle_sched_pool *p,
-                            const struct heddle_sched_pool_bucket *b,
-                            double limit)
+                            const struct heddle_sched_pool_bucket *b, double limit)
 {
     int i;
 
@@ -184,12 +181,10 @@ int heddle_sched_pool_below(const struct heddle_sched_pool *p,
     return i;
 }
 
-struct heddle_sched_task *
-heddle_sched_pool_take(struct heddle_sched_pool *p,
-                       struct heddle_sched_pool_bucket *b, int i)
+struct heddle_sched_task *heddle_sched_pool_take(struct heddle_sched_pool *p,
+                                                 struct heddle_sched_pool_bucket *b, int i)
 {
-    struct heddle_sched_task *t =
-        heddle_heap_pop(&b->bin[i], heddle_win_before, &p->win);
+    struct heddle_sched_task *t = heddle_heap_pop(&b->bin[i], heddle_win_before, &p->win);
 
     if (b->bin[i].root == NULL)
         b->map[i / 64] &= ~(UINT64_C(1) << (i % 64));
@@ -200,10 +195,9 @@ heddle_sched_pool_take(struct heddle_sched_pool *p,
     return t;
 }
 
-struct heddle_sched_task *
-heddle_sched_pool_take_near(struct heddle_sched_pool *p,
-                            struct heddle_sched_pool_bucket *b, int bin,
-                            unsigned cls)
+struct heddle_sched_task *heddle_sched_pool_take_near(struct heddle_sched_pool *p,
+                                                      struct heddle_sched_pool_bucket *b, int bin,
+                                                      unsigned cls)
 {
     const struct heddle_sched_view *v = p->win.copy.view;
     struct heddle_sched_task *t[HEDDLE_SCHED_POOL_NEAR];
@@ -245,16 +239,14 @@ void heddle_sched_pool_times(const struct heddle_sched_pool *p,
         double *ns = &out->ns[r];
 
         if ((b->mask >> c & 1) != 0 && x->ns < *ns &&
-            (b->like->is_known || x->sure >= 0.5f ||
-             x->nrun >= HEDDLE_WIN_MEASURES)) {
+            (b->like->is_known || x->sure >= 0.5f || x->nrun >= HEDDLE_WIN_MEASURES)) {
             *ns = x->ns;
             out->energy[r] = heddle_win_energy_ns(w, b->like, c);
         }
     }
     out->fast = 0;
     for (unsigned r = 1; r < w->copy.ntypes; r++)
-        if (out->ns[r] + out->energy[r] <
-            out->ns[out->fast] + out->energy[out->fast])
+        if (out->ns[r] + out->energy[r] < out->ns[out->fast] + out->energy[out->fast])
             out->fast = r;
     out->quick = 0;
     for (unsigned r = 1; r < w->copy.ntypes; r++)
@@ -265,8 +257,7 @@ void heddle_sched_pool_times(const struct heddle_sched_pool *p,
 
 int heddle_sched_pool_own(const struct heddle_sched_pool *p,
                           const struct heddle_sched_pool_bucket *b,
-                          const struct heddle_sched_pool_times *x,
-                          unsigned type, double now)
+                          const struct heddle_sched_pool_times *x, unsigned type, double now)
 {
     const int first = heddle_sched_pool_first(p, b);
     double limit;
@@ -276,19 +267,16 @@ int heddle_sched_pool_own(const struct heddle_sched_pool *p,
     if (type != x->fast && type != x->quick)
         return -1;
     limit = p->win.finish - now - x->ns[x->fast] + b->like->weight;
-    if (!(p->win.copy.energy->slack >
-          0)) /* what is saved pays for being late */
+    if (!(p->win.copy.energy->slack > 0)) /* what is saved pays for being late */
         limit += x->energy[x->quick] - x->energy[x->fast];
     limit /= POOL_MARGIN;
     if (type == x->fast)
         return heddle_sched_pool_below(p, b, limit);
-    return heddle_win_rec(&p->win, b->bin[first].root)->rank > limit ? first
-                                                                     : -1;
+    return heddle_win_rec(&p->win, b->bin[first].root)->rank > limit ? first : -1;
 }
 
 void heddle_sched_pool_backlog(const struct heddle_sched_pool *p,
-                               const struct heddle_sched_pool_times *times,
-                               double *out)
+                               const struct heddle_sched_pool_times *times, double *out)
 {
     for (unsigned r = 0; r < p->win.copy.ntypes; r++)
         out[r] = p->nworkers[r] > 0 ? 0 : INFINITY;
@@ -296,13 +284,11 @@ void heddle_sched_pool_backlog(const struct heddle_sched_pool *p,
         const unsigned r = times[i].fast;
 
         if (p->bucket[i]->count > 0 && times[i].is_known && p->nworkers[r] > 0)
-            out[r] +=
-                (double)p->bucket[i]->count * times[i].ns[r] / p->nworkers[r];
+            out[r] += (double)p->bucket[i]->count * times[i].ns[r] / p->nworkers[r];
     }
 }
 
-static void pool_force(struct heddle_sched_pool *p, struct heddle_sched_task *t,
-                       unsigned cls)
+static void pool_force(struct heddle_sched_pool *p, struct heddle_sched_task *t, unsigned cls)
 {
     struct heddle_win_rec *r = heddle_win_rec(&p->win, t);
 
@@ -312,8 +298,7 @@ static void pool_force(struct heddle_sched_pool *p, struct heddle_sched_task *t,
     heddle_add_rlx(&p->win.nqueued, 1u);
 }
 
-void heddle_sched_pool_put(struct heddle_sched_pool *p,
-                           struct heddle_sched_task *t)
+void heddle_sched_pool_put(struct heddle_sched_pool *p, struct heddle_sched_task *t)
 {
     struct heddle_win_rec *r = heddle_win_rec(&p->win, t);
     struct heddle_sched_pool_bucket *b = p->bucket[r->sort->bucket];
@@ -330,26 +315,23 @@ void heddle_sched_pool_put(struct heddle_sched_pool *p,
 
 /* A class for what has no bucket: the one with the shortest queue of those that
  * can run it. */
-static unsigned pool_any_class(const struct heddle_sched_pool *p,
-                               const struct heddle_win_ask *q)
+static unsigned pool_any_class(const struct heddle_sched_pool *p, const struct heddle_win_ask *q)
 {
     unsigned best = UINT32_MAX;
 
     for (unsigned c = 0; c < p->win.copy.ncls; c++) {
-        const double ns = q->s != NULL ? heddle_win_sort_ns(&p->win, q->s, c)
-                                       : heddle_win_ns(&p->win, q, c);
+        const double ns =
+            q->s != NULL ? heddle_win_sort_ns(&p->win, q->s, c) : heddle_win_ns(&p->win, q, c);
 
         if (ns != INFINITY &&
-            (best == UINT32_MAX ||
-             p->forced[c].count * p->win.copy.cls[best].nworkers <
-                 p->forced[best].count * p->win.copy.cls[c].nworkers))
+            (best == UINT32_MAX || p->forced[c].count * p->win.copy.cls[best].nworkers <
+                                       p->forced[best].count * p->win.copy.cls[c].nworkers))
             best = c;
     }
     return best == UINT32_MAX ? 0 : best;
 }
 
-static void pool_push_plain(struct heddle_sched_pool *p,
-                            struct heddle_sched_task *t)
+static void pool_push_plain(struct heddle_sched_pool *p, struct heddle_sched_task *t)
 {
     heddle_spin_lock(&p->win.lock);
     t->aux = p->pushes++;
@@ -358,8 +340,7 @@ static void pool_push_plain(struct heddle_sched_pool *p,
     heddle_spin_unlock(&p->win.lock);
 }
 
-void heddle_sched_pool_push(struct heddle_sched_pool *p,
-                            struct heddle_sched_task *t)
+void heddle_sched_pool_push(struct heddle_sched_pool *p, struct heddle_sched_task *t)
 {
     struct heddle_win_ask q;
     struct heddle_win_rec *r;
@@ -399,8 +380,7 @@ static struct heddle_sched_task *pool_pop_plain(struct heddle_sched_pool *p)
 }
 
 /* What nobody knows: the first that the class may try. */
-static struct heddle_sched_task *pool_try(struct heddle_sched_pool *p,
-                                          unsigned cls)
+static struct heddle_sched_task *pool_try(struct heddle_sched_pool *p, unsigned cls)
 {
     for (unsigned i = 0; i < p->nbuckets; i++) {
         struct heddle_sched_pool_bucket *b = p->bucket[i];
@@ -419,8 +399,7 @@ static struct heddle_sched_task *pool_try(struct heddle_sched_pool *p,
 /* Nobody works, and the policy would rather wait for another worker: but for
  * what? When every worker has had the time to ask, whoever asks gets what he can
  * run. */
-static struct heddle_sched_task *pool_rescue(struct heddle_sched_pool *p,
-                                             unsigned cls)
+static struct heddle_sched_task *pool_rescue(struct heddle_sched_pool *p, unsigned cls)
 {
     const struct heddle_sched_view *v = p->win.copy.view;
 
@@ -441,8 +420,7 @@ static struct heddle_sched_task *pool_rescue(struct heddle_sched_pool *p,
     return NULL;
 }
 
-struct heddle_sched_task *heddle_sched_pool_pop(struct heddle_sched_pool *p,
-                                                unsigned worker,
+struct heddle_sched_task *heddle_sched_pool_pop(struct heddle_sched_pool *p, unsigned worker,
                                                 heddle_sched_pool_pick pick)
 {
     struct heddle_sched_task *t;
@@ -471,8 +449,7 @@ struct heddle_sched_task *heddle_sched_pool_pop(struct heddle_sched_pool *p,
         p->nrefused = 0;
         r = heddle_win_rec(&p->win, t);
         heddle_win_popped(&p->win, r, worker, now,
-                          r != NULL ? heddle_win_sort_ns(&p->win, r->sort, cls)
-                                    : 0);
+                          r != NULL ? heddle_win_sort_ns(&p->win, r->sort, cls) : 0);
     }
     heddle_spin_unlock(&p->win.lock);
     return t;
@@ -480,8 +457,7 @@ struct heddle_sched_task *heddle_sched_pool_pop(struct heddle_sched_pool *p,
 
 /* --- lost ------------------------------------------------------------------*/
 
-struct heddle_sched_task *heddle_sched_pool_lost(struct heddle_sched_pool *p,
-                                                 unsigned cls)
+struct heddle_sched_task *heddle_sched_pool_lost(struct heddle_sched_pool *p, unsigned cls)
 {
     struct heddle_sched_task *out = NULL, *t;
 
@@ -489,8 +465,7 @@ struct heddle_sched_task *heddle_sched_pool_lost(struct heddle_sched_pool *p,
     if ((p->win.lost >> cls & 1) == 0)
         p->nworkers[p->win.copy.cls[cls].type] -= p->win.copy.cls[cls].nworkers;
     heddle_win_lost(&p->win, cls);
-    while ((t = heddle_heap_pop(&p->forced[cls], heddle_win_before, &p->win)) !=
-           NULL) {
+    while ((t = heddle_heap_pop(&p->forced[cls], heddle_win_before, &p->win)) != NULL) {
         heddle_add_rlx(&p->win.nqueued, (uint64_t)-1);
         t->link[0] = out;
         out = t;
@@ -499,8 +474,7 @@ struct heddle_sched_task *heddle_sched_pool_lost(struct heddle_sched_pool *p,
         struct heddle_sched_pool_bucket *b = p->bucket[i];
 
         b->mask &= ~(UINT64_C(1) << cls);
-        for (int bin;
-             b->mask == 0 && (bin = heddle_sched_pool_first(p, b)) >= 0;) {
+        for (int bin; b->mask == 0 && (bin = heddle_sched_pool_first(p, b)) >= 0;) {
             t = heddle_sched_pool_take(p, b, bin);
             t->link[0] = out;
             out = t;

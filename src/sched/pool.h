@@ -20,8 +20,7 @@
 #include "sched/win.h"
 
 enum {
-    HEDDLE_SCHED_POOL_NEAR =
-        6, /* tasks that are compared by where their data are */
+    HEDDLE_SCHED_POOL_NEAR = 6,   /* tasks that are compared by where their data are */
     HEDDLE_SCHED_POOL_TYPES = 16, /* more are refused */
     HEDDLE_SCHED_POOL_BUCKETS = 64,
     HEDDLE_SCHED_POOL_BINS = 512, /* 16 per factor of two, from 2^10 ns */
@@ -31,8 +30,8 @@ struct heddle_sched_pool_bucket {
     struct heddle_heap bin[HEDDLE_SCHED_POOL_BINS];
     uint64_t map[HEDDLE_SCHED_POOL_BINS / 64]; /* bins in use */
     size_t count;
-    uint64_t nlive; /* submitted and not popped, of all its sorts */
-    uint64_t mask;  /* classes that can run them */
+    uint64_t nlive;               /* submitted and not popped, of all its sorts */
+    uint64_t mask;                /* classes that can run them */
     struct heddle_win_sort *like; /* the first sort in it */
 };
 
@@ -43,8 +42,8 @@ struct heddle_sched_pool {
     struct heddle_heap *forced; /* per class */
     struct heddle_heap plain;
     uint32_t pushes;
-    uint32_t nrefused; /* pops in a row that found nothing */
-    size_t count;      /* in buckets */
+    uint32_t nrefused;                        /* pops in a row that found nothing */
+    size_t count;                             /* in buckets */
     double nworkers[HEDDLE_SCHED_POOL_TYPES]; /* of classes that are not lost */
 };
 
@@ -52,9 +51,9 @@ struct heddle_sched_pool {
 struct heddle_sched_pool_times {
     double ns[HEDDLE_SCHED_POOL_TYPES];
     double energy[HEDDLE_SCHED_POOL_TYPES]; /* in ns; 0: only time counts */
-    unsigned fast;  /* the type with the least of both together */
-    unsigned quick; /* the type with the least ns */
-    bool is_known;  /* on some type */
+    unsigned fast;                          /* the type with the least of both together */
+    unsigned quick;                         /* the type with the least ns */
+    bool is_known;                          /* on some type */
 };
 
 heddle_status heddle_sched_pool_init(struct heddle_sched_pool *p,
@@ -62,45 +61,39 @@ heddle_status heddle_sched_pool_init(struct heddle_sched_pool *p,
 void heddle_sched_pool_fini(struct heddle_sched_pool *p);
 
 /* Without the lock: submitted() up to there. Returns with the lock. */
-struct heddle_win_rec *heddle_sched_pool_submitted(
-    struct heddle_sched_pool *p, struct heddle_sched_task *t,
-    struct heddle_sched_task *const *pred, unsigned npred);
+struct heddle_win_rec *heddle_sched_pool_submitted(struct heddle_sched_pool *p,
+                                                   struct heddle_sched_task *t,
+                                                   struct heddle_sched_task *const *pred,
+                                                   unsigned npred);
 
 /* Without the lock: all of push(). */
-void heddle_sched_pool_push(struct heddle_sched_pool *p,
-                            struct heddle_sched_task *t);
+void heddle_sched_pool_push(struct heddle_sched_pool *p, struct heddle_sched_task *t);
 
 /* Without the lock: all of pop() but the choice, which is `pick`: a task taken out
  * of a bucket with heddle_sched_pool_take(), or NULL. */
-typedef struct heddle_sched_task *(*heddle_sched_pool_pick)(
-    struct heddle_sched_pool *p, unsigned worker, double now);
-struct heddle_sched_task *heddle_sched_pool_pop(struct heddle_sched_pool *p,
-                                                unsigned worker,
+typedef struct heddle_sched_task *(*heddle_sched_pool_pick)(struct heddle_sched_pool *p,
+                                                            unsigned worker, double now);
+struct heddle_sched_task *heddle_sched_pool_pop(struct heddle_sched_pool *p, unsigned worker,
                                                 heddle_sched_pool_pick pick);
 
 /* Without the lock: all of lost(). */
-struct heddle_sched_task *heddle_sched_pool_lost(struct heddle_sched_pool *p,
-                                                 unsigned cls);
+struct heddle_sched_task *heddle_sched_pool_lost(struct heddle_sched_pool *p, unsigned cls);
 
 /* The bin of the first task of a bucket; of the first with rank <= limit. -1:
  * none. bin[i].root is the task. */
 int heddle_sched_pool_first(const struct heddle_sched_pool *p,
                             const struct heddle_sched_pool_bucket *b);
 int heddle_sched_pool_below(const struct heddle_sched_pool *p,
-                            const struct heddle_sched_pool_bucket *b,
-                            double limit);
-struct heddle_sched_task *
-heddle_sched_pool_take(struct heddle_sched_pool *p,
-                       struct heddle_sched_pool_bucket *b, int bin);
-void heddle_sched_pool_put(struct heddle_sched_pool *p,
-                           struct heddle_sched_task *t);
+                            const struct heddle_sched_pool_bucket *b, double limit);
+struct heddle_sched_task *heddle_sched_pool_take(struct heddle_sched_pool *p,
+                                                 struct heddle_sched_pool_bucket *b, int bin);
+void heddle_sched_pool_put(struct heddle_sched_pool *p, struct heddle_sched_task *t);
 
 /* The same, but among the first few of the bin, which have about equal ranks, the
  * one with the most of its data in the memory of the class. */
-struct heddle_sched_task *
-heddle_sched_pool_take_near(struct heddle_sched_pool *p,
-                            struct heddle_sched_pool_bucket *b, int bin,
-                            unsigned cls);
+struct heddle_sched_task *heddle_sched_pool_take_near(struct heddle_sched_pool *p,
+                                                      struct heddle_sched_pool_bucket *b, int bin,
+                                                      unsigned cls);
 
 /* ns of a bucket's tasks on each type; INFINITY: cannot, or not known well. For a
  * bucket that several sorts share it is that of the first. */
@@ -114,14 +107,12 @@ void heddle_sched_pool_times(const struct heddle_sched_pool *p,
  * of them that may. */
 int heddle_sched_pool_own(const struct heddle_sched_pool *p,
                           const struct heddle_sched_pool_bucket *b,
-                          const struct heddle_sched_pool_times *x,
-                          unsigned type, double now);
+                          const struct heddle_sched_pool_times *x, unsigned type, double now);
 
 /* ns that a task of the bucket costs on a type which is not the fast one, when the
  * energy it takes more there, or less, is counted. */
-static inline double
-heddle_sched_pool_slow_ns(const struct heddle_sched_pool_times *x,
-                          unsigned type)
+static inline double heddle_sched_pool_slow_ns(const struct heddle_sched_pool_times *x,
+                                               unsigned type)
 {
     return x->ns[type] + (x->energy[type] - x->energy[x->fast]);
 }
@@ -129,13 +120,11 @@ heddle_sched_pool_slow_ns(const struct heddle_sched_pool_times *x,
 /* Per type, ns until its workers are through with what waits for them: the tasks of
  * all buckets that are fastest there. `times` is what was made for each bucket. */
 void heddle_sched_pool_backlog(const struct heddle_sched_pool *p,
-                               const struct heddle_sched_pool_times *times,
-                               double *out);
+                               const struct heddle_sched_pool_times *times, double *out);
 
 /* A task's cost on a class, from its record. */
 static inline double heddle_sched_pool_ns(const struct heddle_sched_pool *p,
-                                          const struct heddle_sched_task *t,
-                                          unsigned cls)
+                                          const struct heddle_sched_task *t, unsigned cls)
 {
     const struct heddle_win_rec *r = heddle_win_rec(&p->win, t);
 

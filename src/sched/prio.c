@@ -30,8 +30,7 @@ static heddle_status prio_init(void *self, const struct heddle_sched_env *env)
     struct prio *q = self;
 
     heddle_spin_init(&q->lock);
-    return env->cls == NULL ? HEDDLE_OK
-                            : heddle_masks_create(env, true, &q->masks);
+    return env->cls == NULL ? HEDDLE_OK : heddle_masks_create(env, true, &q->masks);
 }
 
 static void prio_fini(void *self)
@@ -41,8 +40,7 @@ static void prio_fini(void *self)
     heddle_masks_destroy(q->masks);
 }
 
-static bool prio_before(const struct heddle_sched_task *a,
-                        const struct heddle_sched_task *b)
+static bool prio_before(const struct heddle_sched_task *a, const struct heddle_sched_task *b)
 {
     if (a->prio != b->prio)
         return a->prio > b->prio;
@@ -50,8 +48,7 @@ static bool prio_before(const struct heddle_sched_task *a,
 }
 
 /* Two roots without siblings become one. */
-static struct heddle_sched_task *prio_meld(struct heddle_sched_task *a,
-                                           struct heddle_sched_task *b)
+static struct heddle_sched_task *prio_meld(struct heddle_sched_task *a, struct heddle_sched_task *b)
 {
     if (a == NULL)
         return b;

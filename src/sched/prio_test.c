@@ -23,9 +23,8 @@ static struct item *naive_first(void)
     struct item *best = NULL;
 
     for (struct item *i = items; i < items + N; i++)
-        if (i->pushed != 0 &&
-            (best == NULL || i->prio > best->prio ||
-             (i->prio == best->prio && i->pushed < best->pushed)))
+        if (i->pushed != 0 && (best == NULL || i->prio > best->prio ||
+                               (i->prio == best->prio && i->pushed < best->pushed)))
             best = i;
     return best;
 }
@@ -36,16 +35,14 @@ static size_t count_heap(const struct heddle_sched_task *t)
 {
     size_t n = 1;
 
-    for (const struct heddle_sched_task *c = t->link[0]; c != NULL;
-         c = c->link[1]) {
+    for (const struct heddle_sched_task *c = t->link[0]; c != NULL; c = c->link[1]) {
         CHECK(!prio_before(c, t));
         n += count_heap(c);
     }
     return n;
 }
 
-static void random_run(struct prio *q, struct heddle_rng *rng, uint32_t nprios,
-                       size_t nsteps)
+static void random_run(struct prio *q, struct heddle_rng *rng, uint32_t nprios, size_t nsteps)
 {
     uint64_t npushes = 0;
     size_t length = 0;
@@ -57,8 +54,7 @@ static void random_run(struct prio *q, struct heddle_rng *rng, uint32_t nprios,
         if (heddle_rng_below32(rng, 100) < (step / 500 % 2 == 0 ? 70u : 30u)) {
             if (i->pushed != 0)
                 continue;
-            i->prio = i->t.prio =
-                (int)heddle_rng_below32(rng, nprios) - (int)(nprios / 2);
+            i->prio = i->t.prio = (int)heddle_rng_below32(rng, nprios) - (int)(nprios / 2);
             i->pushed = ++npushes;
             heddle_sched_prio.push(q, &i->t, (int)heddle_rng_below32(rng, 4));
             length++;

@@ -40,9 +40,9 @@ struct replay {
     uint32_t ntargets;
     struct replay_queue *queue; /* per target; NULL: no file */
     uint32_t *index;            /* memory of all `entry` */
-    uint32_t *aux;   /* per entry: its record once it was submitted; UINT32_MAX:
+    uint32_t *aux;              /* per entry: its record once it was submitted; UINT32_MAX:
                     * it was given or goes elsewhere */
-    bool has_nested; /* there are tasks inside of tasks */
+    bool has_nested;            /* there are tasks inside of tasks */
 };
 
 /* --- the file --------------------------------------------------------------*/
@@ -104,19 +104,16 @@ static void replay_fini(void *self)
 
 /* --- tasks -----------------------------------------------------------------*/
 
-static uint32_t replay_entry(const struct replay *r,
-                             const struct heddle_sched_task *t)
+static uint32_t replay_entry(const struct replay *r, const struct heddle_sched_task *t)
 {
     const struct heddle_sched_env *env = &r->place.win.copy;
 
     return r->file.n == 0 ? UINT32_MAX
-                          : heddle_placement_find(
-                                &r->file, env->view->id(env->view_self, t));
+                          : heddle_placement_find(&r->file, env->view->id(env->view_self, t));
 }
 
 /* Locked: 1 + the last entry of all that come before; UINT32_MAX: unknown. */
-static uint32_t replay_late(const struct replay *r,
-                            struct heddle_sched_task *const *pred,
+static uint32_t replay_late(const struct replay *r, struct heddle_sched_task *const *pred,
                             unsigned npred)
 {
     uint32_t late = npred >= PREDS_TOLD ? UINT32_MAX : 0;
@@ -135,13 +132,11 @@ static uint32_t replay_late(const struct replay *r,
 }
 
 static void replay_submitted(void *self, struct heddle_sched_task *t,
-                             struct heddle_sched_task *const *pred,
-                             unsigned npred)
+                             struct heddle_sched_task *const *pred, unsigned npred)
 {
     struct replay *r = self;
     const uint32_t i = replay_entry(r, t);
-    struct heddle_win_rec *rec =
-        heddle_win_submitted(&r->place.win, t, pred, npred);
+    struct heddle_win_rec *rec = heddle_win_submitted(&r->place.win, t, pred, npred);
 
     if (rec != NULL) {
         rec->late = replay_late(r, pred, npred);
@@ -191,13 +186,11 @@ static void replay_push(void *self, struct heddle_sched_task *t, int worker)
         heddle_spin_lock(&w->lock);
         rec = heddle_win_rec(w, t);
         if (rec != NULL && rec->index != 0) {
-            const struct heddle_placement_entry *e =
-                &r->file.entry[rec->index - 1];
+            const struct heddle_placement_entry *e = &r->file.entry[rec->index - 1];
             const unsigned cls = replay_class(r, e->target);
 
             if (heddle_win_sort_ns(w, rec->sort, cls) != INFINITY) {
-                heddle_heap_push(&r->queue[e->target].heap, t, replay_before,
-                                 w);
+                heddle_heap_push(&r->queue[e->target].heap, t, replay_before, w);
                 heddle_add_rlx(&w->nqueued, 1u); /* a hint */
                 taken = true;
             } else {
@@ -220,8 +213,7 @@ static bool replay_is_coming(const struct replay *r, uint32_t i)
     struct heddle_sched_task t = {.aux = r->aux[i]};
     const struct heddle_win_rec *rec = heddle_win_rec(w, &t), *p;
 
-    if (rec == NULL || rec->seq == 0 || rec->index != i + 1 ||
-        rec->late == UINT32_MAX)
+    if (rec == NULL || rec->seq == 0 || rec->index != i + 1 || rec->late == UINT32_MAX)
         return false;
     for (uint32_t k = 0; rec->late > rec->index && k < rec->npred; k++) {
         t.aux = rec->pred[k];
@@ -233,8 +225,7 @@ static bool replay_is_coming(const struct replay *r, uint32_t i)
 }
 
 /* Locked: the task a target has for a worker; NULL: none, or better wait. */
-static struct heddle_sched_task *replay_first(struct replay *r, uint32_t target,
-                                              bool is_busy)
+static struct heddle_sched_task *replay_first(struct replay *r, uint32_t target, bool is_busy)
 {
     struct replay_queue *q = &r->queue[target];
     struct heddle_sched_task *t = q->heap.root;
@@ -248,16 +239,14 @@ static struct heddle_sched_task *replay_first(struct replay *r, uint32_t target,
     return is_busy || replay_is_coming(r, q->entry[q->next]) ? NULL : t;
 }
 
-static struct heddle_sched_task *replay_take(struct replay *r, unsigned worker,
-                                             double now)
+static struct heddle_sched_task *replay_take(struct replay *r, unsigned worker, double now)
 {
     struct heddle_win *w = &r->place.win;
     const unsigned cls = w->copy.class_of[worker];
     const bool is_busy = !heddle_win_is_free(w, worker);
     uint32_t from = cls;
     struct heddle_sched_task *t = replay_first(r, cls, is_busy);
-    struct heddle_sched_task *own =
-        replay_first(r, w->copy.ncls + worker, is_busy);
+    struct heddle_sched_task *own = replay_first(r, w->copy.ncls + worker, is_busy);
     struct heddle_win_rec *rec;
 
     if (own != NULL && (t == NULL || replay_before(w, own, t))) {
@@ -270,8 +259,7 @@ static struct heddle_sched_task *replay_take(struct replay *r, unsigned worker,
     heddle_add_rlx(&w->nqueued, (uint64_t)-1);
     rec = heddle_win_rec(w, t);
     r->aux[rec->index - 1] = UINT32_MAX;
-    heddle_win_popped(w, rec, worker, now,
-                      heddle_win_sort_ns(w, rec->sort, cls));
+    heddle_win_popped(w, rec, worker, now, heddle_win_sort_ns(w, rec->sort, cls));
     return t;
 }
 
@@ -293,8 +281,7 @@ static struct heddle_sched_task *replay_pop(void *self, unsigned worker)
 
 /* --- ends ------------------------------------------------------------------*/
 
-static void replay_ended(void *self, const struct heddle_sched_task *t,
-                         unsigned worker, double ns)
+static void replay_ended(void *self, const struct heddle_sched_task *t, unsigned worker, double ns)
 {
     struct replay *r = self;
 
@@ -310,8 +297,7 @@ static struct heddle_sched_task *replay_lost(void *self, unsigned cls)
     heddle_spin_lock(&w->lock);
     for (uint32_t k = 0; k < r->ntargets; k++)
         while (replay_class(r, k) == cls &&
-               (t = heddle_heap_pop(&r->queue[k].heap, replay_before, w)) !=
-                   NULL) {
+               (t = heddle_heap_pop(&r->queue[k].heap, replay_before, w)) != NULL) {
             t->link[0] = out;
             out = t;
             heddle_add_rlx(&w->nqueued, (uint64_t)-1);

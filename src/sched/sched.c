@@ -6,7 +6,7 @@
 
 #include "base/cond.h"
 
-#define HEDDLE_SCHED(name, on)                                                 \
+#define HEDDLE_SCHED(name, on)                                                                     \
     HEDDLE_IF(on, extern const struct heddle_sched_ops heddle_sched_##name;)
 #include "sched/sched.def"
 #undef HEDDLE_SCHED

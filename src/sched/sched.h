@@ -33,8 +33,7 @@
 
 struct heddle_sched_task {
     int prio;
-    uint32_t
-        aux; /* the policy's from submitted() or push() on; link: from push() */
+    uint32_t aux; /* the policy's from submitted() or push() on; link: from push() */
     struct heddle_sched_task *link[2];
 };
 
@@ -68,16 +67,13 @@ struct heddle_sched_view {
     /* Joules above idle of the task on a worker of the class, where it would take
      * ns. NAN: not known. Asked only when there is an objective: see `energy` of
      * the environment. May be NULL: not known. */
-    double (*joules)(void *view, const struct heddle_sched_task *t,
-                     unsigned cls, double ns);
+    double (*joules)(void *view, const struct heddle_sched_task *t, unsigned cls, double ns);
     /* ns until what the task reads would be in the memory of the class. */
-    double (*fetch)(void *view, const struct heddle_sched_task *t,
-                    unsigned cls);
+    double (*fetch)(void *view, const struct heddle_sched_task *t, unsigned cls);
     /* Bytes the task reads and writes, and how many of those it reads are valid in
      * the memory of the class. */
-    void (*bytes)(void *view, const struct heddle_sched_task *t, unsigned cls,
-                  uint64_t *read_out, uint64_t *written_out,
-                  uint64_t *present_out);
+    void (*bytes)(void *view, const struct heddle_sched_task *t, unsigned cls, uint64_t *read_out,
+                  uint64_t *written_out, uint64_t *present_out);
     /* Tasks of one number are the same kernel on the same shapes; from 0, dense,
      * less than 2^20. */
     unsigned (*sort)(void *view, const struct heddle_sched_task *t);
@@ -120,8 +116,8 @@ struct heddle_sched_env {
     unsigned ncls, ntypes;
     const unsigned *class_of; /* worker -> class */
     const struct heddle_sched_view *view;
-    void *view_self;  /* the first argument of its functions */
-    const char *plan; /* replay: a placement file; or NULL */
+    void *view_self;                    /* the first argument of its functions */
+    const char *plan;                   /* replay: a placement file; or NULL */
     struct heddle_sched_energy *energy; /* NULL: time is all that counts */
 };
 
@@ -133,8 +129,8 @@ struct heddle_sched_note {
 };
 
 struct heddle_sched_ops {
-    const char *name; /* unique; the user selects it with HEDDLE_SCHED=name */
-    const char *help; /* one line for `heddle info` */
+    const char *name;     /* unique; the user selects it with HEDDLE_SCHED=name */
+    const char *help;     /* one line for `heddle info` */
     size_t instance_size; /* the engine allocates it, zeroed, before init() */
 
     /* The engine may run one task that another has just made ready at once, on
@@ -177,8 +173,7 @@ struct heddle_sched_ops {
      * `worker` has ended after running for `ns`, or could not be run (ns < 0) and
      * will be pushed again. NAN: what it took tells nothing; it is over, or will be
      * submitted() again, as its sort has changed. `aux` is as the policy left it. */
-    void (*ended)(void *self, const struct heddle_sched_task *t,
-                  unsigned worker, double ns);
+    void (*ended)(void *self, const struct heddle_sched_task *t, unsigned worker, double ns);
 
     /* Optional. A task that was not pushed goes to `worker` all the same: it runs
      * right behind one that is there. ended() follows. */
@@ -192,8 +187,7 @@ struct heddle_sched_ops {
     /* Optional. A task that was submitted and has not ended: tasks will run about
      * in the growing order of this number. For what to keep in memory. NAN: no
      * idea. *type_out: the type of class it will run on; -1: open. */
-    double (*order)(void *self, const struct heddle_sched_task *t,
-                    int *type_out);
+    double (*order)(void *self, const struct heddle_sched_task *t, int *type_out);
 
     /* Required when knows_classes. Nobody will pop for the class any more, and
      * cost() says INFINITY for it from now on. Takes out every task that is placed

@@ -52,8 +52,8 @@ struct tune_answer {
     double joules;
 };
 
-static void answer_add(struct tune_answer *a, const struct tune_answer *b,
-                       double part, unsigned ntypes)
+static void answer_add(struct tune_answer *a, const struct tune_answer *b, double part,
+                       unsigned ntypes)
 {
     for (unsigned r = 0; r < ntypes; r++) {
         a->load[r] += part * (b->load[r] - a->load[r]);
@@ -70,8 +70,7 @@ static void answer_digest(struct tune_answer *a, unsigned ntypes)
 }
 
 /* Each sort where it is cheapest. */
-static struct tune_answer tune_answer(const struct tune *t, const double *price,
-                                      double k)
+static struct tune_answer tune_answer(const struct tune *t, const double *price, double k)
 {
     struct tune_answer a = {{0}, {0}, 0, 0};
 
@@ -105,20 +104,16 @@ static struct tune_answer tune_two(const struct tune *t, double k)
     for (int step = 0; step < TUNE_CROSS; step++) {
         const double x = (low + high) / 2;
 
-        a = tune_answer(t, (double[TUNE_TYPES]){x / t->n[0], (1 - x) / t->n[1]},
-                        k);
+        a = tune_answer(t, (double[TUNE_TYPES]){x / t->n[0], (1 - x) / t->n[1]}, k);
         if (a.load[0] > a.load[1])
             low = x;
         else
             high = x;
     }
-    a = tune_answer(t, (double[TUNE_TYPES]){low / t->n[0], (1 - low) / t->n[1]},
-                    k);
-    b = tune_answer(
-        t, (double[TUNE_TYPES]){high / t->n[0], (1 - high) / t->n[1]}, k);
+    a = tune_answer(t, (double[TUNE_TYPES]){low / t->n[0], (1 - low) / t->n[1]}, k);
+    b = tune_answer(t, (double[TUNE_TYPES]){high / t->n[0], (1 - high) / t->n[1]}, k);
     if (a.load[0] > a.load[1] && b.load[0] < b.load[1]) {
-        const double over = a.load[0] - a.load[1],
-                     under = b.load[1] - b.load[0];
+        const double over = a.load[0] - a.load[1], under = b.load[1] - b.load[0];
 
         answer_add(&a, &b, over / (over + under), 2);
         answer_digest(&a, 2);
@@ -160,8 +155,8 @@ static struct tune_answer tune_solve(const struct tune *t, double k)
 }
 
 /* The greatest k within the deadline; 0: none. */
-static double tune_find(const struct tune *t, double slack, double path,
-                        double most, double *limit_out)
+static double tune_find(const struct tune *t, double slack, double path, double most,
+                        double *limit_out)
 {
     const struct tune_answer a = tune_solve(t, 0);
     const double limit = (1 + slack) * (a.most > path ? a.most : path);
@@ -191,8 +186,8 @@ static double tune_find(const struct tune *t, double slack, double path,
 /* --- the window ------------------------------------------------------------*/
 
 /* Types that have lost all their workers have none of the work either. */
-static bool tune_read_sort(const struct heddle_win *w,
-                           const struct heddle_win_sort *s, struct tune *t)
+static bool tune_read_sort(const struct heddle_win *w, const struct heddle_win_sort *s,
+                           struct tune *t)
 {
     const unsigned i = t->nsorts;
     bool any = false;
@@ -225,8 +220,8 @@ static void tune_read(const struct heddle_win *w, struct tune *t)
             t->n[w->copy.cls[c].type] += w->copy.cls[c].nworkers;
     for (unsigned r = 0; r < t->ntypes; r++)
         t->n[r] = t->n[r] > 0 ? t->n[r] : 1; /* nothing can run there */
-    for (const struct heddle_win_sort *s = w->sorts;
-         s != NULL && t->nsorts < TUNE_SORTS; s = s->next)
+    for (const struct heddle_win_sort *s = w->sorts; s != NULL && t->nsorts < TUNE_SORTS;
+         s = s->next)
         if (s->nlive > 0 && tune_read_sort(w, s, t))
             t->nsorts++;
 }
@@ -234,8 +229,7 @@ static void tune_read(const struct heddle_win *w, struct tune *t)
 /* Enough has happened for what it costs, or there is much more to do. */
 static bool tune_is_due(struct heddle_win *w)
 {
-    if (w->tunings++ < TUNE_EVERY + w->nlive / 16 &&
-        2 * (w->seq - w->tuned) <= w->seq)
+    if (w->tunings++ < TUNE_EVERY + w->nlive / 16 && 2 * (w->seq - w->tuned) <= w->seq)
         return false;
     w->tunings = 0;
     w->tuned = w->seq;
@@ -271,8 +265,7 @@ void heddle_win_tune_now(struct heddle_win *w, double now)
         return;
     path = tune_path(w);
     if (e->slack > 0)
-        k = tune_find(&t, e->slack, path,
-                      e->idle_watts > 0 ? 1e9 / e->idle_watts : 1e30, &rest);
+        k = tune_find(&t, e->slack, path, e->idle_watts > 0 ? 1e9 / e->idle_watts : 1e30, &rest);
     if (fabs(k - w->joule_ns) > 0.01 * w->joule_ns) {
         w->version++; /* who keeps costs looks again */
         w->joule_ns = k;
@@ -285,16 +278,13 @@ void heddle_win_tune_now(struct heddle_win *w, double now)
     w->finish = now + rest;
 }
 
-double heddle_win_price(const struct heddle_win *w,
-                        const struct heddle_win_sort *s,
-                        const struct heddle_win_rec *r, unsigned cls,
-                        double end)
+double heddle_win_price(const struct heddle_win *w, const struct heddle_win_sort *s,
+                        const struct heddle_win_rec *r, unsigned cls, double end)
 {
     const double tail = r == NULL ? 0 : r->rank - s->weight;
     const double late = end + TUNE_MARGIN * (tail > 0 ? tail : 0) - w->finish;
 
-    return s->c[cls].ns * w->price[w->copy.cls[cls].type] +
-           heddle_win_energy_ns(w, s, cls) +
+    return s->c[cls].ns * w->price[w->copy.cls[cls].type] + heddle_win_energy_ns(w, s, cls) +
            (!(late > 0)                 ? 0
             : w->copy.energy->slack > 0 ? TUNE_HARD * late
                                         : late);

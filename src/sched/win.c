@@ -23,8 +23,7 @@
 #include "base/alloc.h"
 #include "sched/cost.h"
 
-heddle_status heddle_win_init(struct heddle_win *w,
-                              const struct heddle_sched_env *env)
+heddle_status heddle_win_init(struct heddle_win *w, const struct heddle_sched_env *env)
 {
     heddle_spin_init(&w->lock);
     w->copy = *env;
@@ -116,8 +115,7 @@ static void win_make_spare(struct heddle_win *w)
 }
 
 /* With the lock. NULL: no memory. */
-static struct heddle_win_rec *win_new(struct heddle_win *w,
-                                      struct heddle_sched_task *t)
+static struct heddle_win_rec *win_new(struct heddle_win *w, struct heddle_sched_task *t)
 {
     struct heddle_win_chunk *c = w->last;
     struct heddle_win_rec *r;
@@ -156,8 +154,7 @@ static struct heddle_win_rec *win_new(struct heddle_win *w,
 static void win_drop(struct heddle_win *w, uint32_t aux)
 {
     const uint32_t id = (aux - 1) / HEDDLE_WIN_CHUNK;
-    struct heddle_win_chunk *c =
-        w->page[id / HEDDLE_WIN_PAGE][id % HEDDLE_WIN_PAGE];
+    struct heddle_win_chunk *c = w->page[id / HEDDLE_WIN_PAGE][id % HEDDLE_WIN_PAGE];
     struct heddle_win_rec *r = &c->rec[(aux - 1) % HEDDLE_WIN_CHUNK];
 
     if (r->more != NULL) {
@@ -197,8 +194,7 @@ static void win_link(struct heddle_win *w, struct heddle_win_rec *r,
     }
 }
 
-static struct heddle_win_more *win_make_more(struct heddle_win *w,
-                                             unsigned npred)
+static struct heddle_win_more *win_make_more(struct heddle_win *w, unsigned npred)
 {
     struct heddle_win_more *m;
 
@@ -213,9 +209,8 @@ static struct heddle_win_more *win_make_more(struct heddle_win *w,
     return m;
 }
 
-struct heddle_win_rec *
-heddle_win_submitted(struct heddle_win *w, struct heddle_sched_task *t,
-                     struct heddle_sched_task *const *pred, unsigned npred)
+struct heddle_win_rec *heddle_win_submitted(struct heddle_win *w, struct heddle_sched_task *t,
+                                            struct heddle_sched_task *const *pred, unsigned npred)
 {
     struct heddle_win_sort *s = heddle_cost_sort(w, t);
     struct heddle_win_more *more = win_make_more(w, npred), *old;
@@ -249,8 +244,8 @@ heddle_win_submitted(struct heddle_win *w, struct heddle_sched_task *t,
     return r;
 }
 
-void heddle_win_ended(struct heddle_win *w, const struct heddle_sched_task *t,
-                      unsigned worker, double ns)
+void heddle_win_ended(struct heddle_win *w, const struct heddle_sched_task *t, unsigned worker,
+                      double ns)
 {
     const double now = (double)w->copy.view->now_ns(w->copy.view_self);
 
@@ -258,8 +253,8 @@ void heddle_win_ended(struct heddle_win *w, const struct heddle_sched_task *t,
     heddle_win_end(w, t, worker, now, ns);
 }
 
-void heddle_win_end(struct heddle_win *w, const struct heddle_sched_task *t,
-                    unsigned worker, double now, double ns)
+void heddle_win_end(struct heddle_win *w, const struct heddle_sched_task *t, unsigned worker,
+                    double now, double ns)
 {
     struct heddle_win_rec *r = heddle_win_rec(w, t);
 
@@ -281,8 +276,8 @@ void heddle_win_end(struct heddle_win *w, const struct heddle_sched_task *t,
         win_drop(w, t->aux);
 }
 
-void heddle_win_popped(struct heddle_win *w, struct heddle_win_rec *r,
-                       unsigned worker, double now, double ns)
+void heddle_win_popped(struct heddle_win *w, struct heddle_win_rec *r, unsigned worker, double now,
+                       double ns)
 {
     struct heddle_win_worker *k = &w->worker[worker];
 
@@ -309,13 +304,11 @@ static inline double win_weight(const struct heddle_win_rec *r)
     return r->plan >= 0 ? r->own : r->sort->weight;
 }
 
-static inline void win_up(struct heddle_win *w, const struct heddle_win_rec *r,
-                          uint32_t aux)
+static inline void win_up(struct heddle_win *w, const struct heddle_win_rec *r, uint32_t aux)
 {
     const uint32_t c = (aux - 1) / HEDDLE_WIN_CHUNK;
     struct heddle_win_rec *p =
-        &w->page[c / HEDDLE_WIN_PAGE][c % HEDDLE_WIN_PAGE]
-             ->rec[(aux - 1) % HEDDLE_WIN_CHUNK];
+        &w->page[c / HEDDLE_WIN_PAGE][c % HEDDLE_WIN_PAGE]->rec[(aux - 1) % HEDDLE_WIN_CHUNK];
 
     if (p->seq != 0 && p->seq < r->seq && p->tail < r->rank) {
         p->tail = r->rank;
@@ -394,8 +387,7 @@ bool heddle_win_before_plain(const void *ctx, const struct heddle_sched_task *a,
     return (int32_t)(a->aux - b->aux) < 0;
 }
 
-double heddle_win_order(struct heddle_win *w, const struct heddle_sched_task *t,
-                        int *type_out)
+double heddle_win_order(struct heddle_win *w, const struct heddle_sched_task *t, int *type_out)
 {
     const struct heddle_win_rec *r;
     double order = NAN;
@@ -405,8 +397,7 @@ double heddle_win_order(struct heddle_win *w, const struct heddle_sched_task *t,
     r = heddle_win_rec(w, t);
     *type_out = -1;
     if (r != NULL && r->seq != 0) {
-        order = -(r->is_flat ? w->top : r->rank) - 1e15 * t->prio +
-                1e-6 * (double)r->seq;
+        order = -(r->is_flat ? w->top : r->rank) - 1e15 * t->prio + 1e-6 * (double)r->seq;
         if (r->cls >= 0) /* queued for a class */
             *type_out = (int)w->copy.cls[r->cls].type;
     }
@@ -414,8 +405,7 @@ double heddle_win_order(struct heddle_win *w, const struct heddle_sched_task *t,
     return order;
 }
 
-double heddle_win_level(const struct heddle_win *w,
-                        const struct heddle_win_rec *r)
+double heddle_win_level(const struct heddle_win *w, const struct heddle_win_rec *r)
 {
     if (r == NULL || w->has_prio || !(w->top > 0))
         return 0;
@@ -434,8 +424,7 @@ double heddle_win_busy(const struct heddle_win *w, unsigned worker, double now)
 
 /* The level L with sum over workers of max(0, L - busy) = ns: the work is poured
  * over those that are free first. */
-double heddle_win_begin(const struct heddle_win *w, unsigned cls, double now,
-                        double ns)
+double heddle_win_begin(const struct heddle_win *w, unsigned cls, double now, double ns)
 {
     const struct heddle_sched_class *c = &w->copy.cls[cls];
     double level = heddle_win_busy(w, c->first, now), sum;

@@ -47,12 +47,11 @@ struct heddle_win_cost {
 
 struct heddle_win_sort {
     unsigned number;
-    _Atomic uint32_t due; /* > 0: ask the view again */
-    _Atomic int32_t
-        only;        /* the one class that can run it; -1: there are more */
-    uint32_t nseen;  /* tasks submitted so far */
-    uint32_t nlive;  /* submitted, not popped */
-    uint32_t bucket; /* the policy's: where its tasks queue */
+    _Atomic uint32_t due;  /* > 0: ask the view again */
+    _Atomic int32_t only;  /* the one class that can run it; -1: there are more */
+    uint32_t nseen;        /* tasks submitted so far */
+    uint32_t nlive;        /* submitted, not popped */
+    uint32_t bucket;       /* the policy's: where its tasks queue */
     uint32_t index, epoch; /* the policy's: a number for a time */
     double weight;         /* ns: what it adds to a path */
     double best;           /* least trusted ns over all classes; NAN: none */
@@ -124,18 +123,18 @@ struct heddle_win {
     struct heddle_win_more *garbage;       /* freed by the next submitted() */
     uint64_t seq;                          /* last one given */
     uint64_t swept;                        /* ranks are known up to here */
-    uint64_t swept_all; /* `seq` at the last walk over everything */
-    size_t nlive;       /* records in use */
-    bool weighs_mean;   /* ranks by mean times, not by the least */
-    bool has_prio;      /* the user gave priorities */
-    bool is_flat;       /* new records are */
-    double top;         /* greatest rank seen */
+    uint64_t swept_all;                    /* `seq` at the last walk over everything */
+    size_t nlive;                          /* records in use */
+    bool weighs_mean;                      /* ranks by mean times, not by the least */
+    bool has_prio;                         /* the user gave priorities */
+    bool is_flat;                          /* new records are */
+    double top;                            /* greatest rank seen */
 
     _Atomic(struct heddle_win_leaf *) sort[HEDDLE_WIN_LEAF];
     struct heddle_win_sort *sorts; /* through next */
-    bool has_choice;  /* some sort could run on more than one type */
-    uint64_t lost;    /* bit: class */
-    uint32_t version; /* of the costs: changes with them */
+    bool has_choice;               /* some sort could run on more than one type */
+    uint64_t lost;                 /* bit: class */
+    uint32_t version;              /* of the costs: changes with them */
 
     double joule_ns; /* what a joule is worth; 0: only time counts */
     /* When it does not, from heddle_win_tune(): ns of the whole that a ns of a worker
@@ -159,30 +158,27 @@ struct heddle_win_ask {
     struct heddle_win_sort *s; /* NULL: no memory; `ns` is all there is */
 };
 
-heddle_status heddle_win_init(struct heddle_win *w,
-                              const struct heddle_sched_env *env);
+heddle_status heddle_win_init(struct heddle_win *w, const struct heddle_sched_env *env);
 void heddle_win_fini(struct heddle_win *w);
 
 /* Lays down a record; NULL without memory. Returns with the lock held. */
-struct heddle_win_rec *
-heddle_win_submitted(struct heddle_win *w, struct heddle_sched_task *t,
-                     struct heddle_sched_task *const *pred, unsigned npred);
+struct heddle_win_rec *heddle_win_submitted(struct heddle_win *w, struct heddle_sched_task *t,
+                                            struct heddle_sched_task *const *pred, unsigned npred);
 
 /* For push(): asks the view. Takes and gives the lock when costs are due.
  * Afterwards take the lock. */
-void heddle_win_ask(struct heddle_win *w, struct heddle_sched_task *t,
-                    bool wants_fetch, struct heddle_win_ask *q);
+void heddle_win_ask(struct heddle_win *w, struct heddle_sched_task *t, bool wants_fetch,
+                    struct heddle_win_ask *q);
 
 /* With the lock: the task's record, or NULL. */
-static inline struct heddle_win_rec *
-heddle_win_rec(const struct heddle_win *w, const struct heddle_sched_task *t)
+static inline struct heddle_win_rec *heddle_win_rec(const struct heddle_win *w,
+                                                    const struct heddle_sched_task *t)
 {
     const uint32_t i = t->aux - 1, c = i / HEDDLE_WIN_CHUNK;
 
     if (t->aux == 0 || c >= w->nchunks)
         return NULL;
-    return &w->page[c / HEDDLE_WIN_PAGE][c % HEDDLE_WIN_PAGE]
-                ->rec[i % HEDDLE_WIN_CHUNK];
+    return &w->page[c / HEDDLE_WIN_PAGE][c % HEDDLE_WIN_PAGE]->rec[i % HEDDLE_WIN_CHUNK];
 }
 
 /* With the lock: one task more is queued, or less. */
@@ -194,16 +190,14 @@ static inline void heddle_win_queued(struct heddle_win *w, int by)
 
 /* May the worker begin at once with what it asks for? A core asks only when it is
  * free, or when its task waits for others: then it must not be refused. */
-static inline bool heddle_win_is_free(const struct heddle_win *w,
-                                      unsigned worker)
+static inline bool heddle_win_is_free(const struct heddle_win *w, unsigned worker)
 {
     return w->worker[worker].n == 0 ||
            w->copy.cls[w->copy.class_of[worker]].kind == HEDDLE_SCHED_CORES;
 }
 
 /* About when a task will run: see order() in sched.h. Takes the lock. */
-double heddle_win_order(struct heddle_win *w, const struct heddle_sched_task *t,
-                        int *type_out);
+double heddle_win_order(struct heddle_win *w, const struct heddle_sched_task *t, int *type_out);
 
 /* With the lock: makes ranks of what is new. */
 void heddle_win_rank(struct heddle_win *w);
@@ -212,21 +206,20 @@ void heddle_win_rank(struct heddle_win *w);
 void heddle_win_flatten(struct heddle_win *w, bool is_flat);
 
 /* With the lock: the task was popped by `worker` and will take `ns`. */
-void heddle_win_popped(struct heddle_win *w, struct heddle_win_rec *r,
-                       unsigned worker, double now, double ns);
+void heddle_win_popped(struct heddle_win *w, struct heddle_win_rec *r, unsigned worker, double now,
+                       double ns);
 
 /* With the lock: it has ended. */
-void heddle_win_end(struct heddle_win *w, const struct heddle_sched_task *t,
-                    unsigned worker, double now, double ns);
+void heddle_win_end(struct heddle_win *w, const struct heddle_sched_task *t, unsigned worker,
+                    double now, double ns);
 
 /* ended() of a policy: takes the lock and returns with it. */
-void heddle_win_ended(struct heddle_win *w, const struct heddle_sched_task *t,
-                      unsigned worker, double ns);
+void heddle_win_ended(struct heddle_win *w, const struct heddle_sched_task *t, unsigned worker,
+                      double ns);
 
 /* With the lock: when a worker of the class would begin something that has `ns`
  * of queued work before it. */
-double heddle_win_begin(const struct heddle_win *w, unsigned cls, double now,
-                        double ns);
+double heddle_win_begin(const struct heddle_win *w, unsigned cls, double now, double ns);
 double heddle_win_busy(const struct heddle_win *w, unsigned worker, double now);
 
 /* With the lock: nobody will pop for the class any more. */
@@ -234,10 +227,8 @@ void heddle_win_lost(struct heddle_win *w, unsigned cls);
 
 /* With the lock: the cost to decide with. INFINITY: cannot run. NAN: not known
  * well enough. */
-double heddle_win_ns(const struct heddle_win *w, const struct heddle_win_ask *q,
-                     unsigned cls);
-static inline double heddle_win_sort_ns(const struct heddle_win *w,
-                                        const struct heddle_win_sort *s,
+double heddle_win_ns(const struct heddle_win *w, const struct heddle_win_ask *q, unsigned cls);
+static inline double heddle_win_sort_ns(const struct heddle_win *w, const struct heddle_win_sort *s,
                                         unsigned cls)
 {
     return (w->lost >> cls & 1) != 0 ? __builtin_inf() : s->c[cls].ns;
@@ -246,8 +237,7 @@ static inline double heddle_win_sort_ns(const struct heddle_win *w,
 /* With the lock: what the energy of a task of the sort is worth on the class, in
  * ns; 0 when only time counts. Energies are finite. */
 static inline double heddle_win_energy_ns(const struct heddle_win *w,
-                                          const struct heddle_win_sort *s,
-                                          unsigned cls)
+                                          const struct heddle_win_sort *s, unsigned cls)
 {
     return w->joule_ns * (double)s->c[cls].joules;
 }
@@ -264,10 +254,8 @@ static inline void heddle_win_tune(struct heddle_win *w, double now)
 /* With the lock, when energy counts: what a task costs on a class where it would end
  * at `end`, in ns of the whole run: the time of the worker, its energy, and how much
  * later the last task would end. */
-double heddle_win_price(const struct heddle_win *w,
-                        const struct heddle_win_sort *s,
-                        const struct heddle_win_rec *r, unsigned cls,
-                        double end);
+double heddle_win_price(const struct heddle_win *w, const struct heddle_win_sort *s,
+                        const struct heddle_win_rec *r, unsigned cls, double end);
 
 /* With the lock: a class that should measure this task; -1: none, decide by cost;
  * HEDDLE_WIN_ANYONE: no cost is known, let those take it who are free. */
@@ -275,8 +263,7 @@ int heddle_win_explore(struct heddle_win *w, const struct heddle_win_ask *q,
                        struct heddle_win_rec *r);
 /* With the lock: may the class take a task that is for anyone? Not too many at
  * once before they are measured, and not where others would wait for it. */
-bool heddle_win_may_try(const struct heddle_win *w,
-                        const struct heddle_win_rec *r, unsigned cls);
+bool heddle_win_may_try(const struct heddle_win *w, const struct heddle_win_rec *r, unsigned cls);
 
 /* Order of tasks with records: the user's priority, rank, submission. */
 bool heddle_win_before(const void *win, const struct heddle_sched_task *a,
@@ -286,7 +273,6 @@ bool heddle_win_before_plain(const void *ctx, const struct heddle_sched_task *a,
                              const struct heddle_sched_task *b);
 
 /* From 0 (last) to 1 (first): where a task stands in the order. */
-double heddle_win_level(const struct heddle_win *w,
-                        const struct heddle_win_rec *r);
+double heddle_win_level(const struct heddle_win *w, const struct heddle_win_rec *r);
 
 #endif /* HEDDLE_SCHED_WIN_H */

@@ -44,8 +44,8 @@ static heddle_status ws_init(void *self, const struct heddle_sched_env *env)
     q->alloc = env->alloc;
     q->nworkers = env->nworkers;
     q->order = env->steal_order;
-    q->worker = heddle_zalloc_aligned(env->alloc, env->nworkers,
-                                      sizeof(*q->worker), HEDDLE_CACHE_LINE);
+    q->worker =
+        heddle_zalloc_aligned(env->alloc, env->nworkers, sizeof(*q->worker), HEDDLE_CACHE_LINE);
     if (q->worker == NULL)
         return HEDDLE_ENOMEM;
     st = heddle_ring_init(&q->ring, env->alloc, WS_RING);
@@ -99,8 +99,7 @@ static struct heddle_sched_task *ws_steal(struct ws *q, unsigned worker)
     struct heddle_sched_task *t;
 
     for (unsigned i = 0; i < n; i++) {
-        struct heddle_deque *d =
-            &q->worker[q->order[(size_t)worker * n + i]].deque;
+        struct heddle_deque *d = &q->worker[q->order[(size_t)worker * n + i]].deque;
 
         if (heddle_deque_seems_empty(d))
             continue;

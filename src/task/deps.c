@@ -64,8 +64,7 @@ bool heddle_dep_compact(struct heddle_slab *s, struct heddle_dep *dep)
 }
 
 /* Room for one more member: first by dropping the ended, then by growing. */
-static HEDDLE_NOINLINE heddle_status dep_reserve(struct heddle_slab *s,
-                                                 struct heddle_dep *dep)
+static HEDDLE_NOINLINE heddle_status dep_reserve(struct heddle_slab *s, struct heddle_dep *dep)
 {
     const uint32_t more = 1;
     uint32_t live, cap = dep->cap;
@@ -107,8 +106,7 @@ heddle_status heddle_deps_reserve(struct heddle_slab *s, size_t n)
     return HEDDLE_OK;
 }
 
-static uint32_t deps_noverlaps(const struct heddle_domain *d,
-                               const heddle_handle *unit)
+static uint32_t deps_noverlaps(const struct heddle_domain *d, const heddle_handle *unit)
 {
     return d->is_blind ? 0 : heddle_unit_noverlaps(unit);
 }
@@ -140,8 +138,7 @@ static heddle_status deps_close(struct heddle_domain *d, heddle_handle *unit,
     return HEDDLE_OK;
 }
 
-static heddle_status deps_prepare_overlaps(struct heddle_domain *d,
-                                           const struct heddle_access *a,
+static heddle_status deps_prepare_overlaps(struct heddle_domain *d, const struct heddle_access *a,
                                            size_t *bound)
 {
     for (uint32_t i = 0; i < deps_noverlaps(d, a->unit); i++) {
@@ -158,9 +155,8 @@ static heddle_status deps_prepare_overlaps(struct heddle_domain *d,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_deps_prepare(struct heddle_domain *d,
-                                  const struct heddle_access *acc, unsigned n,
-                                  size_t extra)
+heddle_status heddle_deps_prepare(struct heddle_domain *d, const struct heddle_access *acc,
+                                  unsigned n, size_t extra)
 {
     size_t bound = 0;
 
@@ -186,8 +182,7 @@ static uint32_t deps_add(struct heddle_slab *s, heddle_ref ref, uint32_t m)
     return m;
 }
 
-static uint32_t deps_add_members(struct heddle_slab *s,
-                                 const struct heddle_dep *dep, uint32_t m)
+static uint32_t deps_add_members(struct heddle_slab *s, const struct heddle_dep *dep, uint32_t m)
 {
     for (uint32_t i = 0; i < dep->nmembers; i++)
         m = deps_add(s, dep->member[i], m);
@@ -195,8 +190,7 @@ static uint32_t deps_add_members(struct heddle_slab *s,
 }
 
 /* What an access in `mode` waits for in the history of an overlapping unit. */
-static uint32_t deps_collect_other(struct heddle_slab *s,
-                                   const struct heddle_dep *dep,
+static uint32_t deps_collect_other(struct heddle_slab *s, const struct heddle_dep *dep,
                                    enum heddle_mode mode, uint32_t m)
 {
     if (mode != HEDDLE_R)
@@ -208,8 +202,7 @@ static uint32_t deps_collect_other(struct heddle_slab *s,
     return m;
 }
 
-static uint32_t deps_collect_own(struct heddle_slab *s,
-                                 const struct heddle_dep *dep,
+static uint32_t deps_collect_own(struct heddle_slab *s, const struct heddle_dep *dep,
                                  enum heddle_mode mode, uint32_t m)
 {
     if ((mode == HEDDLE_W || mode == HEDDLE_RW) && dep->nmembers != 0)
@@ -217,8 +210,7 @@ static uint32_t deps_collect_own(struct heddle_slab *s,
     return deps_add(s, dep->writer, m);
 }
 
-uint32_t heddle_deps_collect(struct heddle_domain *d,
-                             const struct heddle_access *acc, unsigned n)
+uint32_t heddle_deps_collect(struct heddle_domain *d, const struct heddle_access *acc, unsigned n)
 {
     struct heddle_slab *s = d->slab;
     uint32_t m = 0;
@@ -239,14 +231,12 @@ uint32_t heddle_deps_collect(struct heddle_domain *d,
     return m;
 }
 
-uint32_t heddle_deps_collect_all(struct heddle_slab *s,
-                                 const struct heddle_dep *dep)
+uint32_t heddle_deps_collect_all(struct heddle_slab *s, const struct heddle_dep *dep)
 {
     return deps_add(s, dep->writer, deps_add_members(s, dep, 0));
 }
 
-static void dep_update(struct heddle_dep *dep, enum heddle_mode mode,
-                       heddle_ref ref)
+static void dep_update(struct heddle_dep *dep, enum heddle_mode mode, heddle_ref ref)
 {
     if (mode == HEDDLE_W || mode == HEDDLE_RW) {
         heddle_dep_write(dep, ref);
@@ -259,8 +249,7 @@ static void dep_update(struct heddle_dep *dep, enum heddle_mode mode,
     }
 }
 
-void heddle_deps_update(struct heddle_domain *d,
-                        const struct heddle_access *acc, unsigned n,
+void heddle_deps_update(struct heddle_domain *d, const struct heddle_access *acc, unsigned n,
                         heddle_ref ref)
 {
     for (unsigned i = 0; i < n; i++) {
@@ -285,11 +274,9 @@ void heddle_deps_update(struct heddle_domain *d,
     }
 }
 
-heddle_status heddle_deps_spill(struct heddle_slab *s, struct heddle_cell *c,
-                                uint32_t m)
+heddle_status heddle_deps_spill(struct heddle_slab *s, struct heddle_cell *c, uint32_t m)
 {
-    for (uint32_t room = HEDDLE_CELL_NODES; room < m;
-         room += HEDDLE_SPILL_NODES) {
+    for (uint32_t room = HEDDLE_CELL_NODES; room < m; room += HEDDLE_SPILL_NODES) {
         struct heddle_cell *f = heddle_slab_take_further(s, c);
 
         if (f == NULL)
@@ -300,8 +287,8 @@ heddle_status heddle_deps_spill(struct heddle_slab *s, struct heddle_cell *c,
 }
 
 /* Adds the edge (c waits for the task of ref). False: that task has ended. */
-static bool deps_add_edge(struct heddle_pool *p, heddle_ref ref,
-                          _Atomic uint32_t *slot, uint32_t node)
+static bool deps_add_edge(struct heddle_pool *p, heddle_ref ref, _Atomic uint32_t *slot,
+                          uint32_t node)
 {
     struct heddle_cell *pred = heddle_pool_cell(p, (uint32_t)ref);
     const uint64_t gen = ref & ~(uint64_t)UINT32_MAX;
@@ -331,24 +318,20 @@ bool heddle_deps_link(struct heddle_slab *s, struct heddle_cell *c, uint32_t m)
     /* Relaxed: published by the first CAS below. */
     heddle_store_rlx(&c->ndeps, (int32_t)m);
     for (; k < m && k < HEDDLE_CELL_NODES; k++)
-        ended +=
-            !deps_add_edge(s->pool, cand[k], &c->node[k], (self << 5 | k) + 1);
+        ended += !deps_add_edge(s->pool, cand[k], &c->node[k], (self << 5 | k) + 1);
     if (HEDDLE_UNLIKELY(k < m)) {
         /* `next` of the cell is the submitter's: c may run and end only after
          * the last edge, so its further cells are still here. */
-        uint32_t further =
-            heddle_pool_chunk(s->pool, self)->next[self % HEDDLE_CHUNK];
+        uint32_t further = heddle_pool_chunk(s->pool, self)->next[self % HEDDLE_CHUNK];
 
         while (k < m) {
             const uint32_t index = further - 1;
             struct heddle_cell *f = heddle_pool_cell(s->pool, index);
 
-            further =
-                heddle_pool_chunk(s->pool, index)->next[index % HEDDLE_CHUNK];
+            further = heddle_pool_chunk(s->pool, index)->next[index % HEDDLE_CHUNK];
             for (uint32_t j = 0; j < HEDDLE_SPILL_NODES && k < m; j++, k++)
-                ended +=
-                    !deps_add_edge(s->pool, cand[k], &f->spill[j],
-                                   (index << 5 | (j + HEDDLE_CELL_NODES)) + 1);
+                ended += !deps_add_edge(s->pool, cand[k], &f->spill[j],
+                                        (index << 5 | (j + HEDDLE_CELL_NODES)) + 1);
         }
     }
     if (ended == 0)
@@ -364,12 +347,10 @@ static _Atomic uint32_t *edge_slot(struct heddle_pool *p, uint32_t node)
     struct heddle_cell *c = heddle_pool_cell(p, (node - 1) >> 5);
     const uint32_t slot = (node - 1) & 31;
 
-    return slot < HEDDLE_CELL_NODES ? &c->node[slot]
-                                    : &c->spill[slot - HEDDLE_CELL_NODES];
+    return slot < HEDDLE_CELL_NODES ? &c->node[slot] : &c->spill[slot - HEDDLE_CELL_NODES];
 }
 
-struct heddle_cell *heddle_edge_owner(struct heddle_pool *p, uint32_t node,
-                                      uint32_t *next_out)
+struct heddle_cell *heddle_edge_owner(struct heddle_pool *p, uint32_t node, uint32_t *next_out)
 {
     const uint32_t index = (node - 1) >> 5, slot = (node - 1) & 31;
     struct heddle_cell *c = heddle_pool_cell(p, index);
@@ -383,8 +364,7 @@ struct heddle_cell *heddle_edge_owner(struct heddle_pool *p, uint32_t node,
     return heddle_pool_cell(p, c->owner);
 }
 
-void heddle_edges_return(struct heddle_pool *p, struct heddle_cell *c,
-                         uint32_t first)
+void heddle_edges_return(struct heddle_pool *p, struct heddle_cell *c, uint32_t first)
 {
     const uint64_t gen = (uint64_t)c->gen << 32;
     _Atomic uint32_t *slot;

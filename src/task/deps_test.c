@@ -103,8 +103,7 @@ static void sim_end(struct sim *s, unsigned which)
         CHECK(!n->waits[i] || s->node[i].state == ENDED);
     n->state = ENDED;
     n->cell = NULL;
-    node = (uint32_t)heddle_xchg_acqrel(&c->succ,
-                                        (uint64_t)c->gen << 32 | HEDDLE_ENDED);
+    node = (uint32_t)heddle_xchg_acqrel(&c->succ, (uint64_t)c->gen << 32 | HEDDLE_ENDED);
     while (node != 0) {
         uint32_t next;
         struct heddle_cell *w = heddle_edge_owner(&s->pool, node, &next);
@@ -135,8 +134,7 @@ static bool sim_step(struct sim *s)
 }
 
 /* The m candidates become edges: the node is in the graph now. */
-static void sim_link(struct sim *s, struct heddle_cell *c, struct node *n,
-                     uint32_t m)
+static void sim_link(struct sim *s, struct heddle_cell *c, struct node *n, uint32_t m)
 {
     const unsigned me = s->nnodes++;
     bool is_ready, must_wait = false;
@@ -145,8 +143,7 @@ static void sim_link(struct sim *s, struct heddle_cell *c, struct node *n,
     c->id = me;
     n->cell = c;
     for (uint32_t i = 0; i < m; i++) {
-        const struct heddle_cell *p =
-            heddle_ref_live(&s->slab, s->slab.cand[i]);
+        const struct heddle_cell *p = heddle_ref_live(&s->slab, s->slab.cand[i]);
 
         CHECK(p != NULL && p->id < me);
         n->waits[p->id] = true;
@@ -178,8 +175,7 @@ static struct node *sim_node(struct sim *s, enum node_kind kind)
     return &s->node[s->nnodes];
 }
 
-static heddle_status sim_close(struct heddle_domain *d, heddle_handle *unit,
-                               struct heddle_dep *dep)
+static heddle_status sim_close(struct heddle_domain *d, heddle_handle *unit, struct heddle_dep *dep)
 {
     struct sim *s = (void *)d;
     const bool combines = dep->crowd == HEDDLE_CROWD_REDUCE;
@@ -207,8 +203,7 @@ static heddle_status sim_close(struct heddle_domain *d, heddle_handle *unit,
 }
 
 /* As core does; on failure nothing is in the graph but perhaps joins. */
-static heddle_status sim_submit(struct sim *s, const struct access *op,
-                                unsigned nops)
+static heddle_status sim_submit(struct sim *s, const struct access *op, unsigned nops)
 {
     struct heddle_access acc[OPS];
     struct heddle_cell *c = sim_take(s);
@@ -260,17 +255,13 @@ static void sim_cover(struct sim *s, unsigned which)
 
     for (size_t i = 0; i < l->extent[0]; i++)
         for (size_t j = 0; j < (l->ndim == 2 ? l->extent[1] : 1); j++)
-            s->covers[which][u->offset_bytes + i * l->stride[0] +
-                             j * l->stride[1]] = true;
+            s->covers[which][u->offset_bytes + i * l->stride[0] + j * l->stride[1]] = true;
 }
 
-static heddle_status sim_root(struct sim *s, unsigned ndim, size_t rows,
-                              size_t columns)
+static heddle_status sim_root(struct sim *s, unsigned ndim, size_t rows, size_t columns)
 {
-    const struct heddle_layout l = {
-        .dtype = HEDDLE_U8, .ndim = ndim, .extent = {rows, columns}};
-    heddle_status st =
-        heddle_unit_create(&s->reg, &l, NULL, &s->unit[s->nunits]);
+    const struct heddle_layout l = {.dtype = HEDDLE_U8, .ndim = ndim, .extent = {rows, columns}};
+    heddle_status st = heddle_unit_create(&s->reg, &l, NULL, &s->unit[s->nunits]);
 
     if (st == HEDDLE_OK) {
         s->root_of[s->nunits] = s->nunits;
@@ -282,8 +273,7 @@ static heddle_status sim_root(struct sim *s, unsigned ndim, size_t rows,
 static heddle_status sim_view(struct sim *s, unsigned of, const size_t *offset,
                               const size_t *extent, const size_t *step)
 {
-    heddle_status st = heddle_unit_view(s->unit[of], offset, extent, step,
-                                        &s->unit[s->nunits]);
+    heddle_status st = heddle_unit_view(s->unit[of], offset, extent, step, &s->unit[s->nunits]);
 
     if (st == HEDDLE_OK) {
         s->root_of[s->nunits] = s->root_of[of];
@@ -321,8 +311,7 @@ static heddle_status sim_units(struct sim *s)
         st = sim_root(s, 1, 4, 0);
     for (size_t i = 0; i < sizeof(view) / sizeof(view[0]); i++)
         if (st == HEDDLE_OK)
-            st = sim_view(s, view[i].of, view[i].offset, view[i].extent,
-                          view[i].step);
+            st = sim_view(s, view[i].of, view[i].offset, view[i].extent, view[i].step);
     return st;
 }
 
@@ -334,8 +323,8 @@ static heddle_status sim_init(struct sim *s, uint64_t seed, size_t fail_at)
     faulty_init(&s->f, fail_at);
     heddle_rng_seed(&s->rng, seed);
     heddle_registry_init(&s->reg, NULL, &s->f.a);
-    s->domain = (struct heddle_domain){
-        .slab = &s->slab, .find = sim_find, .close_crowd = sim_close};
+    s->domain =
+        (struct heddle_domain){.slab = &s->slab, .find = sim_find, .close_crowd = sim_close};
     st = heddle_pool_init(&s->pool, &s->f.a);
     heddle_slab_init(&s->slab, &s->pool);
     if (st == HEDDLE_OK)
@@ -373,21 +362,19 @@ static bool units_meet(const struct sim *s, unsigned a, unsigned b)
 
 /* Must the two be ordered, and may one wait for the other? Only equals commute,
  * and only on the very same unit. */
-static bool accesses_conflict(const struct sim *s, const struct access *a,
-                              const struct access *b)
+static bool accesses_conflict(const struct sim *s, const struct access *a, const struct access *b)
 {
     if (a->mode == HEDDLE_SCRATCH || b->mode == HEDDLE_SCRATCH)
         return false;
     if (a->mode == HEDDLE_R && b->mode == HEDDLE_R)
         return false;
-    if ((a->mode == HEDDLE_COMMUTE || a->mode == HEDDLE_REDUCE) &&
-        a->mode == b->mode && a->unit == b->unit)
+    if ((a->mode == HEDDLE_COMMUTE || a->mode == HEDDLE_REDUCE) && a->mode == b->mode &&
+        a->unit == b->unit)
         return false;
     return units_meet(s, a->unit, b->unit);
 }
 
-static bool nodes_conflict(const struct sim *s, const struct node *a,
-                           const struct node *b)
+static bool nodes_conflict(const struct sim *s, const struct node *a, const struct node *b)
 {
     for (unsigned i = 0; i < a->nops; i++)
         for (unsigned k = 0; k < b->nops; k++)
@@ -402,8 +389,7 @@ static bool node_uses(const struct sim *s, const struct node *n, unsigned unit)
     if (n->kind != TASK && units_meet(s, n->unit, unit))
         return true;
     for (unsigned i = 0; i < n->nops; i++)
-        if (n->op[i].mode != HEDDLE_SCRATCH &&
-            units_meet(s, n->op[i].unit, unit))
+        if (n->op[i].mode != HEDDLE_SCRATCH && units_meet(s, n->op[i].unit, unit))
             return true;
     return false;
 }
@@ -412,10 +398,7 @@ static void print_node(const struct sim *s, unsigned which)
 {
     const struct node *n = &s->node[which];
 
-    printf("  node %u: %s", which,
-           n->kind == TASK   ? "task"
-           : n->kind == JOIN ? "join"
-                             : "combine");
+    printf("  node %u: %s", which, n->kind == TASK ? "task" : n->kind == JOIN ? "join" : "combine");
     if (n->kind != TASK)
         printf(" of unit %u", n->unit);
     for (unsigned i = 0; i < n->nops; i++)
@@ -423,8 +406,7 @@ static void print_node(const struct sim *s, unsigned which)
     printf("\n");
 }
 
-static void expect(const struct sim *s, bool ok, unsigned i, unsigned k,
-                   const char *what)
+static void expect(const struct sim *s, bool ok, unsigned i, unsigned k, const char *what)
 {
     if (ok)
         return;
@@ -436,12 +418,10 @@ static void expect(const struct sim *s, bool ok, unsigned i, unsigned k,
 
 /* Between a reduction of i and the use of k there is a combine, behind i. (That
  * k is behind the combine is an ordinary conflict.) */
-static bool is_combined_between(const struct sim *s, unsigned i, unsigned k,
-                                unsigned unit)
+static bool is_combined_between(const struct sim *s, unsigned i, unsigned k, unsigned unit)
 {
     for (unsigned c = i + 1; c < k; c++)
-        if (s->node[c].kind == COMBINE && s->node[c].unit == unit &&
-            s->node[c].is_after[i])
+        if (s->node[c].kind == COMBINE && s->node[c].unit == unit && s->node[c].is_after[i])
             return true;
     return false;
 }
@@ -472,8 +452,7 @@ static void check_graph(const struct sim *s)
             if (!b->waits[i])
                 continue;
             if (a->kind == TASK && b->kind == TASK)
-                expect(s, nodes_conflict(s, a, b), i, k,
-                       "order without conflict");
+                expect(s, nodes_conflict(s, a, b), i, k, "order without conflict");
             else
                 expect(s,
                        node_uses(s, a, b->kind != TASK ? b->unit : a->unit) &&
@@ -488,30 +467,25 @@ static void check_graph(const struct sim *s)
 static enum heddle_mode random_mode(struct heddle_rng *rng)
 {
     static const enum heddle_mode mode[] = {
-        HEDDLE_R,       HEDDLE_R,      HEDDLE_R,      HEDDLE_R,
-        HEDDLE_W,       HEDDLE_RW,     HEDDLE_RW,     HEDDLE_COMMUTE,
-        HEDDLE_COMMUTE, HEDDLE_REDUCE, HEDDLE_REDUCE, HEDDLE_SCRATCH};
+        HEDDLE_R,  HEDDLE_R,       HEDDLE_R,       HEDDLE_R,      HEDDLE_W,      HEDDLE_RW,
+        HEDDLE_RW, HEDDLE_COMMUTE, HEDDLE_COMMUTE, HEDDLE_REDUCE, HEDDLE_REDUCE, HEDDLE_SCRATCH};
 
     return mode[heddle_rng_below32(rng, sizeof(mode) / sizeof(mode[0]))];
 }
 
 /* Commutative operands and reductions overlap no other operand: core refuses
  * that. */
-static bool ops_are_legal(const struct sim *s, const struct access *op,
-                          unsigned nops)
+static bool ops_are_legal(const struct sim *s, const struct access *op, unsigned nops)
 {
     for (unsigned i = 0; i < nops; i++)
         for (unsigned k = 0; k < nops; k++)
-            if (i != k &&
-                (op[i].mode == HEDDLE_COMMUTE || op[i].mode == HEDDLE_REDUCE) &&
-                op[k].mode != HEDDLE_SCRATCH &&
-                units_meet(s, op[i].unit, op[k].unit))
+            if (i != k && (op[i].mode == HEDDLE_COMMUTE || op[i].mode == HEDDLE_REDUCE) &&
+                op[k].mode != HEDDLE_SCRATCH && units_meet(s, op[i].unit, op[k].unit))
                 return false;
     return true;
 }
 
-static unsigned random_ops(struct sim *s, struct access *op, unsigned nunits,
-                           bool is_plain)
+static unsigned random_ops(struct sim *s, struct access *op, unsigned nunits, bool is_plain)
 {
     unsigned nops;
 
@@ -519,9 +493,8 @@ static unsigned random_ops(struct sim *s, struct access *op, unsigned nunits,
         nops = 1 + heddle_rng_below32(&s->rng, OPS);
         for (unsigned i = 0; i < nops; i++) {
             op[i].unit = heddle_rng_below32(&s->rng, nunits);
-            op[i].mode =
-                is_plain ? 1 + (enum heddle_mode)heddle_rng_below32(&s->rng, 3)
-                         : random_mode(&s->rng);
+            op[i].mode = is_plain ? 1 + (enum heddle_mode)heddle_rng_below32(&s->rng, 3)
+                                  : random_mode(&s->rng);
         }
     } while (!ops_are_legal(s, op, nops));
     return nops;
@@ -587,8 +560,7 @@ static unsigned count_ready(const struct sim *s)
 /* Equals do not wait for each other; who comes after them waits for all. */
 TEST(crowds)
 {
-    static const enum heddle_mode mode[] = {HEDDLE_R, HEDDLE_COMMUTE,
-                                            HEDDLE_REDUCE};
+    static const enum heddle_mode mode[] = {HEDDLE_R, HEDDLE_COMMUTE, HEDDLE_REDUCE};
     static struct sim s;
 
     for (unsigned i = 0; i < 3; i++)
@@ -731,8 +703,7 @@ TEST(a_failure_does_not_lose_a_reduction)
     }
     acc = (struct heddle_access){s.unit[2], &s.unit[2]->dep, HEDDLE_REDUCE};
     s.f.fail_at = s.f.ncalls + 1;
-    CHECK_STATUS(heddle_deps_prepare(&s.domain, &acc, 1, 100000),
-                 HEDDLE_ENOMEM);
+    CHECK_STATUS(heddle_deps_prepare(&s.domain, &acc, 1, 100000), HEDDLE_ENOMEM);
     submit_one(&s, 2, HEDDLE_R);
     CHECK_EQ(s.node[HEDDLE_DEP_INLINE].kind, COMBINE);
     check_graph(&s);
@@ -778,8 +749,7 @@ static void engine_run(struct engine *e, const struct heddle_cell *c)
 }
 
 /* Runs a task and all that it makes ready. */
-static void engine_work(struct engine *e, struct heddle_returns *returns,
-                        struct heddle_cell *c)
+static void engine_work(struct engine *e, struct heddle_returns *returns, struct heddle_cell *c)
 {
     struct heddle_sched_task *stack = NULL;
 
@@ -787,13 +757,11 @@ static void engine_work(struct engine *e, struct heddle_returns *returns,
         uint32_t node, next;
 
         engine_run(e, c);
-        node = (uint32_t)heddle_xchg_acqrel(&c->succ, (uint64_t)c->gen << 32 |
-                                                          HEDDLE_ENDED);
+        node = (uint32_t)heddle_xchg_acqrel(&c->succ, (uint64_t)c->gen << 32 | HEDDLE_ENDED);
         for (; node != 0; node = next) {
             struct heddle_cell *w = heddle_edge_owner(&e->pool, node, &next);
 
-            if (heddle_load_acq(&w->ndeps) == 1 ||
-                heddle_sub_acqrel(&w->ndeps, 1) == 1) {
+            if (heddle_load_acq(&w->ndeps) == 1 || heddle_sub_acqrel(&w->ndeps, 1) == 1) {
                 w->sched.link[0] = stack;
                 stack = &w->sched;
             }
@@ -829,8 +797,7 @@ static void *engine_worker(void *arg)
     return NULL;
 }
 
-static struct heddle_dep *engine_find(struct heddle_domain *d,
-                                      heddle_handle *unit)
+static struct heddle_dep *engine_find(struct heddle_domain *d, heddle_handle *unit)
 {
     (void)d;
     return &unit->dep;
@@ -839,8 +806,7 @@ static struct heddle_dep *engine_find(struct heddle_domain *d,
 /* R, W and RW of different units. Reads are frequent, so that writers have more
  * edges than fit into a cell. */
 static struct heddle_cell *engine_make(struct engine *e, struct heddle_rng *rng,
-                                       struct heddle_access *acc,
-                                       unsigned *nops_out)
+                                       struct heddle_access *acc, unsigned *nops_out)
 {
     struct heddle_cell *c = heddle_slab_take(&e->slab);
     const unsigned nops = 1 + heddle_rng_below32(rng, ENGINE_OPS);
@@ -867,8 +833,7 @@ static struct heddle_cell *engine_make(struct engine *e, struct heddle_rng *rng,
     return c;
 }
 
-static void engine_submit(struct engine *e, struct heddle_domain *d,
-                          struct heddle_rng *rng)
+static void engine_submit(struct engine *e, struct heddle_domain *d, struct heddle_rng *rng)
 {
     struct heddle_access acc[ENGINE_OPS];
     unsigned nops;
@@ -926,5 +891,4 @@ TEST(stress_four_threads)
 
 TEST_MAIN(random_streams, random_graphs, crowds, a_writer_behind_many_readers,
           a_writer_behind_many_readers_of_parts, ended_readers_are_forgotten,
-          each_allocation_fails_once, a_failure_does_not_lose_a_reduction,
-          stress_four_threads)
+          each_allocation_fails_once, a_failure_does_not_lose_a_reduction, stress_four_threads)

@@ -19,8 +19,7 @@
 #include "base/assert.h"
 #include "task/task.h"
 
-heddle_status heddle_pool_init(struct heddle_pool *p,
-                               const struct heddle_allocator *a)
+heddle_status heddle_pool_init(struct heddle_pool *p, const struct heddle_allocator *a)
 {
     struct heddle_chunk **table;
 
@@ -89,8 +88,7 @@ void heddle_slab_fini(struct heddle_slab *s)
 heddle_status heddle_slab_grow(struct heddle_slab *s)
 {
     struct heddle_pool *p = s->pool;
-    struct heddle_chunk *k =
-        heddle_zalloc_aligned(&p->alloc, 1, sizeof(*k), HEDDLE_CACHE_LINE);
+    struct heddle_chunk *k = heddle_zalloc_aligned(&p->alloc, 1, sizeof(*k), HEDDLE_CACHE_LINE);
     uint32_t first, i;
     heddle_status st = HEDDLE_ENOMEM;
 
@@ -106,8 +104,8 @@ heddle_status heddle_slab_grow(struct heddle_slab *s)
         k->side = heddle_zalloc(&p->alloc, HEDDLE_CHUNK, sizeof(*k->side));
     k->slab = s;
     heddle_spin_lock(&p->lock);
-    if (k->cell != NULL && (k->id != NULL || !p->has_ids) &&
-        (k->aux != NULL || !p->has_aux) && (k->side != NULL || !p->has_side))
+    if (k->cell != NULL && (k->id != NULL || !p->has_ids) && (k->aux != NULL || !p->has_aux) &&
+        (k->side != NULL || !p->has_side))
         st = pool_grow(p);
     if (st != HEDDLE_OK) {
         heddle_spin_unlock(&p->lock);
@@ -125,8 +123,7 @@ heddle_status heddle_slab_grow(struct heddle_slab *s)
         k->gen[i] = 1;
         k->next[i] = s->free;
         s->free = first + i + 1;
-        heddle_store_rlx(&k->cell[i].succ,
-                         (uint64_t)1 << 32 | HEDDLE_ENDED); /* invariant (3) */
+        heddle_store_rlx(&k->cell[i].succ, (uint64_t)1 << 32 | HEDDLE_ENDED); /* invariant (3) */
     }
     s->ncells += HEDDLE_CHUNK - 1;
     return HEDDLE_OK;
@@ -158,8 +155,7 @@ void heddle_slab_untake(struct heddle_slab *s, struct heddle_cell *c)
     slab_free_chain(s, c->self);
 }
 
-struct heddle_cell *heddle_slab_take_further(struct heddle_slab *s,
-                                             struct heddle_cell *c)
+struct heddle_cell *heddle_slab_take_further(struct heddle_slab *s, struct heddle_cell *c)
 {
     struct heddle_cell *f = heddle_slab_take(s);
     struct heddle_chunk *kc, *kf;
@@ -191,8 +187,7 @@ void heddle_slab_collect(struct heddle_slab *s)
     }
 }
 
-heddle_status heddle_returns_init(struct heddle_returns *r,
-                                  struct heddle_pool *p, uint32_t nslabs)
+heddle_status heddle_returns_init(struct heddle_returns *r, struct heddle_pool *p, uint32_t nslabs)
 {
     r->nslabs = nslabs;
     r->batch = heddle_zalloc(&p->alloc, nslabs, sizeof(*r->batch));

@@ -384,12 +384,9 @@ TEST(model_batches_come_home)
     model.region[3].addr = &k->cell[1];
     model.region[3].bytes = CELLS * sizeof(k->cell[0]);
     home_collect = heddle_slab_collect;
-    CHECK_STR(model_run(&home_state, 1 + RETURNERS, home_begin, home_op,
-                        home_at_rest, NULL),
-              NULL);
+    CHECK_STR(model_run(&home_state, 1 + RETURNERS, home_begin, home_op, home_at_rest, NULL), NULL);
     home_collect = collect_without_exchange;
-    CHECK_STR(model_run(&home_state, 1 + RETURNERS, home_begin, home_op,
-                        home_at_rest, NULL),
+    CHECK_STR(model_run(&home_state, 1 + RETURNERS, home_begin, home_op, home_at_rest, NULL),
               "a cell was lost");
     memset(model.region, 0, sizeof(model.region));
     setup_fini(&home);
@@ -414,8 +411,7 @@ static heddle_status faulty_run(struct setup *s)
             heddle_slab_untake(&s->slab, c);
     }
     if (st == HEDDLE_ENOMEM && s->slab.ncells > 0)
-        CHECK(heddle_slab_take(&s->slab) !=
-              NULL); /* once more: there is some */
+        CHECK(heddle_slab_take(&s->slab) != NULL); /* once more: there is some */
     heddle_returns_fini(&s->returns, &s->pool);
     heddle_slab_fini(&s->slab);
     heddle_pool_fini(&s->pool);
@@ -525,8 +521,7 @@ TEST(stress_four_threads)
     for (int i = 0; i < ENDERS; i++)
         CHECK_OK(heddle_thread_create(&ender[i], NULL, ender_main, &s));
     for (int i = 0; i < OWNERS; i++)
-        CHECK_OK(
-            heddle_thread_create(&owner[i], NULL, owner_main, &s.owner[i]));
+        CHECK_OK(heddle_thread_create(&owner[i], NULL, owner_main, &s.owner[i]));
     for (int i = 0; i < OWNERS; i++)
         CHECK_OK(heddle_thread_join(&owner[i]));
     for (int i = 0; i < ENDERS; i++)
@@ -544,6 +539,5 @@ TEST(stress_four_threads)
 
 TEST_MAIN(cells_are_distinct_and_come_back, a_new_generation_for_each_use,
           batches_are_handed_over_when_full, the_steady_state_allocates_nothing,
-          further_cells_follow_the_first, the_table_of_chunks_grows,
-          a_reference_into_another_slab, model_batches_come_home,
-          each_allocation_fails_once, stress_four_threads)
+          further_cells_follow_the_first, the_table_of_chunks_grows, a_reference_into_another_slab,
+          model_batches_come_home, each_allocation_fails_once, stress_four_threads)

@@ -68,7 +68,7 @@ struct heddle_cell {
                     int prio;
                     uint32_t aux;
                     _Atomic uint32_t node[HEDDLE_CELL_NODES]; /* until then */
-                    uint32_t ext; /* index of a further cell, 0: none */
+                    uint32_t ext;                             /* index of a further cell, 0: none */
                 };
             };
             heddle_handle *op[HEDDLE_CELL_OPERANDS];
@@ -88,14 +88,12 @@ struct heddle_cell {
             uint32_t n;
             uint32_t index[HEDDLE_BATCH];
         };
-        unsigned char
-            bytes[120]; /* whatever the engine keeps in a further cell */
+        unsigned char bytes[120]; /* whatever the engine keeps in a further cell */
     };
 };
 
 _Static_assert(sizeof(struct heddle_cell) == 128, "two cache lines");
-_Static_assert(offsetof(struct heddle_cell, prio) ==
-                   offsetof(struct heddle_cell, sched.prio),
+_Static_assert(offsetof(struct heddle_cell, prio) == offsetof(struct heddle_cell, sched.prio),
                "the scheduler's part and the edges overlay");
 
 struct heddle_slab;
@@ -120,9 +118,9 @@ struct heddle_pool {
     _Atomic(struct heddle_chunk **) table; /* grows by copying, see pool_grow */
     struct heddle_spin lock;               /* guards growth */
     uint32_t nchunks, cap;
-    bool has_ids;  /* chunks keep the ids of tasks: the log wants edges */
-    bool has_aux;  /* and what the scheduler remembers of them */
-    bool has_side; /* and the engine */
+    bool has_ids;                  /* chunks keep the ids of tasks: the log wants edges */
+    bool has_aux;                  /* and what the scheduler remembers of them */
+    bool has_side;                 /* and the engine */
     struct heddle_chunk **old[32]; /* outgrown tables: readers may hold them */
     unsigned nold;
     uint32_t nslabs;
@@ -154,15 +152,13 @@ struct heddle_returns {
     uint32_t nslabs;
 };
 
-heddle_status heddle_pool_init(struct heddle_pool *p,
-                               const struct heddle_allocator *a);
+heddle_status heddle_pool_init(struct heddle_pool *p, const struct heddle_allocator *a);
 void heddle_pool_fini(struct heddle_pool *p);
 
 void heddle_slab_init(struct heddle_slab *s, struct heddle_pool *p);
 void heddle_slab_fini(struct heddle_slab *s);
 
-heddle_status heddle_returns_init(struct heddle_returns *r,
-                                  struct heddle_pool *p, uint32_t nslabs);
+heddle_status heddle_returns_init(struct heddle_returns *r, struct heddle_pool *p, uint32_t nslabs);
 void heddle_returns_fini(struct heddle_returns *r, struct heddle_pool *p);
 /* Hands over what is half filled. */
 void heddle_returns_flush(struct heddle_returns *r);
@@ -178,8 +174,7 @@ static inline struct heddle_cell *heddle_cell_home(struct heddle_cell *c)
 }
 
 /* Gives back the cell of an ended task, with all further cells. */
-static inline void heddle_cell_return(struct heddle_returns *r,
-                                      struct heddle_cell *c)
+static inline void heddle_cell_return(struct heddle_returns *r, struct heddle_cell *c)
 {
     struct heddle_cell *home = heddle_cell_home(c);
     struct heddle_batch *b = &r->batch[home->slab_id];
@@ -193,8 +188,7 @@ static inline void heddle_cell_return(struct heddle_returns *r,
         b->cell->index[b->n++] = index;
     }
     /* Relaxed: a hint; late sight costs the owner a little waiting. */
-    if (HEDDLE_UNLIKELY(b->n == HEDDLE_BATCH ||
-                        heddle_load_rlx(home->is_hungry) != 0))
+    if (HEDDLE_UNLIKELY(b->n == HEDDLE_BATCH || heddle_load_rlx(home->is_hungry) != 0))
         heddle_batch_push(b);
 }
 
@@ -202,15 +196,13 @@ static inline void heddle_cell_return(struct heddle_returns *r,
 heddle_status heddle_slab_grow(struct heddle_slab *s);
 void heddle_slab_collect(struct heddle_slab *s);
 
-static inline struct heddle_chunk *heddle_pool_chunk(struct heddle_pool *p,
-                                                     uint32_t index)
+static inline struct heddle_chunk *heddle_pool_chunk(struct heddle_pool *p, uint32_t index)
 {
     /* Acquire: pairs with the publication in pool_grow(). */
     return heddle_load_acq(&p->table)[index / HEDDLE_CHUNK];
 }
 
-static inline struct heddle_cell *heddle_pool_cell(struct heddle_pool *p,
-                                                   uint32_t index)
+static inline struct heddle_cell *heddle_pool_cell(struct heddle_pool *p, uint32_t index)
 {
     return &heddle_pool_chunk(p, index)->cell[index % HEDDLE_CHUNK];
 }
@@ -247,8 +239,7 @@ static inline struct heddle_cell *heddle_slab_take(struct heddle_slab *s)
 void heddle_slab_untake(struct heddle_slab *s, struct heddle_cell *c);
 
 /* Owner. A further cell that comes back together with `c`. */
-struct heddle_cell *heddle_slab_take_further(struct heddle_slab *s,
-                                             struct heddle_cell *c);
+struct heddle_cell *heddle_slab_take_further(struct heddle_slab *s, struct heddle_cell *c);
 
 static inline heddle_ref heddle_cell_ref(const struct heddle_cell *c)
 {
@@ -259,8 +250,7 @@ static inline heddle_ref heddle_cell_ref(const struct heddle_cell *c)
  * Is the task of `ref` still to be waited for? Then its cell, else NULL. The
  * acquire that sees the end makes everything the task wrote visible.
  */
-static inline struct heddle_cell *heddle_ref_live(struct heddle_slab *s,
-                                                  heddle_ref ref)
+static inline struct heddle_cell *heddle_ref_live(struct heddle_slab *s, heddle_ref ref)
 {
     const uint32_t index = (uint32_t)ref, gen = (uint32_t)(ref >> 32);
     struct heddle_chunk *k;
@@ -289,8 +279,7 @@ static inline bool heddle_ref_may_live(struct heddle_slab *s, heddle_ref ref)
     const uint32_t index = (uint32_t)ref;
 
     return ref != 0 &&
-           heddle_pool_chunk(s->pool, index)->gen[index % HEDDLE_CHUNK] ==
-               (uint32_t)(ref >> 32);
+           heddle_pool_chunk(s->pool, index)->gen[index % HEDDLE_CHUNK] == (uint32_t)(ref >> 32);
 }
 
 /* --- dependencies (deps.c) ------------------------------------------------ */
@@ -321,20 +310,17 @@ struct heddle_domain {
  * candidates the caller adds; closes crowds that stand in the way. May fail;
  * then histories are as good as before.
  */
-heddle_status heddle_deps_prepare(struct heddle_domain *d,
-                                  const struct heddle_access *acc, unsigned n,
-                                  size_t extra);
+heddle_status heddle_deps_prepare(struct heddle_domain *d, const struct heddle_access *acc,
+                                  unsigned n, size_t extra);
 
 /*
  * Step 2: the tasks to wait for, into slab->cand; returns how many. Nothing is
  * changed.
  */
-uint32_t heddle_deps_collect(struct heddle_domain *d,
-                             const struct heddle_access *acc, unsigned n);
+uint32_t heddle_deps_collect(struct heddle_domain *d, const struct heddle_access *acc, unsigned n);
 
 /* Step 3: the accesses of `ref` become part of the histories. */
-void heddle_deps_update(struct heddle_domain *d,
-                        const struct heddle_access *acc, unsigned n,
+void heddle_deps_update(struct heddle_domain *d, const struct heddle_access *acc, unsigned n,
                         heddle_ref ref);
 
 /*
@@ -345,14 +331,12 @@ void heddle_deps_update(struct heddle_domain *d,
 bool heddle_deps_link(struct heddle_slab *s, struct heddle_cell *c, uint32_t m);
 
 /* Takes the further cells that m edges need. */
-heddle_status heddle_deps_spill(struct heddle_slab *s, struct heddle_cell *c,
-                                uint32_t m);
+heddle_status heddle_deps_spill(struct heddle_slab *s, struct heddle_cell *c, uint32_t m);
 
 /* Room for n candidates in slab->cand. */
 heddle_status heddle_deps_reserve(struct heddle_slab *s, size_t n);
 /* All of one history, whatever the mode, into slab->cand; returns how many. */
-uint32_t heddle_deps_collect_all(struct heddle_slab *s,
-                                 const struct heddle_dep *dep);
+uint32_t heddle_deps_collect_all(struct heddle_slab *s, const struct heddle_dep *dep);
 /* `ref` is the writer now; the crowd is empty. */
 static inline void heddle_dep_write(struct heddle_dep *dep, heddle_ref ref)
 {
@@ -370,11 +354,9 @@ void heddle_dep_init(struct heddle_dep *dep);
 void heddle_dep_fini(struct heddle_dep *dep, const struct heddle_allocator *a);
 
 /* The cell that the edge word `node` (not 0) belongs to, and the next edge. */
-struct heddle_cell *heddle_edge_owner(struct heddle_pool *p, uint32_t node,
-                                      uint32_t *next_out);
+struct heddle_cell *heddle_edge_owner(struct heddle_pool *p, uint32_t node, uint32_t *next_out);
 /* The newest of those that wait for a task will be needed soon. */
-static inline void heddle_edge_prefetch(struct heddle_pool *p,
-                                        const struct heddle_cell *c)
+static inline void heddle_edge_prefetch(struct heddle_pool *p, const struct heddle_cell *c)
 {
     /* Relaxed: a guess. Nothing is read there. */
     const uint32_t node = (uint32_t)heddle_load_rlx(&c->succ);
@@ -391,16 +373,13 @@ static inline void heddle_edge_prefetch(struct heddle_pool *p,
 }
 
 /* What the engine keeps beside a cell will be needed soon. */
-static inline void heddle_side_prefetch(struct heddle_pool *p,
-                                        const struct heddle_cell *c)
+static inline void heddle_side_prefetch(struct heddle_pool *p, const struct heddle_cell *c)
 {
-    HEDDLE_PREFETCH_W(
-        &heddle_pool_chunk(p, c->self)->side[c->self % HEDDLE_CHUNK]);
+    HEDDLE_PREFETCH_W(&heddle_pool_chunk(p, c->self)->side[c->self % HEDDLE_CHUNK]);
 }
 
 /* Puts edges that were taken off a task's list, from `first` to the last one,
  * back; it has not ended. */
-void heddle_edges_return(struct heddle_pool *p, struct heddle_cell *c,
-                         uint32_t first);
+void heddle_edges_return(struct heddle_pool *p, struct heddle_cell *c, uint32_t first);
 
 #endif /* HEDDLE_TASK_TASK_H */

@@ -47,8 +47,8 @@ double heddle_cgroup_cfs(const char *quota, const char *period)
     uint64_t q, p;
 
     /* "-1" is no quota, and does not parse as unsigned. */
-    if (heddle_parse_u64(quota, &q) != HEDDLE_OK ||
-        heddle_parse_u64(period, &p) != HEDDLE_OK || p == 0)
+    if (heddle_parse_u64(quota, &q) != HEDDLE_OK || heddle_parse_u64(period, &p) != HEDDLE_OK ||
+        p == 0)
         return 0.0;
     return (double)q / (double)p;
 }
@@ -87,8 +87,7 @@ static void take_group(struct hierarchy *h, const char *line)
         return;
     heddle_text_init(&t, list, sizeof(list));
     heddle_text_mem(&t, ctl + 1, (size_t)(path - ctl - 1));
-    if (h->controller[0] == '\0' ? list[0] != '\0'
-                                 : !has_word(list, h->controller))
+    if (h->controller[0] == '\0' ? list[0] != '\0' : !has_word(list, h->controller))
         return;
     heddle_text_init(&t, h->group, sizeof(h->group));
     heddle_text_str(&t, path + 1);
@@ -148,8 +147,7 @@ static void take_mount(struct hierarchy *h, char *line)
     h->has_mount = !t.is_truncated;
 }
 
-static void find_hierarchy(const char *root, const char *controller,
-                           struct hierarchy *h)
+static void find_hierarchy(const char *root, const char *controller, struct hierarchy *h)
 {
     struct heddle_topo_lines l;
     char *line;
@@ -211,8 +209,7 @@ static uint64_t reclaimable(const char *root, const char *dir, const char *key)
     return v;
 }
 
-static void limit_memory(struct heddle_cgroup *g, uint64_t limit, uint64_t used,
-                         uint64_t cache)
+static void limit_memory(struct heddle_cgroup *g, uint64_t limit, uint64_t used, uint64_t cache)
 {
     uint64_t avail;
 
@@ -230,8 +227,7 @@ static uint64_t read_bytes(const char *root, const char *dir, const char *file)
 {
     char buf[64];
 
-    if (heddle_topo_read(buf, sizeof(buf), root, "%s/%s", dir, file) !=
-        HEDDLE_OK)
+    if (heddle_topo_read(buf, sizeof(buf), root, "%s/%s", dir, file) != HEDDLE_OK)
         return HEDDLE_CGROUP_NO_LIMIT;
     return heddle_cgroup_bytes(buf);
 }
@@ -256,12 +252,10 @@ static void read_v2(const char *root, struct heddle_cgroup *g)
         const uint64_t max = read_bytes(root, h.mount, "memory.max");
         const uint64_t high = read_bytes(root, h.mount, "memory.high");
 
-        if (heddle_topo_read(buf, sizeof(buf), root, "%s/cpu.max", h.mount) ==
-            HEDDLE_OK)
+        if (heddle_topo_read(buf, sizeof(buf), root, "%s/cpu.max", h.mount) == HEDDLE_OK)
             limit_cpus(g, heddle_cgroup_cpu_max(buf));
         /* Above memory.high a group crawls: as good as a limit. */
-        limit_memory(g, high < max ? high : max,
-                     read_use(root, h.mount, "memory.current"),
+        limit_memory(g, high < max ? high : max, read_use(root, h.mount, "memory.current"),
                      reclaimable(root, h.mount, "inactive_file"));
     } while (go_up(&h));
 }
@@ -275,10 +269,10 @@ static void read_v1_cpu(const char *root, struct heddle_cgroup *g)
     if (!h.has_mount)
         return;
     do {
-        if (heddle_topo_read(quota, sizeof(quota), root, "%s/cpu.cfs_quota_us",
-                             h.mount) == HEDDLE_OK &&
-            heddle_topo_read(period, sizeof(period), root,
-                             "%s/cpu.cfs_period_us", h.mount) == HEDDLE_OK)
+        if (heddle_topo_read(quota, sizeof(quota), root, "%s/cpu.cfs_quota_us", h.mount) ==
+                HEDDLE_OK &&
+            heddle_topo_read(period, sizeof(period), root, "%s/cpu.cfs_period_us", h.mount) ==
+                HEDDLE_OK)
             limit_cpus(g, heddle_cgroup_cfs(quota, period));
     } while (go_up(&h));
 }

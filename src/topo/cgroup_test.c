@@ -84,8 +84,7 @@ TEST(v1_two_hierarchies)
     test_tree_file(&t, "/cg/cpu/cpu.cfs_quota_us", "-1");
     test_tree_file(&t, "/cg/cpu/cpu.cfs_period_us", "100000");
     test_tree_file(&t, "/cg/cpuset/other/cpu.cfs_quota_us", "1");
-    test_tree_file(&t, "/cg/memory/m/n/memory.limit_in_bytes",
-                   "9223372036854771712");
+    test_tree_file(&t, "/cg/memory/m/n/memory.limit_in_bytes", "9223372036854771712");
     test_tree_file(&t, "/cg/memory/m/memory.limit_in_bytes", "5000");
     test_tree_file(&t, "/cg/memory/m/memory.usage_in_bytes", "7000");
     test_tree_file(&t, "/cg/memory/m/memory.stat", "total_inactive_file 500");
@@ -112,8 +111,8 @@ TEST(container_mounts)
 
         test_tree_init(&t);
         test_tree_file(&t, "/proc/self/cgroup", "%s", mine[i]);
-        test_tree_file(&t, "/proc/self/mountinfo",
-                       "30 22 0:26 %s /cg rw - cgroup2 none rw", top[i]);
+        test_tree_file(&t, "/proc/self/mountinfo", "30 22 0:26 %s /cg rw - cgroup2 none rw",
+                       top[i]);
         test_tree_file(&t, "/cg/cpu.max", "100000 100000");
         heddle_cgroup_read(t.root, &g);
         CHECK_NEAR(g.cpus, 1.0, 1e-12);
@@ -130,5 +129,5 @@ TEST(this_machine)
     CHECK(g.memory_available <= g.memory_limit);
 }
 
-TEST_MAIN(texts, nothing_there, v2_strictest_level_wins, v1_two_hierarchies,
-          container_mounts, this_machine)
+TEST_MAIN(texts, nothing_there, v2_strictest_level_wins, v1_two_hierarchies, container_mounts,
+          this_machine)

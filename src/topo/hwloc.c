@@ -55,8 +55,7 @@ static heddle_status hwloc_probe(struct heddle_topo *t, const char *root)
         return HEDDLE_ENOSYS;
     if (hwloc_topology_init(&h) != 0)
         return HEDDLE_ENOMEM;
-    if (hwloc_topology_set_components(
-            h, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86") == 0 &&
+    if (hwloc_topology_set_components(h, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86") == 0 &&
         hwloc_topology_load(h) == 0)
         st = take_cpus(t, h);
     hwloc_topology_destroy(h);

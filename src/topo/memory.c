@@ -59,8 +59,7 @@ static const char *skip_node(const char *line)
     return line + strspn(line, " ");
 }
 
-static heddle_status read_meminfo(const char *root, const char *path,
-                                  struct meminfo *m)
+static heddle_status read_meminfo(const char *root, const char *path, struct meminfo *m)
 {
     struct heddle_topo_lines l;
     heddle_status st;
@@ -95,8 +94,7 @@ void heddle_topo_read_memory(struct heddle_topo *t, const char *root)
     t->memory_total = m.total;
     t->memory_available = m.available;
     if (g.memory_limit < m.total || m.total == 0)
-        t->memory_total =
-            g.memory_limit == HEDDLE_CGROUP_NO_LIMIT ? 0 : g.memory_limit;
+        t->memory_total = g.memory_limit == HEDDLE_CGROUP_NO_LIMIT ? 0 : g.memory_limit;
     if (g.memory_available < t->memory_available)
         t->memory_available = g.memory_available;
     if (t->memory_available > t->memory_total) /* invariant (2) */
@@ -104,16 +102,14 @@ void heddle_topo_read_memory(struct heddle_topo *t, const char *root)
 }
 
 /* The nodes this process may allocate on: online, and allowed by cpusets. */
-static void node_lists(const char *root, char online[LIST_MAX],
-                       char allowed[LIST_MAX])
+static void node_lists(const char *root, char online[LIST_MAX], char allowed[LIST_MAX])
 {
     struct heddle_topo_lines l;
     const char *v;
     char *line;
 
     allowed[0] = '\0';
-    if (heddle_topo_read(online, LIST_MAX, root, NODE_DIR "/online") !=
-        HEDDLE_OK)
+    if (heddle_topo_read(online, LIST_MAX, root, NODE_DIR "/online") != HEDDLE_OK)
         online[0] = '\0';
     if (heddle_topo_lines_open(&l, root, "/proc/self/status") != HEDDLE_OK)
         return;
@@ -127,12 +123,10 @@ static void node_lists(const char *root, char online[LIST_MAX],
 
 static bool node_is_usable(int os, const char *allowed)
 {
-    return os < NODES_MAX &&
-           (allowed[0] == '\0' || heddle_topo_list_has(allowed, os));
+    return os < NODES_MAX && (allowed[0] == '\0' || heddle_topo_list_has(allowed, os));
 }
 
-static heddle_status alloc_nodes(struct heddle_topo *t, const char *online,
-                                 const char *allowed)
+static heddle_status alloc_nodes(struct heddle_topo *t, const char *online, const char *allowed)
 {
     const char *s = online;
     unsigned n = 0;
@@ -170,8 +164,8 @@ static void read_node(struct heddle_topo *t, unsigned n, const char *root)
         t->node[n].total_bytes = m.total;
         t->node[n].free_bytes = m.available;
     }
-    if (heddle_topo_read(buf, sizeof(buf), root, NODE_DIR "/node%d/cpulist",
-                         t->node[n].os) != HEDDLE_OK)
+    if (heddle_topo_read(buf, sizeof(buf), root, NODE_DIR "/node%d/cpulist", t->node[n].os) !=
+        HEDDLE_OK)
         return;
     for (unsigned i = 0; i < t->ncpus; i++) {
         if (heddle_topo_list_has(buf, t->cpu[i].os))

@@ -13,7 +13,6 @@ void heddle_topo_read_memory(struct heddle_topo *t, const char *root);
 
 /* Allocates node[], fills it and cpu[].node. After heddle_topo_read_memory.
  * HEDDLE_ENOMEM: no memory. A machine that names no node has one. */
-HEDDLE_MUST_USE heddle_status heddle_topo_read_nodes(struct heddle_topo *t,
-                                                     const char *root);
+HEDDLE_MUST_USE heddle_status heddle_topo_read_nodes(struct heddle_topo *t, const char *root);
 
 #endif /* HEDDLE_TOPO_MEMORY_H */

@@ -26,8 +26,7 @@ int heddle_topo_find(const struct heddle_topo *t, int os)
     return lo < t->ncpus && t->cpu[lo].os == os ? (int)lo : -1;
 }
 
-enum heddle_topo_distance heddle_topo_distance(const struct heddle_topo *t,
-                                               int a, int b)
+enum heddle_topo_distance heddle_topo_distance(const struct heddle_topo *t, int a, int b)
 {
     const int ia = heddle_topo_find(t, a), ib = heddle_topo_find(t, b);
     const struct heddle_topo_cpu *x, *y;
@@ -49,9 +48,8 @@ enum heddle_topo_distance heddle_topo_distance(const struct heddle_topo *t,
     return x->node == y->node ? HEDDLE_TOPO_NODE : HEDDLE_TOPO_PACKAGE;
 }
 
-heddle_status heddle_topo_steal_order(const struct heddle_topo *t,
-                                      const int *cpu, unsigned n, unsigned self,
-                                      unsigned *order_out)
+heddle_status heddle_topo_steal_order(const struct heddle_topo *t, const int *cpu, unsigned n,
+                                      unsigned self, unsigned *order_out)
 {
     unsigned len = 0;
 
@@ -78,8 +76,7 @@ struct plan {
 };
 
 /* Comes x before y when near CPUs shall be adjacent? */
-static bool is_before(const struct heddle_topo_cpu *x,
-                      const struct heddle_topo_cpu *y)
+static bool is_before(const struct heddle_topo_cpu *x, const struct heddle_topo_cpu *y)
 {
     if (x->package != y->package)
         return x->package < y->package;
@@ -140,8 +137,7 @@ static void choose_packages(struct plan *p, unsigned ncores)
 
 /* CPUs that compete for one last-level cache; the package when none is
  * known. */
-static unsigned domain_of(const struct heddle_topo *t,
-                          const struct heddle_topo_cpu *c)
+static unsigned domain_of(const struct heddle_topo *t, const struct heddle_topo_cpu *c)
 {
     return c->l3 >= 0 ? (unsigned)c->l3 : t->nl3 + (unsigned)c->package;
 }
@@ -156,8 +152,7 @@ static void choose_cores(struct plan *p, unsigned ncores)
             const struct heddle_topo_cpu *c = &t->cpu[p->sorted[i]];
             unsigned *used = &p->domain_used[domain_of(t, c)];
 
-            if (c->smt != 0 || !p->package_on[c->package] ||
-                p->core_on[c->core] || *used == round)
+            if (c->smt != 0 || !p->package_on[c->package] || p->core_on[c->core] || *used == round)
                 continue;
             *used = round;
             p->core_on[c->core] = 1;
@@ -184,12 +179,10 @@ static void emit(const struct plan *p, unsigned nworkers, int *cpu_out)
         cpu_out[len] = cpu_out[len - t->ncpus];
 }
 
-heddle_status heddle_topo_bind_order(const struct heddle_topo *t,
-                                     unsigned nworkers, int *cpu_out)
+heddle_status heddle_topo_bind_order(const struct heddle_topo *t, unsigned nworkers, int *cpu_out)
 {
     const unsigned ncores = nworkers < t->ncores ? nworkers : t->ncores;
-    const size_t n =
-        (size_t)t->ncpus + t->ncores + 2 * (size_t)t->npackages + t->nl3;
+    const size_t n = (size_t)t->ncpus + t->ncores + 2 * (size_t)t->npackages + t->nl3;
     unsigned *area = heddle_zalloc(&t->a, n, sizeof(*area));
     struct plan p = {.t = t, .sorted = area};
 

@@ -45,19 +45,11 @@ static struct heddle_topo make(const struct test_shape *s, uint64_t mask)
     return t;
 }
 
-static const struct test_shape laptop = {.packages = 1,
-                                         .cores = 4,
-                                         .smt = 2,
-                                         .l2_cores = 1,
-                                         .l3_cores = 4,
-                                         .nodes = 1};
+static const struct test_shape laptop = {
+    .packages = 1, .cores = 4, .smt = 2, .l2_cores = 1, .l3_cores = 4, .nodes = 1};
 /* Two sockets of two L3 groups each, L2 shared by two cores. */
-static const struct test_shape server = {.packages = 2,
-                                         .cores = 8,
-                                         .smt = 2,
-                                         .l2_cores = 2,
-                                         .l3_cores = 4,
-                                         .nodes = 2};
+static const struct test_shape server = {
+    .packages = 2, .cores = 8, .smt = 2, .l2_cores = 2, .l3_cores = 4, .nodes = 2};
 
 TEST(distances)
 {
@@ -108,23 +100,18 @@ TEST(bind_server)
     check_bind(&t, 8, (const int[]){0, 1, 2, 3, 4, 5, 6, 7});
     /* Both packages, still one worker per core, evenly. */
     check_bind(&t, 10, (const int[]){0, 1, 2, 4, 5, 6, 8, 9, 12, 13});
-    check_bind(&t, 18,
-               (const int[]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
-                             15, 16, 17});
+    check_bind(&t, 18, (const int[]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17});
 }
 
 /* Numbers that alternate between packages, caches unknown. */
 TEST(bind_alternating_numbers)
 {
-    struct heddle_topo t = {.a = heddle_allocator_default,
-                            .cpu = cpus,
-                            .ncpus = 8,
-                            .ncores = 8,
-                            .npackages = 2};
+    struct heddle_topo t = {
+        .a = heddle_allocator_default, .cpu = cpus, .ncpus = 8, .ncores = 8, .npackages = 2};
 
     for (int i = 0; i < 8; i++)
-        cpus[i] = (struct heddle_topo_cpu){
-            .os = i, .core = i, .package = i % 2, .l2 = -1, .l3 = -1};
+        cpus[i] =
+            (struct heddle_topo_cpu){.os = i, .core = i, .package = i % 2, .l2 = -1, .l3 = -1};
     check_bind(&t, 3, (const int[]){0, 2, 4});
     check_bind(&t, 5, (const int[]){0, 2, 4, 1, 3});
     CHECK_EQ(heddle_topo_distance(&t, 0, 2), HEDDLE_TOPO_NODE);
@@ -133,8 +120,8 @@ TEST(bind_alternating_numbers)
 /* A cpuset that leaves one core here and four there: the four first. */
 TEST(bind_larger_package_first)
 {
-    const uint64_t usable = UINT64_C(1) << 3 | UINT64_C(0xf) << 8 |
-                            UINT64_C(1) << 27; /* 27 is the twin of 11 */
+    const uint64_t usable =
+        UINT64_C(1) << 3 | UINT64_C(0xf) << 8 | UINT64_C(1) << 27; /* 27 is the twin of 11 */
     const struct heddle_topo t = make(&server, usable);
 
     CHECK_EQ(t.ncores, 5);
@@ -143,8 +130,8 @@ TEST(bind_larger_package_first)
     check_bind(&t, 7, (const int[]){3, 8, 9, 10, 11, 27, 3});
 }
 
-static void check_steal(const struct heddle_topo *t, const int *cpu, unsigned n,
-                        unsigned self, const unsigned *want)
+static void check_steal(const struct heddle_topo *t, const int *cpu, unsigned n, unsigned self,
+                        const unsigned *want)
 {
     unsigned got[64];
 
@@ -171,5 +158,5 @@ TEST(steal_near_first)
     CHECK_STATUS(heddle_topo_steal_order(&t, cpu, 0, 0, out), HEDDLE_EINVAL);
 }
 
-TEST_MAIN(distances, bind_laptop, bind_server, bind_alternating_numbers,
-          bind_larger_package_first, steal_near_first)
+TEST_MAIN(distances, bind_laptop, bind_server, bind_alternating_numbers, bind_larger_package_first,
+          steal_near_first)

@@ -49,8 +49,7 @@ static heddle_status read_all(int fd, char *buf, size_t cap)
     return HEDDLE_OK;
 }
 
-heddle_status heddle_topo_read(char *buf, size_t cap, const char *root,
-                               const char *fmt, ...)
+heddle_status heddle_topo_read(char *buf, size_t cap, const char *root, const char *fmt, ...)
 {
     char path[512];
     struct heddle_text t;
@@ -73,8 +72,8 @@ heddle_status heddle_topo_read(char *buf, size_t cap, const char *root,
     return st;
 }
 
-heddle_status heddle_topo_lines_open(struct heddle_topo_lines *l,
-                                     const char *root, const char *path)
+heddle_status heddle_topo_lines_open(struct heddle_topo_lines *l, const char *root,
+                                     const char *path)
 {
     char full[512];
     struct heddle_text t;
@@ -270,8 +269,7 @@ void heddle_topo_unescape(char *s)
     char *to = s;
 
     while (*s != '\0') {
-        if (s[0] == '\\' && is_octal(s[1]) && is_octal(s[2]) &&
-            is_octal(s[3])) {
+        if (s[0] == '\\' && is_octal(s[1]) && is_octal(s[2]) && is_octal(s[3])) {
             *to++ = (char)((s[1] - '0') * 64 + (s[2] - '0') * 8 + s[3] - '0');
             s += 4;
         } else {

@@ -22,8 +22,7 @@
  * HEDDLE_EOVERFLOW  it or its path is too long
  */
 HEDDLE_PRINTF(4, 5)
-HEDDLE_MUST_USE heddle_status heddle_topo_read(char *buf, size_t cap,
-                                               const char *root,
+HEDDLE_MUST_USE heddle_status heddle_topo_read(char *buf, size_t cap, const char *root,
                                                const char *fmt, ...);
 
 /* A file line by line, whatever its length. Zeroed memory is a closed one. */
@@ -35,8 +34,8 @@ struct heddle_topo_lines {
     char buf[4096];
 };
 
-HEDDLE_MUST_USE heddle_status heddle_topo_lines_open(
-    struct heddle_topo_lines *l, const char *root, const char *path);
+HEDDLE_MUST_USE heddle_status heddle_topo_lines_open(struct heddle_topo_lines *l, const char *root,
+                                                     const char *path);
 /* The next line without its newline, valid until the next call; NULL at the
  * end. Lines longer than the buffer are cut. */
 char *heddle_topo_lines_next(struct heddle_topo_lines *l);

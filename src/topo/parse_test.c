@@ -27,8 +27,7 @@ TEST(lists)
 
 TEST(malformed_lists_end)
 {
-    static const char *const bad[] = {"x",   "-1",  "3-1",         "3-",
-                                      "1;2", "1 2", "99999999999", "0x3"};
+    static const char *const bad[] = {"x", "-1", "3-1", "3-", "1;2", "1 2", "99999999999", "0x3"};
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         CHECK_EQ(heddle_topo_list_count(bad[i]), 0);
@@ -76,11 +75,9 @@ TEST(whole_files)
     CHECK_OK(heddle_topo_read(buf, sizeof(buf), t.root, "/a/b%d/c", 3));
     CHECK_STR(buf, "123456");
     CHECK_STATUS(heddle_topo_read(buf, 7, t.root, "/a/b3/c"), HEDDLE_EOVERFLOW);
-    CHECK_STATUS(heddle_topo_read(buf, sizeof(buf), t.root, "/a/none"),
-                 HEDDLE_ENOENT);
+    CHECK_STATUS(heddle_topo_read(buf, sizeof(buf), t.root, "/a/none"), HEDDLE_ENOENT);
     CHECK_STATUS(heddle_topo_read(buf, sizeof(buf), t.root, "/a"), HEDDLE_EIO);
-    CHECK_STATUS(heddle_topo_read(buf, sizeof(buf), t.root, "/%0600d", 1),
-                 HEDDLE_EOVERFLOW);
+    CHECK_STATUS(heddle_topo_read(buf, sizeof(buf), t.root, "/%0600d", 1), HEDDLE_EOVERFLOW);
     test_tree_fini(&t);
 }
 
@@ -141,5 +138,5 @@ TEST(last_line_without_newline)
     test_tree_fini(&t);
 }
 
-TEST_MAIN(lists, malformed_lists_end, values, escapes, whole_files,
-          lines_of_every_length, last_line_without_newline)
+TEST_MAIN(lists, malformed_lists_end, values, escapes, whole_files, lines_of_every_length,
+          last_line_without_newline)

@@ -22,8 +22,7 @@ static int first_sibling(const char *root, int cpu, const char *name)
 {
     char buf[LIST_MAX];
 
-    if (heddle_topo_read(buf, sizeof(buf), root, CPU_DIR "/topology/%s", cpu,
-                         name) != HEDDLE_OK)
+    if (heddle_topo_read(buf, sizeof(buf), root, CPU_DIR "/topology/%s", cpu, name) != HEDDLE_OK)
         return -1;
     return heddle_topo_list_first(buf);
 }
@@ -33,16 +32,14 @@ static int read_package(const char *root, int cpu)
     char buf[32];
     int64_t v;
 
-    if (heddle_topo_read(buf, sizeof(buf), root,
-                         CPU_DIR "/topology/physical_package_id",
-                         cpu) != HEDDLE_OK ||
+    if (heddle_topo_read(buf, sizeof(buf), root, CPU_DIR "/topology/physical_package_id", cpu) !=
+            HEDDLE_OK ||
         heddle_parse_i64(buf, &v) != HEDDLE_OK || v < 0 || v > INT32_MAX)
         return -1; /* some ARM boards write -1 */
     return (int)v;
 }
 
-static void set_cache(struct heddle_topo_cpu *c, uint64_t level, uint64_t bytes,
-                      int shared)
+static void set_cache(struct heddle_topo_cpu *c, uint64_t level, uint64_t bytes, int shared)
 {
     if (level == 1) {
         c->l1_bytes = bytes;
@@ -61,21 +58,20 @@ static bool read_cache(struct heddle_topo_cpu *c, const char *root, int index)
     char buf[LIST_MAX];
     uint64_t level, bytes;
 
-    if (heddle_topo_read(buf, sizeof(buf), root, CPU_DIR "/cache/index%d/level",
-                         c->os, index) != HEDDLE_OK)
+    if (heddle_topo_read(buf, sizeof(buf), root, CPU_DIR "/cache/index%d/level", c->os, index) !=
+        HEDDLE_OK)
         return false;
     if (heddle_parse_u64(buf, &level) != HEDDLE_OK)
         return true;
-    if (heddle_topo_read(buf, sizeof(buf), root, CPU_DIR "/cache/index%d/type",
-                         c->os, index) != HEDDLE_OK ||
+    if (heddle_topo_read(buf, sizeof(buf), root, CPU_DIR "/cache/index%d/type", c->os, index) !=
+            HEDDLE_OK ||
         strcmp(buf, "Instruction") == 0)
         return true;
-    if (heddle_topo_read(buf, sizeof(buf), root, CPU_DIR "/cache/index%d/size",
-                         c->os, index) != HEDDLE_OK ||
+    if (heddle_topo_read(buf, sizeof(buf), root, CPU_DIR "/cache/index%d/size", c->os, index) !=
+            HEDDLE_OK ||
         heddle_parse_size(buf, 0, &bytes) != HEDDLE_OK)
         bytes = 0; /* some virtual machines know who shares, not how much */
-    if (heddle_topo_read(buf, sizeof(buf), root,
-                         CPU_DIR "/cache/index%d/shared_cpu_list", c->os,
+    if (heddle_topo_read(buf, sizeof(buf), root, CPU_DIR "/cache/index%d/shared_cpu_list", c->os,
                          index) == HEDDLE_OK)
         set_cache(c, level, bytes, heddle_topo_list_first(buf));
     else

@@ -26,7 +26,7 @@
 #include "topo/parse.h"
 #include "topo/source.h"
 
-#define HEDDLE_TOPO(name, on)                                                  \
+#define HEDDLE_TOPO(name, on)                                                                      \
     HEDDLE_IF(on, extern const struct heddle_topo_source heddle_topo_##name;)
 #include "topo/topo.def"
 #undef HEDDLE_TOPO
@@ -53,8 +53,7 @@ static bool bits_add(struct cpu_bits *b, int cpu)
     return is_new;
 }
 
-static heddle_status bits_from_array(struct cpu_bits *b, const int *cpus,
-                                     unsigned n)
+static heddle_status bits_from_array(struct cpu_bits *b, const int *cpus, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
         if (cpus[i] < 0 || cpus[i] >= HEDDLE_CPU_MAX || !bits_add(b, cpus[i]))
@@ -73,8 +72,7 @@ static void bits_from_list(struct cpu_bits *b, const char *s)
     }
 }
 
-static heddle_status bits_from_mask(struct cpu_bits *b,
-                                    const struct heddle_allocator *a)
+static heddle_status bits_from_mask(struct cpu_bits *b, const struct heddle_allocator *a)
 {
     const size_t bytes = HEDDLE_CPU_MAX * sizeof(int);
     int *cpus = heddle_alloc(a, bytes);
@@ -89,8 +87,7 @@ static heddle_status bits_from_mask(struct cpu_bits *b,
     return st;
 }
 
-static heddle_status take_cpus(struct heddle_topo *t,
-                               const struct heddle_topo_opts *o,
+static heddle_status take_cpus(struct heddle_topo *t, const struct heddle_topo_opts *o,
                                const char *online)
 {
     struct cpu_bits b = {{0}};
@@ -131,8 +128,7 @@ static void forget(struct heddle_topo *t)
         };
 }
 
-static heddle_status probe_sources(struct heddle_topo *t, const char *root,
-                                   const char *name)
+static heddle_status probe_sources(struct heddle_topo *t, const char *root, const char *name)
 {
     bool has_any = false;
 
@@ -213,8 +209,7 @@ static void number_all(struct heddle_topo *t)
 
 static void read_model(struct heddle_topo *t, const char *root)
 {
-    static const char *const key[] = {"model name", "cpu model", "cpu",
-                                      "Hardware"};
+    static const char *const key[] = {"model name", "cpu model", "cpu", "Hardware"};
     struct heddle_topo_lines l;
     struct heddle_text text;
     struct utsname u;
@@ -236,14 +231,13 @@ static void read_model(struct heddle_topo *t, const char *root)
         heddle_text_str(&text, uname(&u) == 0 ? u.machine : "unknown");
 }
 
-static heddle_status fill(struct heddle_topo *t,
-                          const struct heddle_topo_opts *o)
+static heddle_status fill(struct heddle_topo *t, const struct heddle_topo_opts *o)
 {
     const char *root = o->root == NULL ? "" : o->root;
     char online[4096];
 
-    if (heddle_topo_read(online, sizeof(online), root,
-                         "/sys/devices/system/cpu/online") != HEDDLE_OK)
+    if (heddle_topo_read(online, sizeof(online), root, "/sys/devices/system/cpu/online") !=
+        HEDDLE_OK)
         online[0] = '\0';
     HEDDLE_TRY(take_cpus(t, o, online));
     HEDDLE_TRY(probe_sources(t, root, o->source));
@@ -274,8 +268,7 @@ heddle_status heddle_topo_create_with(const struct heddle_allocator *a,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_topo_create(const struct heddle_allocator *a,
-                                 struct heddle_topo **topo_out)
+heddle_status heddle_topo_create(const struct heddle_allocator *a, struct heddle_topo **topo_out)
 {
     return heddle_topo_create_with(a, NULL, topo_out);
 }

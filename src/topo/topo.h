@@ -26,9 +26,9 @@ struct heddle_topo_cpu {
     int os;
     int core;
     int package;
-    int node;     /* index into heddle_topo.node */
-    int l2, l3;   /* equal number: shared cache; -1: none or unknown */
-    unsigned smt; /* 0 for the first CPU of its core, then 1, ... */
+    int node;                              /* index into heddle_topo.node */
+    int l2, l3;                            /* equal number: shared cache; -1: none or unknown */
+    unsigned smt;                          /* 0 for the first CPU of its core, then 1, ... */
     uint64_t l1_bytes, l2_bytes, l3_bytes; /* data; of one cache; 0: unknown */
 };
 
@@ -86,11 +86,11 @@ struct heddle_topo_opts {
  *                there
  * HEDDLE_ENOSYS  no source could read the machine
  */
-HEDDLE_MUST_USE heddle_status heddle_topo_create(
-    const struct heddle_allocator *a, struct heddle_topo **topo_out);
-HEDDLE_MUST_USE heddle_status heddle_topo_create_with(
-    const struct heddle_allocator *a, const struct heddle_topo_opts *opts,
-    struct heddle_topo **topo_out);
+HEDDLE_MUST_USE heddle_status heddle_topo_create(const struct heddle_allocator *a,
+                                                 struct heddle_topo **topo_out);
+HEDDLE_MUST_USE heddle_status heddle_topo_create_with(const struct heddle_allocator *a,
+                                                      const struct heddle_topo_opts *opts,
+                                                      struct heddle_topo **topo_out);
 
 /* NULL is fine. */
 void heddle_topo_destroy(struct heddle_topo *t);
@@ -103,8 +103,7 @@ unsigned heddle_topo_default_workers(const struct heddle_topo *t);
 int heddle_topo_find(const struct heddle_topo *t, int os);
 
 /* a and b: the kernel's CPU numbers; unknown ones are MACHINE away. */
-enum heddle_topo_distance heddle_topo_distance(const struct heddle_topo *t,
-                                               int a, int b);
+enum heddle_topo_distance heddle_topo_distance(const struct heddle_topo *t, int a, int b);
 
 /*
  * Where to bind nworkers workers: cpu_out[i] is the kernel's CPU number of
@@ -115,8 +114,8 @@ enum heddle_topo_distance heddle_topo_distance(const struct heddle_topo *t,
  *
  * HEDDLE_ENOMEM  no memory for the work area
  */
-HEDDLE_MUST_USE heddle_status heddle_topo_bind_order(
-    const struct heddle_topo *t, unsigned nworkers, int *cpu_out);
+HEDDLE_MUST_USE heddle_status heddle_topo_bind_order(const struct heddle_topo *t, unsigned nworkers,
+                                                     int *cpu_out);
 
 /*
  * In which order worker `self` of n should look for work at the others:
@@ -126,8 +125,8 @@ HEDDLE_MUST_USE heddle_status heddle_topo_bind_order(
  *
  * HEDDLE_EINVAL  self >= n
  */
-HEDDLE_MUST_USE heddle_status
-heddle_topo_steal_order(const struct heddle_topo *t, const int *cpu, unsigned n,
-                        unsigned self, unsigned *order_out);
+HEDDLE_MUST_USE heddle_status heddle_topo_steal_order(const struct heddle_topo *t, const int *cpu,
+                                                      unsigned n, unsigned self,
+                                                      unsigned *order_out);
 
 #endif /* HEDDLE_TOPO_TOPO_H */

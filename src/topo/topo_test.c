@@ -65,12 +65,8 @@ static void check_valid(const struct heddle_topo *t)
 
 TEST(two_sockets)
 {
-    static const struct test_shape shape = {.packages = 2,
-                                            .cores = 4,
-                                            .smt = 2,
-                                            .l2_cores = 1,
-                                            .l3_cores = 2,
-                                            .nodes = 2};
+    static const struct test_shape shape = {
+        .packages = 2, .cores = 4, .smt = 2, .l2_cores = 1, .l3_cores = 2, .nodes = 2};
     struct test_tree tree;
     const struct heddle_topo_opts o = {.root = tree.root};
     struct heddle_topo *t = NULL;
@@ -109,12 +105,8 @@ TEST(two_sockets)
 
 TEST(limits)
 {
-    static const struct test_shape shape = {.packages = 1,
-                                            .cores = 8,
-                                            .smt = 1,
-                                            .l2_cores = 1,
-                                            .l3_cores = 0,
-                                            .nodes = 1};
+    static const struct test_shape shape = {
+        .packages = 1, .cores = 8, .smt = 1, .l2_cores = 1, .l3_cores = 0, .nodes = 1};
     struct test_tree tree;
     const struct heddle_topo_opts o = {.root = tree.root};
     struct heddle_topo *t = NULL;
@@ -122,8 +114,7 @@ TEST(limits)
     test_tree_init(&tree);
     test_tree_machine(&tree, &shape);
     test_tree_file(&tree, "/proc/self/cgroup", "0::/");
-    test_tree_file(&tree, "/proc/self/mountinfo",
-                   "30 22 0:26 / /cg rw - cgroup2 none rw");
+    test_tree_file(&tree, "/proc/self/mountinfo", "30 22 0:26 / /cg rw - cgroup2 none rw");
     test_tree_file(&tree, "/cg/cpu.max", "210000 100000");
     test_tree_file(&tree, "/cg/memory.max", "1000000");
     test_tree_file(&tree, "/cg/memory.current", "400000");
@@ -150,24 +141,18 @@ TEST(limits)
  * a node that has memory only. */
 TEST(cpusets)
 {
-    static const struct test_shape shape = {.packages = 2,
-                                            .cores = 2,
-                                            .smt = 2,
-                                            .l2_cores = 1,
-                                            .l3_cores = 2,
-                                            .nodes = 1};
+    static const struct test_shape shape = {
+        .packages = 2, .cores = 2, .smt = 2, .l2_cores = 1, .l3_cores = 2, .nodes = 1};
     static const int cpus[] = {7, 2, 3, 6};
     struct test_tree tree;
-    const struct heddle_topo_opts o = {
-        .root = tree.root, .cpus = cpus, .ncpus = 4};
+    const struct heddle_topo_opts o = {.root = tree.root, .cpus = cpus, .ncpus = 4};
     struct heddle_topo *t = NULL;
 
     test_tree_init(&tree);
     test_tree_machine(&tree, &shape);
     test_tree_file(&tree, "/sys/devices/system/node/online", "0-2");
     test_tree_file(&tree, "/sys/devices/system/node/node2/cpulist", "%s", "");
-    test_tree_file(&tree, "/proc/self/status",
-                   "Name:\tx\nMems_allowed_list:\t1-2");
+    test_tree_file(&tree, "/proc/self/status", "Name:\tx\nMems_allowed_list:\t1-2");
     CHECK_OK(heddle_topo_create_with(NULL, &o, &t));
     check_valid(t);
     CHECK_EQ(t->ncpus, 4);
@@ -191,8 +176,7 @@ TEST(cpusets)
 TEST(bare_machine)
 {
     struct test_tree tree;
-    static const int cpus[] = {0, 1, 2}, twice[] = {1, 1}, huge[] = {1 << 20},
-                     negative[] = {-1};
+    static const int cpus[] = {0, 1, 2}, twice[] = {1, 1}, huge[] = {1 << 20}, negative[] = {-1};
     struct heddle_topo_opts o = {.root = tree.root};
     struct heddle_topo *t = NULL;
 
@@ -235,8 +219,7 @@ TEST(this_machine_by_every_source)
     CHECK_EQ(first->ncpus, ncpus);
     CHECK(first->memory_total > 0);
     for (unsigned i = 0; heddle_topo_sources[i] != NULL; i++) {
-        const struct heddle_topo_opts o = {.source =
-                                               heddle_topo_sources[i]->name};
+        const struct heddle_topo_opts o = {.source = heddle_topo_sources[i]->name};
         struct heddle_topo *t = NULL;
 
         CHECK_OK(heddle_topo_create_with(NULL, &o, &t));
@@ -296,6 +279,5 @@ TEST(allocation_failures)
     }
 }
 
-TEST_MAIN(two_sockets, limits, cpusets, bare_machine,
-          this_machine_by_every_source, affinity_is_honoured,
-          allocation_failures)
+TEST_MAIN(two_sockets, limits, cpusets, bare_machine, this_machine_by_every_source,
+          affinity_is_honoured, allocation_failures)

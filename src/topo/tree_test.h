@@ -35,8 +35,8 @@ static inline void test_tree_init(struct test_tree *t)
     test_tree_must(mkdtemp(t->root) != NULL, t->root);
 }
 
-static inline int test_tree_remove(const char *path, const struct stat *st,
-                                   int type, struct FTW *ftw)
+static inline int test_tree_remove(const char *path, const struct stat *st, int type,
+                                   struct FTW *ftw)
 {
     (void)st;
     (void)type;
@@ -63,8 +63,7 @@ static inline void test_tree_folders(char *path, size_t n)
 
 /* Writes root/path, folders included; the text gets a newline. */
 __attribute__((format(printf, 3, 4))) static inline void
-test_tree_file(const struct test_tree *t, const char *path, const char *fmt,
-               ...)
+test_tree_file(const struct test_tree *t, const char *path, const char *fmt, ...)
 {
     char full[1024];
     va_list ap;
@@ -97,13 +96,12 @@ struct test_cache {
     const char *type, *size;
 };
 
-static inline void test_tree_cache(const struct test_tree *t, int cpu,
-                                   struct test_cache c, const char *list)
+static inline void test_tree_cache(const struct test_tree *t, int cpu, struct test_cache c,
+                                   const char *list)
 {
     char dir[96], path[128];
 
-    snprintf(dir, sizeof(dir), "/sys/devices/system/cpu/cpu%d/cache/index%d",
-             cpu, c.index);
+    snprintf(dir, sizeof(dir), "/sys/devices/system/cpu/cpu%d/cache/index%d", cpu, c.index);
     snprintf(path, sizeof(path), "%s/level", dir);
     test_tree_file(t, path, "%d", c.level);
     snprintf(path, sizeof(path), "%s/type", dir);
@@ -115,49 +113,39 @@ static inline void test_tree_cache(const struct test_tree *t, int cpu,
 }
 
 /* The CPUs of cores [first, first + n) as a kernel list. */
-static inline void test_shape_list(const struct test_shape *s, int first, int n,
-                                   char *out, size_t cap)
+static inline void test_shape_list(const struct test_shape *s, int first, int n, char *out,
+                                   size_t cap)
 {
     const int all = s->packages * s->cores;
     size_t len = 0;
 
     out[0] = '\0';
     for (int k = 0; k < s->smt; k++)
-        len +=
-            (size_t)snprintf(out + len, cap - len, "%s%d-%d", k == 0 ? "" : ",",
-                             k * all + first, k * all + first + n - 1);
+        len += (size_t)snprintf(out + len, cap - len, "%s%d-%d", k == 0 ? "" : ",", k * all + first,
+                                k * all + first + n - 1);
 }
 
-static inline void test_tree_cpu(const struct test_tree *t,
-                                 const struct test_shape *s, int cpu)
+static inline void test_tree_cpu(const struct test_tree *t, const struct test_shape *s, int cpu)
 {
     const int core = cpu % (s->packages * s->cores);
     char path[128], list[256];
 
     test_shape_list(s, core, 1, list, sizeof(list));
-    snprintf(path, sizeof(path),
-             "/sys/devices/system/cpu/cpu%d/topology/core_cpus_list", cpu);
+    snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/core_cpus_list", cpu);
     test_tree_file(t, path, "%s", list);
-    snprintf(path, sizeof(path),
-             "/sys/devices/system/cpu/cpu%d/topology/physical_package_id", cpu);
+    snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/physical_package_id", cpu);
     test_tree_file(t, path, "%d", core / s->cores);
     if (s->l3_cores == 0)
         return;
     test_tree_cache(t, cpu, (struct test_cache){0, 1, "Data", "48K"}, list);
-    test_tree_cache(t, cpu, (struct test_cache){1, 1, "Instruction", "32K"},
-                    list);
-    test_shape_list(s, core / s->l2_cores * s->l2_cores, s->l2_cores, list,
-                    sizeof(list));
-    test_tree_cache(t, cpu, (struct test_cache){2, 2, "Unified", "2048K"},
-                    list);
-    test_shape_list(s, core / s->l3_cores * s->l3_cores, s->l3_cores, list,
-                    sizeof(list));
-    test_tree_cache(t, cpu, (struct test_cache){3, 3, "Unified", "32768K"},
-                    list);
+    test_tree_cache(t, cpu, (struct test_cache){1, 1, "Instruction", "32K"}, list);
+    test_shape_list(s, core / s->l2_cores * s->l2_cores, s->l2_cores, list, sizeof(list));
+    test_tree_cache(t, cpu, (struct test_cache){2, 2, "Unified", "2048K"}, list);
+    test_shape_list(s, core / s->l3_cores * s->l3_cores, s->l3_cores, list, sizeof(list));
+    test_tree_cache(t, cpu, (struct test_cache){3, 3, "Unified", "32768K"}, list);
 }
 
-static inline void test_tree_machine(const struct test_tree *t,
-                                     const struct test_shape *s)
+static inline void test_tree_machine(const struct test_tree *t, const struct test_shape *s)
 {
     const int ncpus = s->packages * s->cores * s->smt;
     const int nnodes = s->packages * s->nodes;
@@ -172,17 +160,14 @@ static inline void test_tree_machine(const struct test_tree *t,
     test_tree_file(t, "/proc/meminfo",
                    "MemTotal:       %d kB\nMemFree:        1024 kB\n"
                    "MemAvailable:   %d kB\nHugepagesize:       2048 kB",
-                   4096 * (nnodes > 0 ? nnodes : 1),
-                   2048 * (nnodes > 0 ? nnodes : 1));
+                   4096 * (nnodes > 0 ? nnodes : 1), 2048 * (nnodes > 0 ? nnodes : 1));
     for (int n = 0; n < nnodes; n++) {
         const int cores = s->cores / s->nodes;
 
         test_shape_list(s, n * cores, cores, list, sizeof(list));
-        snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/cpulist",
-                 n);
+        snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/cpulist", n);
         test_tree_file(t, path, "%s", list);
-        snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/meminfo",
-                 n);
+        snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/meminfo", n);
         test_tree_file(t, path,
                        "Node %d MemTotal:       4096 kB\n"
                        "Node %d MemFree:        1000 kB\n"
@@ -191,8 +176,7 @@ static inline void test_tree_machine(const struct test_tree *t,
                        n, n, n, n);
     }
     if (nnodes > 0)
-        test_tree_file(t, "/sys/devices/system/node/online", "0-%d",
-                       nnodes - 1);
+        test_tree_file(t, "/sys/devices/system/node/online", "0-%d", nnodes - 1);
 }
 
 #endif /* HEDDLE_TOPO_TREE_TEST_H */

@@ -55,8 +55,7 @@
 #define EV_BITS 0x3f
 
 /* 1 + 5 + 2 + 10 + 10 + 10 + 10 = 48 bytes at most. */
-static uint8_t *task_encode(struct heddle_codec *c, const struct heddle_rec *r,
-                            uint8_t *p)
+static uint8_t *task_encode(struct heddle_codec *c, const struct heddle_rec *r, uint8_t *p)
 {
     uint8_t *head = p++;
     uint8_t bits = HEAD_TASK;
@@ -93,8 +92,8 @@ static uint8_t *task_encode(struct heddle_codec *c, const struct heddle_rec *r,
     return p;
 }
 
-static void task_decode(struct heddle_codec *c, struct heddle_get *g,
-                        uint8_t head, struct heddle_rec *r)
+static void task_decode(struct heddle_codec *c, struct heddle_get *g, uint8_t head,
+                        struct heddle_rec *r)
 {
     const uint8_t bits = head & 0x7f;
 
@@ -119,8 +118,7 @@ static void task_decode(struct heddle_codec *c, struct heddle_get *g,
 }
 
 /* 1 + 1 + 10 + 5 + 10 + 5 + 4 + 10 = 46 bytes at most. */
-static uint8_t *submit_encode(struct heddle_codec *c,
-                              const struct heddle_rec *r, uint8_t *p)
+static uint8_t *submit_encode(struct heddle_codec *c, const struct heddle_rec *r, uint8_t *p)
 {
     uint8_t *bits = p + 1;
     uint32_t f;
@@ -171,8 +169,7 @@ static int32_t prio_decode(struct heddle_get *g)
     return (int32_t)v;
 }
 
-static void submit_decode(struct heddle_codec *c, struct heddle_get *g,
-                          struct heddle_rec *r)
+static void submit_decode(struct heddle_codec *c, struct heddle_get *g, struct heddle_rec *r)
 {
     const uint8_t bits = heddle_get_byte(g);
     const uint8_t *raw;
@@ -197,8 +194,7 @@ static void submit_decode(struct heddle_codec *c, struct heddle_get *g,
     c->operand = 0;
 }
 
-static uint8_t *dep_encode(struct heddle_codec *c, const struct heddle_rec *r,
-                           uint8_t *p)
+static uint8_t *dep_encode(struct heddle_codec *c, const struct heddle_rec *r, uint8_t *p)
 {
     uint8_t *head = p++;
     uint8_t bits = HEAD_DEP;
@@ -220,8 +216,8 @@ static uint8_t *dep_encode(struct heddle_codec *c, const struct heddle_rec *r,
     return p;
 }
 
-static void dep_decode(struct heddle_codec *c, struct heddle_get *g,
-                       uint8_t head, struct heddle_rec *r)
+static void dep_decode(struct heddle_codec *c, struct heddle_get *g, uint8_t head,
+                       struct heddle_rec *r)
 {
     const uint8_t bits = head & 0x1f;
     uint64_t d;
@@ -235,8 +231,7 @@ static void dep_decode(struct heddle_codec *c, struct heddle_get *g,
     c->sub = r->id;
 }
 
-static uint8_t *access_encode(struct heddle_codec *c,
-                              const struct heddle_rec *r, uint8_t *p)
+static uint8_t *access_encode(struct heddle_codec *c, const struct heddle_rec *r, uint8_t *p)
 {
     uint8_t *head = p++;
     uint8_t bits = HEAD_ACCESS;
@@ -265,8 +260,8 @@ static uint8_t *access_encode(struct heddle_codec *c,
     return p;
 }
 
-static void access_decode(struct heddle_codec *c, struct heddle_get *g,
-                          uint8_t head, struct heddle_rec *r)
+static void access_decode(struct heddle_codec *c, struct heddle_get *g, uint8_t head,
+                          struct heddle_rec *r)
 {
     const uint8_t bits = head & 0x1f;
     uint64_t handle;
@@ -287,8 +282,7 @@ static void access_decode(struct heddle_codec *c, struct heddle_get *g,
 }
 
 /* 1 + 1 + 1 + 10 + 3 + 5 + 10 + 10 + 10 + 10 = 61 bytes at most. */
-static uint8_t *event_encode(struct heddle_codec *c, const struct heddle_rec *r,
-                             uint8_t *p)
+static uint8_t *event_encode(struct heddle_codec *c, const struct heddle_rec *r, uint8_t *p)
 {
     uint8_t bits = 0;
 
@@ -319,8 +313,7 @@ static uint8_t *event_encode(struct heddle_codec *c, const struct heddle_rec *r,
     return p;
 }
 
-static void event_decode(struct heddle_codec *c, struct heddle_get *g,
-                         struct heddle_rec *r)
+static void event_decode(struct heddle_codec *c, struct heddle_get *g, struct heddle_rec *r)
 {
     uint8_t bits;
 
@@ -338,8 +331,7 @@ static void event_decode(struct heddle_codec *c, struct heddle_get *g,
     c->ready = r->id;
 }
 
-uint8_t *heddle_rec_encode(struct heddle_codec *c, const struct heddle_rec *r,
-                           uint8_t *p)
+uint8_t *heddle_rec_encode(struct heddle_codec *c, const struct heddle_rec *r, uint8_t *p)
 {
     switch ((enum heddle_rec_kind)r->kind) {
     case HEDDLE_REC_TASK: return task_encode(c, r, p);
@@ -377,8 +369,7 @@ uint8_t *heddle_rec_encode(struct heddle_codec *c, const struct heddle_rec *r,
 }
 
 /* The kinds whose first byte is the kind itself. */
-static void plain_decode(struct heddle_codec *c, struct heddle_get *g,
-                         struct heddle_rec *r)
+static void plain_decode(struct heddle_codec *c, struct heddle_get *g, struct heddle_rec *r)
 {
     switch ((enum heddle_rec_kind)r->kind) {
     case HEDDLE_REC_SUBMIT: submit_decode(c, g, r); return;
@@ -409,8 +400,7 @@ static void plain_decode(struct heddle_codec *c, struct heddle_get *g,
     g->bad = true;
 }
 
-bool heddle_rec_decode(struct heddle_codec *c, struct heddle_get *g,
-                       struct heddle_rec *out)
+bool heddle_rec_decode(struct heddle_codec *c, struct heddle_get *g, struct heddle_rec *out)
 {
     uint8_t head;
 
@@ -479,8 +469,7 @@ void heddle_fmt_put_header(uint8_t *p, const struct heddle_fmt_header *h)
     heddle_put_le(p + 64, heddle_fmt_sum(p, 64), 8);
 }
 
-bool heddle_fmt_get_header(const uint8_t *p, size_t bytes,
-                           struct heddle_fmt_header *h)
+bool heddle_fmt_get_header(const uint8_t *p, size_t bytes, struct heddle_fmt_header *h)
 {
     uint64_t bits;
     size_t len;

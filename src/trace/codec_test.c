@@ -146,10 +146,8 @@ TEST(extension_is_skipped)
 
 TEST(leb)
 {
-    const uint64_t v[] = {
-        0, 1, 127, 128, 16383, 16384, UINT32_MAX, UINT64_MAX - 1, UINT64_MAX};
-    const uint8_t too_long[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-                                0xff, 0xff, 0xff, 0x02, 0x00};
+    const uint64_t v[] = {0, 1, 127, 128, 16383, 16384, UINT32_MAX, UINT64_MAX - 1, UINT64_MAX};
+    const uint8_t too_long[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02, 0x00};
     struct heddle_get g;
     uint8_t buf[16];
 
@@ -257,36 +255,27 @@ TEST(pack_bound)
         while (heddle_load_rlx(&l.p) < slots + N) {
             a = heddle_rng_next(&g);
             b = heddle_rng_next(&g);
-            e = (struct heddle_trace_event){b, a,           b,          a,
-                                            b, (uint32_t)a, (uint16_t)b};
+            e = (struct heddle_trace_event){b, a, b, a, b, (uint32_t)a, (uint16_t)b};
             switch (round % 8) {
             case 0:
-                heddle_trace_task(&l, a, (uint32_t)b, (uint8_t)a, (uint8_t)b, a,
-                                  a + UINT32_MAX, (uint32_t)b);
+                heddle_trace_task(&l, a, (uint32_t)b, (uint8_t)a, (uint8_t)b, a, a + UINT32_MAX,
+                                  (uint32_t)b);
                 break;
             case 1: heddle_trace_dep(&l, a, b); break;
             case 2: heddle_trace_dep(&l, a, a - (uint32_t)b); break;
             case 3: heddle_trace_ready(&l, a, b); break;
             case 4: heddle_trace_ready(&l, a >> 8, b); break;
-            case 5:
-                heddle_trace_access(&l, a, (uint32_t)b, (uint8_t)a,
-                                    (uint16_t)b);
-                break;
-            case 6:
-                heddle_trace_event(&l, HEDDLE_TRACE_DATA, HEDDLE_LOG_FETCH, &e);
-                break;
-            default:
-                heddle_trace_submit(&l, a, (uint32_t)b, (int32_t)a, b, 1.5f, b);
-                break;
+            case 5: heddle_trace_access(&l, a, (uint32_t)b, (uint8_t)a, (uint16_t)b); break;
+            case 6: heddle_trace_event(&l, HEDDLE_TRACE_DATA, HEDDLE_LOG_FETCH, &e); break;
+            default: heddle_trace_submit(&l, a, (uint32_t)b, (int32_t)a, b, 1.5f, b); break;
             }
         }
         end = heddle_load_rlx(&l.p);
         heddle_pack(slots, end, out, &k);
-        CHECK(k.payload_bytes <=
-              heddle_pack_bound((size_t)(end - slots) * sizeof *slots));
+        CHECK(k.payload_bytes <= heddle_pack_bound((size_t)(end - slots) * sizeof *slots));
     }
     free(out);
 }
 
-TEST_MAIN(round_trip, garbage, extension_is_skipped, leb,
-          checksum_sees_every_change, headers, pack_bound)
+TEST_MAIN(round_trip, garbage, extension_is_skipped, leb, checksum_sees_every_change, headers,
+          pack_bound)

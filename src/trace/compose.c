@@ -52,8 +52,7 @@ static bool is_run(const struct heddle_log_task *t)
     return t->lane != HEDDLE_LOG_NO_LANE;
 }
 
-static heddle_status refuse(const struct compose *c, const char *what, size_t i,
-                            const char *how)
+static heddle_status refuse(const struct compose *c, const char *what, size_t i, const char *how)
 {
     heddle_trace_why(c->why, c->why_bytes, "Row %zu of %s %s.", i, what, how);
     return HEDDLE_EINVAL;
@@ -74,8 +73,7 @@ static heddle_status check_tasks(const struct compose *c)
             return refuse(c, "tasks", i, "has a time out of range");
         if (!is_run(t))
             continue;
-        if (!is_time(t->start_ns) || !is_time(t->end_ns) ||
-            t->end_ns < t->start_ns)
+        if (!is_time(t->start_ns) || !is_time(t->end_ns) || t->end_ns < t->start_ns)
             return refuse(c, "tasks", i, "has no valid start and end");
         if (t->status > HEDDLE_LOG_DECLINED)
             return refuse(c, "tasks", i, "ran and has no status of an end");
@@ -97,29 +95,27 @@ static heddle_status check_rest(const struct compose *c)
         if (v->accesses[i].handle >= v->nhandles)
             return refuse(c, "accesses", i, "has a handle that is not there");
     for (size_t i = 0; i < v->nhandles; i++)
-        if (v->handles[i].parent >= v->nhandles ||
-            v->handles[i].ndims > HEDDLE_LOG_MAX_DIMS)
+        if (v->handles[i].parent >= v->nhandles || v->handles[i].ndims > HEDDLE_LOG_MAX_DIMS)
             return refuse(c, "handles", i, "has a wrong parent or dimensions");
     for (size_t i = 0; i < v->nstates; i++)
         if (v->states[i].lane >= v->nlanes || !is_time(v->states[i].start_ns))
             return refuse(c, "states", i, "has a wrong lane or time");
     for (size_t i = 0; i < v->nmarks; i++)
-        if (v->marks[i].lane >= v->nlanes || !is_time(v->marks[i].t_ns) ||
-            v->marks[i].text == NULL)
+        if (v->marks[i].lane >= v->nlanes || !is_time(v->marks[i].t_ns) || v->marks[i].text == NULL)
             return refuse(c, "marks", i, "has a wrong lane, time or text");
     for (size_t i = 0; i < v->nevents; i++) {
         const struct heddle_log_event *e = &v->events[i];
 
-        if (e->lane >= v->nlanes || !is_time(e->t_ns) || e->y_ns < 0 ||
-            e->z_ns < 0 || !is_time(e->y_ns) || !is_time(e->z_ns))
+        if (e->lane >= v->nlanes || !is_time(e->t_ns) || e->y_ns < 0 || e->z_ns < 0 ||
+            !is_time(e->y_ns) || !is_time(e->z_ns))
             return refuse(c, "events", i, "has a wrong lane or time");
     }
     return HEDDLE_OK;
 }
 
 /* `ids` are 32-bit numbers, `stride` bytes apart. */
-static heddle_status check_ids(const struct compose *c, const char *what,
-                               const uint32_t *ids, size_t stride, size_t n)
+static heddle_status check_ids(const struct compose *c, const char *what, const uint32_t *ids,
+                               size_t stride, size_t n)
 {
     heddle_status st = HEDDLE_OK;
     struct heddle_map m;
@@ -127,8 +123,7 @@ static heddle_status check_ids(const struct compose *c, const char *what,
 
     heddle_map_init(&m, c->a);
     for (size_t i = 0; i < n && st == HEDDLE_OK; i++) {
-        const uint32_t *id =
-            (const uint32_t *)(const void *)((const char *)ids + i * stride);
+        const uint32_t *id = (const uint32_t *)(const void *)((const char *)ids + i * stride);
 
         st = heddle_map_slot(&m, *id, &place);
         if (st == HEDDLE_OK && (*place)++ != 0)
@@ -148,32 +143,27 @@ static heddle_status check_view(const struct compose *c)
     const struct heddle_log_view *v = c->v;
 
     if (!is_array(v->tasks, v->ntasks) || !is_array(v->deps, v->ndeps) ||
-        !is_array(v->accesses, v->naccesses) ||
-        !is_array(v->states, v->nstates) || !is_array(v->marks, v->nmarks) ||
-        !is_array(v->attrs, v->nattrs) || !is_array(v->events, v->nevents) ||
-        !is_array(v->kernels, v->nkernels) || !is_array(v->lanes, v->nlanes) ||
-        !is_array(v->handles, v->nhandles) || !is_array(v->nodes, v->nnodes) ||
-        !is_array(v->infos, v->ninfos) || !is_array(v->links, v->nlinks)) {
-        heddle_trace_why(c->why, c->why_bytes,
-                         "An array of the view is missing or too long.");
+        !is_array(v->accesses, v->naccesses) || !is_array(v->states, v->nstates) ||
+        !is_array(v->marks, v->nmarks) || !is_array(v->attrs, v->nattrs) ||
+        !is_array(v->events, v->nevents) || !is_array(v->kernels, v->nkernels) ||
+        !is_array(v->lanes, v->nlanes) || !is_array(v->handles, v->nhandles) ||
+        !is_array(v->nodes, v->nnodes) || !is_array(v->infos, v->ninfos) ||
+        !is_array(v->links, v->nlinks)) {
+        heddle_trace_why(c->why, c->why_bytes, "An array of the view is missing or too long.");
         return HEDDLE_EINVAL;
     }
     if (v->nlanes > LANES_LIMIT) {
         heddle_trace_why(c->why, c->why_bytes,
-                         "A log of %zu lanes cannot be written; %" PRIu32
-                         " are possible.",
+                         "A log of %zu lanes cannot be written; %" PRIu32 " are possible.",
                          v->nlanes, LANES_LIMIT);
         return HEDDLE_EINVAL;
     }
     if (v->nkernels > 0)
-        HEDDLE_TRY(check_ids(c, "kernels", &v->kernels[0].id,
-                             sizeof *v->kernels, v->nkernels));
+        HEDDLE_TRY(check_ids(c, "kernels", &v->kernels[0].id, sizeof *v->kernels, v->nkernels));
     if (v->nhandles > 0)
-        HEDDLE_TRY(check_ids(c, "handles", &v->handles[0].id,
-                             sizeof *v->handles, v->nhandles));
+        HEDDLE_TRY(check_ids(c, "handles", &v->handles[0].id, sizeof *v->handles, v->nhandles));
     if (v->nnodes > 0)
-        HEDDLE_TRY(check_ids(c, "nodes", &v->nodes[0].id, sizeof *v->nodes,
-                             v->nnodes));
+        HEDDLE_TRY(check_ids(c, "nodes", &v->nodes[0].id, sizeof *v->nodes, v->nnodes));
     HEDDLE_TRY(check_tasks(c));
     return check_rest(c);
 }
@@ -215,8 +205,7 @@ static uint64_t tick(const struct compose *c, int64_t t_ns)
 
 /* ---- writing ---- */
 
-static void put_handle(const struct compose *c,
-                       const struct heddle_log_handle *h)
+static void put_handle(const struct compose *c, const struct heddle_log_handle *h)
 {
     const struct heddle_trace_handle d = {
         .id = h->id,
@@ -255,17 +244,15 @@ static void put_definitions(struct compose *c)
     for (size_t i = 0; i < v->ninfos; i++)
         heddle_trace_define_info(tr, v->infos[i].key, v->infos[i].value);
     for (uint32_t i = 0; i < v->nlanes; i++)
-        heddle_trace_define_lane(
-            tr, i, (enum heddle_log_lane_kind)v->lanes[i].kind,
-            v->lanes[i].name, v->lanes[i].cpu, v->lanes[i].node);
+        heddle_trace_define_lane(tr, i, (enum heddle_log_lane_kind)v->lanes[i].kind,
+                                 v->lanes[i].name, v->lanes[i].cpu, v->lanes[i].node);
     for (size_t i = 0; i < v->nnodes; i++)
-        heddle_trace_define_node(tr, v->nodes[i].id, v->nodes[i].kind,
-                                 v->nodes[i].name, v->nodes[i].bytes);
+        heddle_trace_define_node(tr, v->nodes[i].id, v->nodes[i].kind, v->nodes[i].name,
+                                 v->nodes[i].bytes);
     for (size_t i = 0; i < v->nlinks; i++)
         put_link(c, &v->links[i]);
     for (size_t i = 0; i < v->nkernels; i++)
-        heddle_trace_define_kernel(tr, v->kernels[i].id, v->kernels[i].name,
-                                   v->kernels[i].variants,
+        heddle_trace_define_kernel(tr, v->kernels[i].id, v->kernels[i].name, v->kernels[i].variants,
                                    v->kernels[i].nvariants);
     for (size_t i = 0; i < v->nhandles; i++)
         put_handle(c, &v->handles[i]);
@@ -276,15 +263,14 @@ static void put_submission(struct compose *c, const struct heddle_log_task *t)
     int64_t at = t->submit_ns;
 
     if (at == HEDDLE_LOG_NONE) {
-        if (is_run(t) && t->parent == 0 && t->priority == 0 &&
-            !(t->predicted_ns > 0.0f))
+        if (is_run(t) && t->parent == 0 && t->priority == 0 && !(t->predicted_ns > 0.0f))
             return;
         at = t->ready_ns;
         if (at == HEDDLE_LOG_NONE)
             at = is_run(t) ? t->start_ns : 0;
     }
-    heddle_trace_submit(c->submitter, t->id, c->v->kernels[t->kernel].id,
-                        t->priority, tick(c, at), t->predicted_ns, t->parent);
+    heddle_trace_submit(c->submitter, t->id, c->v->kernels[t->kernel].id, t->priority, tick(c, at),
+                        t->predicted_ns, t->parent);
 }
 
 static void put_execution(struct compose *c, const struct heddle_log_task *t)
@@ -298,9 +284,8 @@ static void put_execution(struct compose *c, const struct heddle_log_task *t)
             t->start_ns - t->ready_ns <= UINT32_MAX)
             delay = t->start_ns - t->ready_ns;
         heddle_trace_task(l, t->id, c->v->kernels[t->kernel].id, t->variant,
-                          (uint8_t)(t->status | (t->flags & ~7u)),
-                          tick(c, t->start_ns), tick(c, t->end_ns),
-                          (uint32_t)delay);
+                          (uint8_t)(t->status | (t->flags & ~7u)), tick(c, t->start_ns),
+                          tick(c, t->end_ns), (uint32_t)delay);
     }
     if (t->ready_ns != HEDDLE_LOG_NONE && delay == 0)
         heddle_trace_ready(l, t->id, tick(c, t->ready_ns));
@@ -336,14 +321,12 @@ static void put_graph(struct compose *c)
     for (size_t i = 0; i < v->naccesses; i++) {
         const struct heddle_log_access *x = &v->accesses[i];
 
-        heddle_trace_access(c->submitter, x->task, v->handles[x->handle].id,
-                            x->mode, x->operand);
+        heddle_trace_access(c->submitter, x->task, v->handles[x->handle].id, x->mode, x->operand);
     }
     for (size_t i = 0; i < v->nattrs; i++)
         if (v->attrs[i].key != HEDDLE_LOG_ATTR_NAME)
             heddle_trace_attr(c->submitter, v->attrs[i].task,
-                              (enum heddle_log_attr_key)v->attrs[i].key,
-                              v->attrs[i].value);
+                              (enum heddle_log_attr_key)v->attrs[i].key, v->attrs[i].value);
 }
 
 static void put_timeline(struct compose *c)
@@ -357,8 +340,7 @@ static void put_timeline(struct compose *c)
     for (size_t i = 0; i < v->nmarks; i++)
         heddle_trace_mark(heddle_trace_get_lane(c->tr, v->marks[i].lane),
                           heddle_trace_define_string(c->tr, v->marks[i].text),
-                          (enum heddle_log_mark_phase)v->marks[i].phase,
-                          tick(c, v->marks[i].t_ns));
+                          (enum heddle_log_mark_phase)v->marks[i].phase, tick(c, v->marks[i].t_ns));
     for (size_t i = 0; i < v->nevents; i++) {
         const struct heddle_log_event *e = &v->events[i];
         const struct heddle_trace_event r = {
@@ -371,8 +353,7 @@ static void put_timeline(struct compose *c)
             .b = e->b,
         };
 
-        heddle_trace_event(heddle_trace_get_lane(c->tr, e->lane),
-                           HEDDLE_TRACE_DATA,
+        heddle_trace_event(heddle_trace_get_lane(c->tr, e->lane), HEDDLE_TRACE_DATA,
                            (enum heddle_log_event_kind)e->kind, &r);
     }
 }
@@ -426,8 +407,7 @@ static heddle_status compose_run(struct compose *c, const char *path)
     return st;
 }
 
-heddle_status heddle_log_compose(const struct heddle_log_view *v,
-                                 const char *path,
+heddle_status heddle_log_compose(const struct heddle_log_view *v, const char *path,
                                  const struct heddle_log_opts *opts)
 {
     struct compose c = {.v = v};
@@ -446,7 +426,6 @@ heddle_status heddle_log_compose(const struct heddle_log_view *v,
         st = compose_run(&c, path);
     }
     if (st == HEDDLE_ENOMEM)
-        heddle_trace_why(c.why, c.why_bytes,
-                         "There is not enough memory for the log '%s'.", path);
+        heddle_trace_why(c.why, c.why_bytes, "There is not enough memory for the log '%s'.", path);
     return st;
 }

@@ -9,8 +9,7 @@ static heddle_log *compose_open(const struct heddle_log_view *v)
 {
     heddle_log *log;
     char path[256], why[256];
-    const struct heddle_log_opts o = {
-        .size = sizeof o, .why = why, .why_bytes = sizeof why};
+    const struct heddle_log_opts o = {.size = sizeof o, .why = why, .why_bytes = sizeof why};
 
     temp_path(path, sizeof path);
     CHECK_OK(heddle_log_compose(v, path, &o));
@@ -27,8 +26,7 @@ static void same_text(const char *a, const char *b)
         CHECK_STR(a, b);
 }
 
-static void same_tasks(const struct heddle_log_view *a,
-                       const struct heddle_log_view *b)
+static void same_tasks(const struct heddle_log_view *a, const struct heddle_log_view *b)
 {
     CHECK_EQ(a->ntasks, b->ntasks);
     for (size_t i = 0; i < a->ntasks; i++) {
@@ -52,8 +50,7 @@ static void same_tasks(const struct heddle_log_view *a,
     }
 }
 
-static void same_graph(const struct heddle_log_view *a,
-                       const struct heddle_log_view *b)
+static void same_graph(const struct heddle_log_view *a, const struct heddle_log_view *b)
 {
     CHECK_EQ(a->ndeps, b->ndeps);
     for (size_t i = 0; i < a->ndeps; i++) {
@@ -72,8 +69,7 @@ static void same_graph(const struct heddle_log_view *a,
         CHECK_EQ(a->attrs[i].task, b->attrs[i].task);
 }
 
-static void same_timeline(const struct heddle_log_view *a,
-                          const struct heddle_log_view *b)
+static void same_timeline(const struct heddle_log_view *a, const struct heddle_log_view *b)
 {
     CHECK_EQ(a->nstates, b->nstates);
     for (size_t i = 0; i < a->nstates; i++) {
@@ -101,8 +97,7 @@ static void same_timeline(const struct heddle_log_view *a,
     }
 }
 
-static void same_names(const struct heddle_log_view *a,
-                       const struct heddle_log_view *b)
+static void same_names(const struct heddle_log_view *a, const struct heddle_log_view *b)
 {
     CHECK_EQ(a->nkernels, b->nkernels);
     for (size_t i = 0; i < a->nkernels; i++) {
@@ -110,8 +105,7 @@ static void same_names(const struct heddle_log_view *a,
         CHECK_STR(a->kernels[i].name, b->kernels[i].name);
         CHECK_EQ(a->kernels[i].nvariants, b->kernels[i].nvariants);
         for (uint32_t k = 0; k < a->kernels[i].nvariants; k++)
-            CHECK_EQ(a->kernels[i].variants[k].device,
-                     b->kernels[i].variants[k].device);
+            CHECK_EQ(a->kernels[i].variants[k].device, b->kernels[i].variants[k].device);
     }
     CHECK_EQ(a->nlanes, b->nlanes);
     for (size_t i = 0; i < a->nlanes; i++) {
@@ -167,8 +161,7 @@ TEST(same_again)
 TEST(by_hand)
 {
     static struct heddle_log_lane lanes[300];
-    const struct heddle_log_kernel kernels[] = {{.id = 3, .name = "k"},
-                                                {.id = 1, .name = NULL}};
+    const struct heddle_log_kernel kernels[] = {{.id = 3, .name = "k"}, {.id = 1, .name = NULL}};
     const int64_t none = HEDDLE_LOG_NONE;
     const struct heddle_log_task tasks[] = {
         {.id = 1,
@@ -186,11 +179,7 @@ TEST(by_hand)
          .lane = 2,
          .name = "first",
          .status = HEDDLE_LOG_DECLINED},
-        {.id = 9,
-         .submit_ns = none,
-         .ready_ns = 4,
-         .lane = HEDDLE_LOG_NO_LANE,
-         .kernel = 1},
+        {.id = 9, .submit_ns = none, .ready_ns = 4, .lane = HEDDLE_LOG_NO_LANE, .kernel = 1},
         {.id = UINT64_MAX,
          .submit_ns = -9,
          .ready_ns = 20,
@@ -241,8 +230,7 @@ TEST(by_hand)
 /* One wrong row at a time; each sentence names the array. */
 TEST(refused)
 {
-    struct heddle_log_kernel k[2] = {{.id = 1, .name = "k"},
-                                     {.id = 1, .name = "l"}};
+    struct heddle_log_kernel k[2] = {{.id = 1, .name = "k"}, {.id = 1, .name = "l"}};
     struct heddle_log_lane lane = {.name = "w"};
     struct heddle_log_handle h = {.id = 1, .name = "h"};
     struct heddle_log_access acc = {.task = 1, .handle = 1};
@@ -252,8 +240,7 @@ TEST(refused)
     struct heddle_log_task t;
     struct heddle_log_view v;
     char path[256], why[256];
-    const struct heddle_log_opts o = {
-        .size = sizeof o, .why = why, .why_bytes = sizeof why};
+    const struct heddle_log_opts o = {.size = sizeof o, .why = why, .why_bytes = sizeof why};
 
     temp_path(path, sizeof path);
     unlink(path);
@@ -317,10 +304,8 @@ TEST(no_memory)
 
     temp_path(path, sizeof path);
     for (k = 1; k < 500; k++) {
-        const struct heddle_log_opts o = {.size = sizeof o,
-                                          .allocator = &f.a,
-                                          .why = why,
-                                          .why_bytes = sizeof why};
+        const struct heddle_log_opts o = {
+            .size = sizeof o, .allocator = &f.a, .why = why, .why_bytes = sizeof why};
 
         faulty_init(&f, k);
         st = heddle_log_compose(v, path, &o);

@@ -14,8 +14,8 @@ static void check_rows(const heddle_log *log)
         const struct heddle_log_task *t = &v->tasks[i];
 
         CHECK(t->kernel < v->nkernels);
-        CHECK(t->lane < v->nlanes || (t->lane == HEDDLE_LOG_NO_LANE &&
-                                      t->status == HEDDLE_LOG_PENDING));
+        CHECK(t->lane < v->nlanes ||
+              (t->lane == HEDDLE_LOG_NO_LANE && t->status == HEDDLE_LOG_PENDING));
         CHECK(t->end_ns >= t->start_ns);
         CHECK(heddle_log_find_task(log, t->id) < v->ntasks);
         CHECK(i == 0 || v->tasks[i - 1].start_ns <= t->start_ns);
@@ -23,8 +23,7 @@ static void check_rows(const heddle_log *log)
     for (size_t i = 0; i < v->naccesses; i++)
         CHECK(v->accesses[i].handle < v->nhandles);
     for (size_t i = 0; i < v->nstates; i++)
-        CHECK(v->states[i].lane < v->nlanes &&
-              v->states[i].end_ns >= v->states[i].start_ns);
+        CHECK(v->states[i].lane < v->nlanes && v->states[i].end_ns >= v->states[i].start_ns);
     for (size_t i = 0; i < v->nmarks; i++)
         CHECK(v->marks[i].lane < v->nlanes && v->marks[i].text != NULL);
     for (size_t i = 0; i < v->nevents; i++)
@@ -45,8 +44,7 @@ static void check_sums(const heddle_log *log)
 
     CHECK_OK(heddle_log_summary_create(log, &s));
     for (size_t i = 0; i < v->nlanes; i++)
-        CHECK_EQ(s->lanes[i].busy_ns + s->lanes[i].idle_ns +
-                     s->lanes[i].overhead_ns,
+        CHECK_EQ(s->lanes[i].busy_ns + s->lanes[i].idle_ns + s->lanes[i].overhead_ns,
                  s->makespan_ns);
     heddle_log_summary_destroy(log, s);
 }
@@ -144,15 +142,13 @@ static void forge(uint8_t *p, size_t bytes)
 {
     size_t at = HEDDLE_FMT_HEADER;
 
-    heddle_put_le(p + HEDDLE_FMT_HEADER - 8,
-                  heddle_fmt_sum(p, HEDDLE_FMT_HEADER - 8), 8);
+    heddle_put_le(p + HEDDLE_FMT_HEADER - 8, heddle_fmt_sum(p, HEDDLE_FMT_HEADER - 8), 8);
     while (at + HEDDLE_FMT_CHUNK <= bytes) {
         uint64_t n = heddle_get_le(p + at + 12, 4);
 
         if (n > bytes - at - HEDDLE_FMT_CHUNK)
             n = bytes - at - HEDDLE_FMT_CHUNK;
-        heddle_put_le(p + at + 48,
-                      heddle_fmt_sum(p + at + HEDDLE_FMT_CHUNK, (size_t)n), 8);
+        heddle_put_le(p + at + 48, heddle_fmt_sum(p + at + HEDDLE_FMT_CHUNK, (size_t)n), 8);
         heddle_put_le(p + at + 56, heddle_fmt_sum(p + at, 56), 8);
         at += HEDDLE_FMT_CHUNK + (size_t)n;
     }
@@ -173,9 +169,7 @@ TEST(forged)
         for (uint32_t n = 1 + heddle_rng_below32(&g, 4); n > 0; n--) {
             const size_t at = 12 + heddle_rng_below(&g, bytes - 12);
 
-            p[at] = heddle_rng_below32(&g, 3) == 0
-                        ? 0xff
-                        : (uint8_t)heddle_rng_next(&g);
+            p[at] = heddle_rng_below32(&g, 3) == 0 ? 0xff : (uint8_t)heddle_rng_next(&g);
         }
         forge(p, bytes);
         nok += parse(p, bytes, &is_partial);
@@ -207,8 +201,8 @@ TEST(noise)
 }
 
 /* Record, close, open, sum, export: allocation k fails, for every k. */
-static heddle_status whole_way(const char *path, const char *out,
-                               const struct heddle_allocator *a, bool *is_lossy)
+static heddle_status whole_way(const char *path, const char *out, const struct heddle_allocator *a,
+                               bool *is_lossy)
 {
     struct heddle_log_opts o = {.size = sizeof o, .allocator = a};
     struct heddle_log_summary *s = NULL;
@@ -258,12 +252,11 @@ TEST(allocations_fail)
         if (f.nallocs < k)
             break;
     }
-    printf("%zu allocations, %zu ended in an error, %zu in counted losses\n",
-           k - 1, nfailed, nlossy);
+    printf("%zu allocations, %zu ended in an error, %zu in counted losses\n", k - 1, nfailed,
+           nlossy);
     CHECK(k > 20 && k < 2000 && nfailed > 10 && nlossy > 0);
     unlink(path);
     unlink(out);
 }
 
-TEST_MAIN(cut_at_every_byte, every_byte_changed, damage_is_local, forged, noise,
-          allocations_fail)
+TEST_MAIN(cut_at_every_byte, every_byte_changed, damage_is_local, forged, noise, allocations_fail)

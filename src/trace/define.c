@@ -24,8 +24,8 @@
 #define DEF_OVERHEAD 16                  /* tag and length */
 #define NUMBER_BYTES 10                  /* LEB128, at most */
 
-bool heddle_bytes_room(struct heddle_bytes *b, const struct heddle_allocator *a,
-                       size_t more, size_t max)
+bool heddle_bytes_room(struct heddle_bytes *b, const struct heddle_allocator *a, size_t more,
+                       size_t max)
 {
     size_t cap = b->cap < 1024 ? 1024 : b->cap;
     uint8_t *grown;
@@ -130,8 +130,8 @@ static void def_str(struct def *d, const char *s)
 }
 
 void heddle_trace_define_lane(struct heddle_trace *tr, uint32_t lane,
-                              enum heddle_log_lane_kind kind, const char *name,
-                              int cpu, uint32_t node)
+                              enum heddle_log_lane_kind kind, const char *name, int cpu,
+                              uint32_t node)
 {
     struct def d;
 
@@ -146,10 +146,8 @@ void heddle_trace_define_lane(struct heddle_trace *tr, uint32_t lane,
     def_end(&d, HEDDLE_DEF_LANE);
 }
 
-void heddle_trace_define_kernel(struct heddle_trace *tr, uint32_t id,
-                                const char *name,
-                                const struct heddle_log_variant *variants,
-                                uint32_t nvariants)
+void heddle_trace_define_kernel(struct heddle_trace *tr, uint32_t id, const char *name,
+                                const struct heddle_log_variant *variants, uint32_t nvariants)
 {
     size_t bytes = str_bytes(name) + 2 * NUMBER_BYTES;
     struct def d;
@@ -169,8 +167,8 @@ void heddle_trace_define_kernel(struct heddle_trace *tr, uint32_t id,
     def_end(&d, HEDDLE_DEF_KERNEL);
 }
 
-void heddle_trace_define_node(struct heddle_trace *tr, uint32_t id,
-                              uint32_t kind, const char *name, uint64_t bytes)
+void heddle_trace_define_node(struct heddle_trace *tr, uint32_t id, uint32_t kind, const char *name,
+                              uint64_t bytes)
 {
     struct def d;
 
@@ -195,8 +193,7 @@ static void def_f64(struct def *d, double v)
     }
 }
 
-void heddle_trace_define_link(struct heddle_trace *tr,
-                              const struct heddle_trace_link *l)
+void heddle_trace_define_link(struct heddle_trace *tr, const struct heddle_trace_link *l)
 {
     struct def d;
 
@@ -211,16 +208,13 @@ void heddle_trace_define_link(struct heddle_trace *tr,
     def_end(&d, HEDDLE_DEF_LINK);
 }
 
-void heddle_trace_define_handle(struct heddle_trace *tr,
-                                const struct heddle_trace_handle *h)
+void heddle_trace_define_handle(struct heddle_trace *tr, const struct heddle_trace_handle *h)
 {
-    const uint32_t n =
-        h->ndims < HEDDLE_LOG_MAX_DIMS ? h->ndims : HEDDLE_LOG_MAX_DIMS;
+    const uint32_t n = h->ndims < HEDDLE_LOG_MAX_DIMS ? h->ndims : HEDDLE_LOG_MAX_DIMS;
     const bool is_view = h->parent != h->id;
     struct def d;
 
-    if (tr == NULL || tr->is_off ||
-        (heddle_load_rlx(&tr->mask) & HEDDLE_TRACE_ACCESS) == 0)
+    if (tr == NULL || tr->is_off || (heddle_load_rlx(&tr->mask) & HEDDLE_TRACE_ACCESS) == 0)
         return;
     d = def_begin(tr, str_bytes(h->name) + (7 + 3 * (size_t)n) * NUMBER_BYTES);
     def_num(&d, h->id);
@@ -234,8 +228,7 @@ void heddle_trace_define_handle(struct heddle_trace *tr,
         def_num(&d, h->shape == NULL ? 0 : h->shape[i]);
         if (!is_view)
             continue;
-        def_num(&d,
-                heddle_zigzag(h->offset == NULL ? 0 : (uint64_t)h->offset[i]));
+        def_num(&d, heddle_zigzag(h->offset == NULL ? 0 : (uint64_t)h->offset[i]));
         def_num(&d, heddle_zigzag(h->step == NULL ? 1 : (uint64_t)h->step[i]));
     }
     def_end(&d, HEDDLE_DEF_HANDLE);
@@ -260,9 +253,8 @@ uint32_t heddle_trace_define_string(struct heddle_trace *tr, const char *s)
         return id;
     }
     d = def_open(tr, str_bytes(s) + NUMBER_BYTES);
-    if (d.p != NULL &&
-        (tr->nstrings == (tr->is_file ? STRINGS_FILE : STRINGS_MAX) ||
-         heddle_map_put(&tr->strings, hash, tr->nstrings + 1) != HEDDLE_OK)) {
+    if (d.p != NULL && (tr->nstrings == (tr->is_file ? STRINGS_FILE : STRINGS_MAX) ||
+                        heddle_map_put(&tr->strings, hash, tr->nstrings + 1) != HEDDLE_OK)) {
         tr->lost_defs++;
         d.p = NULL;
     }
@@ -275,8 +267,7 @@ uint32_t heddle_trace_define_string(struct heddle_trace *tr, const char *s)
     return id;
 }
 
-void heddle_trace_define_info(struct heddle_trace *tr, const char *key,
-                              const char *value)
+void heddle_trace_define_info(struct heddle_trace *tr, const char *key, const char *value)
 {
     struct def d;
 
@@ -307,8 +298,7 @@ static void read_pair(uint64_t *tick_out, uint64_t *ns_out)
 }
 
 /* A definition that is nothing but numbers. */
-static uint8_t *put_numbers(uint8_t *p, enum heddle_fmt_def tag,
-                            const uint64_t *v, unsigned n)
+static uint8_t *put_numbers(uint8_t *p, enum heddle_fmt_def tag, const uint64_t *v, unsigned n)
 {
     uint8_t *len = p + 1, *q = p + 2;
 
@@ -328,12 +318,10 @@ uint8_t *heddle_def_put_epoch(const struct heddle_trace *tr, uint8_t *p)
     return put_numbers(p, HEDDLE_DEF_EPOCH, v, 2);
 }
 
-uint8_t *heddle_def_put_totals(uint8_t *p, struct heddle_trace *tr,
-                               uint32_t lane)
+uint8_t *heddle_def_put_totals(uint8_t *p, struct heddle_trace *tr, uint32_t lane)
 {
     struct heddle_lane_store *s = &tr->stores[lane];
-    const uint64_t v[3] = {lane, heddle_load_rlx(&s->lost),
-                           heddle_load_rlx(&s->overwritten)};
+    const uint64_t v[3] = {lane, heddle_load_rlx(&s->lost), heddle_load_rlx(&s->overwritten)};
 
     return put_numbers(p, HEDDLE_DEF_TOTALS, v, 3);
 }
@@ -367,8 +355,8 @@ void heddle_trace_define_totals(struct heddle_trace *tr, uint32_t lane)
     add_numbers(tr, buf, (size_t)(heddle_def_put_totals(buf, tr, lane) - buf));
 }
 
-bool heddle_trace_write_defs(struct heddle_log_writer *w, const uint8_t *p,
-                             size_t bytes, bool is_last)
+bool heddle_trace_write_defs(struct heddle_log_writer *w, const uint8_t *p, size_t bytes,
+                             bool is_last)
 {
     struct heddle_fmt_chunk k = {
         .kind = HEDDLE_FMT_DEFS,

@@ -25,8 +25,7 @@ static void *table_item(const struct heddle_table *t, uint32_t i)
 }
 
 /* A string: length and bytes. */
-static heddle_status get_text(heddle_log *log, struct heddle_get *g,
-                              const char **out)
+static heddle_status get_text(heddle_log *log, struct heddle_get *g, const char **out)
 {
     const uint64_t n = heddle_get_leb(g);
     const uint8_t *p = heddle_get_bytes(g, n);
@@ -38,8 +37,8 @@ static heddle_status get_text(heddle_log *log, struct heddle_get *g,
 }
 
 /* A name, made up when it is empty. */
-static heddle_status get_name(heddle_log *log, struct heddle_get *g,
-                              const char *what, uint32_t id, const char **out)
+static heddle_status get_name(heddle_log *log, struct heddle_get *g, const char *what, uint32_t id,
+                              const char **out)
 {
     HEDDLE_TRY(get_text(log, g, out));
     return **out != '\0' ? HEDDLE_OK : heddle_log_name(log, what, id, out);
@@ -106,10 +105,8 @@ static heddle_status read_kernel(heddle_log *log, struct heddle_get *g)
         return st;
     }
     k = table_item(&log->kernels, i);
-    heddle_free(log->a, (void *)(uintptr_t)k->variants,
-                k->nvariants * sizeof *variants);
-    *k = (struct heddle_log_kernel){
-        .id = id, .nvariants = n, .name = name, .variants = variants};
+    heddle_free(log->a, (void *)(uintptr_t)k->variants, k->nvariants * sizeof *variants);
+    *k = (struct heddle_log_kernel){.id = id, .nvariants = n, .name = name, .variants = variants};
     return HEDDLE_OK;
 }
 
@@ -151,15 +148,13 @@ static heddle_status read_totals(heddle_log *log, struct heddle_get *g)
     HEDDLE_TRY(heddle_table_at(&log->lanes, id, &i));
     l = table_item(&log->lanes, i);
     if (n != log->lanes.n) /* never defined */
-        *l = (struct heddle_log_lane){
-            .id = id, .kind = HEDDLE_LOG_OTHER, .cpu = -1};
+        *l = (struct heddle_log_lane){.id = id, .kind = HEDDLE_LOG_OTHER, .cpu = -1};
     l->lost = lost;
     l->overwritten = overwritten;
     return HEDDLE_OK;
 }
 
-static void read_shape(struct heddle_get *g, struct heddle_log_handle *h,
-                       bool is_view)
+static void read_shape(struct heddle_get *g, struct heddle_log_handle *h, bool is_view)
 {
     h->ndims = heddle_get_leb32(g);
     g->bad |= h->ndims > HEDDLE_LOG_MAX_DIMS;
@@ -269,8 +264,8 @@ static heddle_status epoch_add(heddle_log *log, uint64_t tick, uint64_t ns)
             return HEDDLE_OK;
         last->slope = (double)(t - last->t_ns) / (double)(tick - last->tick);
     }
-    HEDDLE_TRY(heddle_log_grow(log->a, &log->epochs, &log->epoch_cap,
-                               log->nepochs + 1, sizeof *log->epochs));
+    HEDDLE_TRY(heddle_log_grow(log->a, &log->epochs, &log->epoch_cap, log->nepochs + 1,
+                               sizeof *log->epochs));
     e = log->epochs;
     e[log->nepochs] = (struct heddle_log_epoch){
         .tick = tick,
@@ -289,8 +284,7 @@ static heddle_status read_epoch(heddle_log *log, struct heddle_get *g)
     return g->bad ? HEDDLE_OK : epoch_add(log, tick, ns);
 }
 
-static heddle_status read_def(heddle_log *log, uint8_t tag,
-                              struct heddle_get *g)
+static heddle_status read_def(heddle_log *log, uint8_t tag, struct heddle_get *g)
 {
     switch ((enum heddle_fmt_def)tag) {
     case HEDDLE_DEF_STRING: return read_string(log, g);
@@ -306,8 +300,7 @@ static heddle_status read_def(heddle_log *log, uint8_t tag,
     return HEDDLE_OK; /* of a later minor version */
 }
 
-static heddle_status read_chunk(heddle_log *log,
-                                const struct heddle_log_chunk *k)
+static heddle_status read_chunk(heddle_log *log, const struct heddle_log_chunk *k)
 {
     struct heddle_get all = {k->payload, k->payload + k->bytes, false}, one;
     const uint8_t *p;

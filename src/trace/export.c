@@ -15,7 +15,7 @@
 #include "trace/log.h"
 #include "trace/store.h"
 
-#define HEDDLE_EXPORT(name, on)                                                \
+#define HEDDLE_EXPORT(name, on)                                                                    \
     HEDDLE_IF(on, extern const struct heddle_export_ops heddle_export_##name;)
 #include "trace/export.def"
 #undef HEDDLE_EXPORT
@@ -45,8 +45,8 @@ static const struct heddle_export_ops *export_find(const char *name)
 }
 
 /* Writes one file, or nothing. */
-static heddle_status write_file(const heddle_log *log, heddle_export_fn *run,
-                                const char *path, unsigned flags)
+static heddle_status write_file(const heddle_log *log, heddle_export_fn *run, const char *path,
+                                unsigned flags)
 {
     heddle_status st;
     FILE *f = fopen(path, "we");
@@ -64,14 +64,12 @@ static heddle_status write_file(const heddle_log *log, heddle_export_fn *run,
 }
 
 /* The path with another extension; heddle_strfree() it. */
-static char *part_path(const heddle_log *log, const char *path,
-                       const char *extension)
+static char *part_path(const heddle_log *log, const char *path, const char *extension)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash == NULL ? path : slash + 1;
     const char *dot = strrchr(name, '.');
-    const size_t n =
-        dot == NULL || dot == name ? strlen(path) : (size_t)(dot - path);
+    const size_t n = dot == NULL || dot == name ? strlen(path) : (size_t)(dot - path);
     char *p = heddle_alloc(log->a, n + strlen(extension) + 1);
 
     if (p == NULL)
@@ -82,9 +80,8 @@ static char *part_path(const heddle_log *log, const char *path,
 }
 
 /* Writes the other files from number i on, or none of them. */
-static heddle_status write_parts(const heddle_log *log,
-                                 const struct heddle_export_ops *ops, size_t i,
-                                 const char *path, unsigned flags)
+static heddle_status write_parts(const heddle_log *log, const struct heddle_export_ops *ops,
+                                 size_t i, const char *path, unsigned flags)
 {
     heddle_status st;
     char *p;
@@ -107,8 +104,8 @@ static heddle_status write_parts(const heddle_log *log,
     return st;
 }
 
-heddle_status heddle_log_export(const heddle_log *log, const char *format,
-                                const char *path, unsigned flags)
+heddle_status heddle_log_export(const heddle_log *log, const char *format, const char *path,
+                                unsigned flags)
 {
     const struct heddle_export_ops *ops;
     heddle_status st;

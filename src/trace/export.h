@@ -16,8 +16,7 @@
 
 #include "heddle/trace.h"
 
-typedef heddle_status heddle_export_fn(const heddle_log *log, FILE *out,
-                                       unsigned flags);
+typedef heddle_status heddle_export_fn(const heddle_log *log, FILE *out, unsigned flags);
 
 struct heddle_export_ops {
     struct heddle_log_format format; /* name and help are required */

@@ -17,8 +17,7 @@
 
 #define PID 1
 
-static void begin(struct heddle_json *j, const char *ph, const char *name,
-                  uint32_t tid)
+static void begin(struct heddle_json *j, const char *ph, const char *name, uint32_t tid)
 {
     heddle_json_object(j);
     heddle_json_key_str(j, "ph", ph);
@@ -32,8 +31,7 @@ static void key_us(struct heddle_json *j, const char *key, int64_t ns)
     heddle_json_key_double(j, key, (double)ns / 1e3);
 }
 
-static void put_metadata(struct heddle_json *j, const char *what,
-                         const char *value, uint32_t tid)
+static void put_metadata(struct heddle_json *j, const char *what, const char *value, uint32_t tid)
 {
     begin(j, "M", what, tid);
     heddle_json_key(j, "args");
@@ -63,12 +61,11 @@ static void put_threads(struct heddle_json *j, const struct heddle_log_view *v,
     for (uint32_t i = 0; i < v->nlanes; i++)
         put_thread(j, v->lanes[i].name, i);
     for (uint32_t i = 0; i < s->nlinks; i++)
-        put_thread(j, heddle_span_link_name(v, &s->link[i], name),
-                   (uint32_t)v->nlanes + i);
+        put_thread(j, heddle_span_link_name(v, &s->link[i], name), (uint32_t)v->nlanes + i);
 }
 
-static void begin_span(struct heddle_json *j, const char *name,
-                       const char *category, const struct heddle_span *p)
+static void begin_span(struct heddle_json *j, const char *name, const char *category,
+                       const struct heddle_span *p)
 {
     begin(j, "X", name, p->track);
     heddle_json_key_str(j, "cat", category);
@@ -96,8 +93,7 @@ static void put_task(struct heddle_json *j, const struct heddle_log_view *v,
     if (t->ready_ns != HEDDLE_LOG_NONE)
         key_us(j, "ready_us", t->ready_ns);
     if (t->predicted_ns > 0.0f)
-        heddle_json_key_double(j, "predicted_us",
-                               (double)t->predicted_ns / 1e3);
+        heddle_json_key_double(j, "predicted_us", (double)t->predicted_ns / 1e3);
     heddle_json_end(j);
     heddle_json_end(j);
 }
@@ -152,8 +148,8 @@ static void put_mark(struct heddle_json *j, const struct heddle_log_mark *m)
     heddle_json_end(j);
 }
 
-static void put_counter(struct heddle_json *j, const char *name, uint64_t id,
-                        const char *unit, int64_t t, uint64_t value)
+static void put_counter(struct heddle_json *j, const char *name, uint64_t id, const char *unit,
+                        int64_t t, uint64_t value)
 {
     begin(j, "C", name, 0);
     /* Counters with one name are told apart by their id: node or domain. */
@@ -182,8 +178,7 @@ static heddle_status put_counters(struct heddle_json *j, const heddle_log *log)
     }
     HEDDLE_TRY(heddle_ready_curve(log, &ready, &n));
     for (size_t i = 0; i < n; i++)
-        put_counter(j, "ready", 0, "tasks", heddle_edge_time(&ready[i]),
-                    ready[i].idx);
+        put_counter(j, "ready", 0, "tasks", heddle_edge_time(&ready[i]), ready[i].idx);
     heddle_ready_free(log, ready);
     return HEDDLE_OK;
 }
@@ -215,8 +210,7 @@ static void put_deps(struct heddle_json *j, const heddle_log *log)
         const size_t p = heddle_log_find_task(log, v->deps[i].pred);
         const size_t s = heddle_log_find_task(log, v->deps[i].succ);
 
-        if (p != SIZE_MAX && s != SIZE_MAX &&
-            v->tasks[p].lane != HEDDLE_LOG_NO_LANE &&
+        if (p != SIZE_MAX && s != SIZE_MAX && v->tasks[p].lane != HEDDLE_LOG_NO_LANE &&
             v->tasks[s].lane != HEDDLE_LOG_NO_LANE)
             put_dep(j, &v->tasks[p], &v->tasks[s], i + 1);
     }
@@ -250,8 +244,7 @@ static heddle_status put_all(struct heddle_json *j, const heddle_log *log,
     return heddle_json_finish(j);
 }
 
-static heddle_status chrome_run(const heddle_log *log, FILE *out,
-                                unsigned flags)
+static heddle_status chrome_run(const heddle_log *log, FILE *out, unsigned flags)
 {
     struct heddle_spans s;
     struct heddle_json j;

@@ -76,8 +76,7 @@ static const char *const header[] = {
 
 static void put_time(FILE *f, unsigned event, int64_t ns)
 {
-    fprintf(f, "%u %lld.%09lld", event, (long long)(ns / 1000000000),
-            (long long)(ns % 1000000000));
+    fprintf(f, "%u %lld.%09lld", event, (long long)(ns / 1000000000), (long long)(ns % 1000000000));
 }
 
 /* The format has no escapes: quotes and control characters are replaced. */
@@ -85,8 +84,7 @@ static void put_quoted(FILE *f, const char *s)
 {
     fputs(" \"", f);
     for (; *s != '\0'; s++)
-        fputc((unsigned char)*s < 0x20 || *s == '"' || *s == 0x7f ? '_' : *s,
-              f);
+        fputc((unsigned char)*s < 0x20 || *s == '"' || *s == 0x7f ? '_' : *s, f);
     fputc('"', f);
 }
 
@@ -114,8 +112,7 @@ static void put_values(FILE *f, const struct heddle_log_view *v)
     for (unsigned i = 0; i <= HEDDLE_LOG_MEMORY; i++) {
         fprintf(f, "4 S%u WS", i);
         put_quoted(f, heddle_log_state_name(i));
-        fprintf(f, " \"0.%03u 0.%03u 0.%03u\"\n", 900 - 90 * i, 900 - 90 * i,
-                900 - 60 * i);
+        fprintf(f, " \"0.%03u 0.%03u 0.%03u\"\n", 900 - 90 * i, 900 - 90 * i, 900 - 60 * i);
     }
 }
 
@@ -164,11 +161,9 @@ static void add_line(struct lines *l, enum line kind, uint64_t key, size_t i)
     l->p[l->n++].idx = (uint64_t)kind << LINE_SHIFT | i;
 }
 
-static bool is_shown(const struct heddle_log_view *v,
-                     const struct heddle_span *p)
+static bool is_shown(const struct heddle_log_view *v, const struct heddle_span *p)
 {
-    return p->kind != HEDDLE_SPAN_STATE ||
-           v->states[p->idx].state <= HEDDLE_LOG_MEMORY;
+    return p->kind != HEDDLE_SPAN_STATE || v->states[p->idx].state <= HEDDLE_LOG_MEMORY;
 }
 
 /* Tasks and states; transfers are drawn as arrows, uncut. */
@@ -205,14 +200,11 @@ static void add_rest(struct lines *l)
 }
 
 /* The execution a link begins or ends at; NULL: none. */
-static const struct heddle_log_task *link_task(const heddle_log *log,
-                                               uint64_t id)
+static const struct heddle_log_task *link_task(const heddle_log *log, uint64_t id)
 {
     const size_t i = heddle_log_find_task(log, id);
 
-    return i == SIZE_MAX || log->v.tasks[i].lane == HEDDLE_LOG_NO_LANE
-               ? NULL
-               : &log->v.tasks[i];
+    return i == SIZE_MAX || log->v.tasks[i].lane == HEDDLE_LOG_NO_LANE ? NULL : &log->v.tasks[i];
 }
 
 static void add_links(struct lines *l)
@@ -226,27 +218,22 @@ static void add_links(struct lines *l)
         if (p == NULL || s == NULL)
             continue;
         /* Clocks of two lanes may disagree a little: no arrow goes back. */
-        add_line(
-            l, LINE_START_LINK,
-            heddle_time_key(p->end_ns < s->start_ns ? p->end_ns : s->start_ns),
-            i);
+        add_line(l, LINE_START_LINK,
+                 heddle_time_key(p->end_ns < s->start_ns ? p->end_ns : s->start_ns), i);
         add_line(l, LINE_END_LINK, heddle_time_key(s->start_ns), i);
     }
 }
 
-static void put_link(FILE *f, const struct lines *l, size_t i, int64_t t,
-                     bool is_start)
+static void put_link(FILE *f, const struct lines *l, size_t i, int64_t t, bool is_start)
 {
     const struct heddle_log_dep *d = &l->log->v.deps[i];
-    const struct heddle_log_task *x =
-        link_task(l->log, is_start ? d->pred : d->succ);
+    const struct heddle_log_task *x = link_task(l->log, is_start ? d->pred : d->succ);
 
     put_time(f, is_start ? 9 : 10, t);
     fprintf(f, " LD R dependency L%u D%zu\n", (unsigned)x->lane, i);
 }
 
-static void put_move(FILE *f, const struct lines *l, size_t i, int64_t t,
-                     bool is_start)
+static void put_move(FILE *f, const struct lines *l, size_t i, int64_t t, bool is_start)
 {
     const struct heddle_log_event *e = &l->log->v.events[i];
     struct heddle_span_link link;
@@ -269,13 +256,11 @@ static void put_edge(FILE *f, const struct lines *l, size_t i, int64_t t)
     fprintf(f, " %s L%u", is_task ? "ST" : "WS", (unsigned)p->track);
     if (!heddle_edge_is_end(e))
         fprintf(f, " %c%u", is_task ? 'K' : 'S',
-                (unsigned)(is_task ? v->tasks[p->idx].kernel
-                                   : v->states[p->idx].state));
+                (unsigned)(is_task ? v->tasks[p->idx].kernel : v->states[p->idx].state));
     fputc('\n', f);
 }
 
-static void put_line(FILE *f, const struct lines *l,
-                     const struct heddle_pair *q)
+static void put_line(FILE *f, const struct lines *l, const struct heddle_pair *q)
 {
     const struct heddle_log_view *v = &l->log->v;
     const size_t i = (size_t)(q->idx & ((UINT64_C(1) << LINE_SHIFT) - 1));
@@ -295,8 +280,7 @@ static void put_line(FILE *f, const struct lines *l,
         break;
     case LINE_MEMORY:
         put_time(f, 13, t);
-        fprintf(f, " VM N%u %" PRIu64 "\n", (unsigned)v->events[i].b,
-                v->events[i].x);
+        fprintf(f, " VM N%u %" PRIu64 "\n", (unsigned)v->events[i].b, v->events[i].x);
         break;
     case LINE_READY:
         put_time(f, 13, t);

@@ -95,12 +95,10 @@ static void put_now(const struct prv *w, const struct heddle_span *p,
     put_event(w, before->track, t);
     if (before->kind == HEDDLE_SPAN_MOVE) {
         e = p == NULL ? NULL : &v->events[p->idx];
-        put_value(w, TYPE_MOVE,
-                  e == NULL ? 0 : (uint64_t)e->kind - HEDDLE_LOG_FETCH + 1);
+        put_value(w, TYPE_MOVE, e == NULL ? 0 : (uint64_t)e->kind - HEDDLE_LOG_FETCH + 1);
         put_value(w, TYPE_BYTES, e == NULL ? 0 : e->x);
     } else {
-        put_value(w, TYPE_KERNEL,
-                  p == NULL ? 0 : (uint64_t)v->tasks[p->idx].kernel + 1);
+        put_value(w, TYPE_KERNEL, p == NULL ? 0 : (uint64_t)v->tasks[p->idx].kernel + 1);
         put_value(w, TYPE_TASK, p == NULL ? 0 : v->tasks[p->idx].id);
     }
     fputc('\n', w->f);
@@ -137,10 +135,8 @@ static void put_dep(const struct prv *w, size_t i, int64_t t)
 {
     const struct heddle_log_dep *d = &w->log->v.deps[i];
     const struct heddle_log_task *tasks = w->log->v.tasks;
-    const struct heddle_log_task *p =
-        &tasks[heddle_log_find_task(w->log, d->pred)];
-    const struct heddle_log_task *s =
-        &tasks[heddle_log_find_task(w->log, d->succ)];
+    const struct heddle_log_task *p = &tasks[heddle_log_find_task(w->log, d->pred)];
+    const struct heddle_log_task *s = &tasks[heddle_log_find_task(w->log, d->succ)];
     const long long send = (long long)(t - w->s.base_ns);
     const long long recv = (long long)(s->start_ns - w->s.base_ns);
 
@@ -194,8 +190,7 @@ static void add_deps(struct prv *w)
         const size_t s = heddle_log_find_task(w->log, v->deps[i].succ);
         int64_t t;
 
-        if (p == SIZE_MAX || s == SIZE_MAX ||
-            v->tasks[p].lane == HEDDLE_LOG_NO_LANE ||
+        if (p == SIZE_MAX || s == SIZE_MAX || v->tasks[p].lane == HEDDLE_LOG_NO_LANE ||
             v->tasks[s].lane == HEDDLE_LOG_NO_LANE)
             continue;
         t = v->tasks[p].end_ns;
@@ -225,15 +220,13 @@ static void add_lines(struct prv *w, unsigned flags)
 
 static void put_header(const struct prv *w)
 {
-    const time_t when =
-        (time_t)(w->log->v.wall_ns / HEDDLE_NS_PER_S % (UINT64_C(1) << 40));
+    const time_t when = (time_t)(w->log->v.wall_ns / HEDDLE_NS_PER_S % (UINT64_C(1) << 40));
     const size_t n = ntracks(w);
     struct tm tm = {0};
 
     (void)gmtime_r(&when, &tm);
-    fprintf(w->f, "#Paraver (%02d/%02d/%02d at %02d:%02d):%lld_ns:", tm.tm_mday,
-            tm.tm_mon + 1, tm.tm_year % 100, tm.tm_hour, tm.tm_min,
-            (long long)(w->s.last_ns - w->s.base_ns));
+    fprintf(w->f, "#Paraver (%02d/%02d/%02d at %02d:%02d):%lld_ns:", tm.tm_mday, tm.tm_mon + 1,
+            tm.tm_year % 100, tm.tm_hour, tm.tm_min, (long long)(w->s.last_ns - w->s.base_ns));
     fprintf(w->f, "1(%zu):1:1(%zu:1)\n", n, n);
 }
 
@@ -297,8 +290,7 @@ static void put_values(FILE *f, const struct heddle_log_view *v)
     put_type(f, TYPE_MOVE, "Transfer");
     fputs("VALUES\n0 none\n", f);
     for (unsigned i = HEDDLE_LOG_FETCH; i <= HEDDLE_LOG_EVICT; i++)
-        fprintf(f, "%u %s\n", i - HEDDLE_LOG_FETCH + 1,
-                heddle_log_event_name(i));
+        fprintf(f, "%u %s\n", i - HEDDLE_LOG_FETCH + 1, heddle_log_event_name(i));
     put_type(f, TYPE_BYTES, "Bytes of the transfer");
     put_type(f, TYPE_READY, "Ready tasks");
     put_type(f, TYPE_MARK, "Mark");
@@ -316,8 +308,7 @@ static heddle_status pcf_run(const heddle_log *log, FILE *f, unsigned flags)
           "0 Idle\n1 Running\n2 Transfer\n",
           f);
     for (unsigned i = 0; i <= HEDDLE_LOG_MEMORY; i++)
-        fprintf(f, "%u Between tasks: %s\n", STATE_FIRST + i,
-                heddle_log_state_name(i));
+        fprintf(f, "%u Between tasks: %s\n", STATE_FIRST + i, heddle_log_state_name(i));
     put_values(f, v);
     for (uint32_t i = 0; i < HEDDLE_SPAN_NODES; i++) {
         if ((s.node[i] & HEDDLE_NODE_MEMORY) == 0)

@@ -202,8 +202,7 @@ static uint64_t move_iid(const struct writer *w, unsigned kind)
     return state_iid(w, HEDDLE_LOG_MEMORY + 1) + kind - HEDDLE_LOG_FETCH;
 }
 
-static void put_name(struct writer *w, unsigned field, uint64_t iid,
-                     const char *name)
+static void put_name(struct writer *w, unsigned field, uint64_t iid, const char *name)
 {
     put_uint(&w->inner, NAME_IID, iid);
     put_text(&w->inner, NAME_TEXT, name);
@@ -226,8 +225,8 @@ static void put_names(struct writer *w)
 }
 
 /* unit 0: not a counter; parent 0: none. */
-static void put_track(struct writer *w, uint64_t uuid, const char *name,
-                      uint64_t parent, unsigned unit, uint64_t rank)
+static void put_track(struct writer *w, uint64_t uuid, const char *name, uint64_t parent,
+                      unsigned unit, uint64_t rank)
 {
     put_uint(&w->body, TRACK_UUID, uuid);
     put_text(&w->body, TRACK_NAME, name);
@@ -249,8 +248,7 @@ static void put_node(struct writer *w, uint32_t id)
     heddle_span_node(&w->log->v, id, name, sizeof name);
     put_track(w, TRACK_NODE + id, name, 0, 0, id);
     if ((w->s.node[id] & HEDDLE_NODE_MEMORY) != 0)
-        put_track(w, TRACK_MEMORY + id, "memory", TRACK_NODE + id, UNIT_BYTES,
-                  0);
+        put_track(w, TRACK_MEMORY + id, "memory", TRACK_NODE + id, UNIT_BYTES, 0);
 }
 
 static void put_tracks(struct writer *w)
@@ -263,26 +261,21 @@ static void put_tracks(struct writer *w)
             put_node(w, i);
     for (uint32_t i = 0; i < HEDDLE_SPAN_NODES; i++)
         if ((w->s.node[i] & HEDDLE_NODE_ENERGY) != 0)
-            put_track(w, TRACK_ENERGY + i, "energy in microjoules", 0,
-                      UNIT_COUNT, i);
+            put_track(w, TRACK_ENERGY + i, "energy in microjoules", 0, UNIT_COUNT, i);
     for (size_t i = 0; i < v->nlanes; i++)
         put_track(w, FIRST_TRACK + i, v->lanes[i].name,
-                  v->lanes[i].node < HEDDLE_SPAN_NODES
-                      ? TRACK_NODE + v->lanes[i].node
-                      : 0,
-                  0, i + 1);
+                  v->lanes[i].node < HEDDLE_SPAN_NODES ? TRACK_NODE + v->lanes[i].node : 0, 0,
+                  i + 1);
     if (w->s.nlinks > 0)
         put_track(w, TRACK_LINKS, "transfers", 0, 0, UINT32_MAX / 2);
     for (uint32_t i = 0; i < w->s.nlinks; i++)
-        put_track(w, FIRST_TRACK + v->nlanes + i,
-                  heddle_span_link_name(v, &w->s.link[i], name), TRACK_LINKS, 0,
-                  i);
+        put_track(w, FIRST_TRACK + v->nlanes + i, heddle_span_link_name(v, &w->s.link[i], name),
+                  TRACK_LINKS, 0, i);
 }
 
 /* ---- events ---- */
 
-static void event_begin(struct writer *w, unsigned type, uint64_t track,
-                        int64_t t)
+static void event_begin(struct writer *w, unsigned type, uint64_t track, int64_t t)
 {
     put_uint(&w->packet, PACKET_TIMESTAMP, (uint64_t)(t - w->s.base_ns));
     put_uint(&w->body, EVENT_TYPE, type);
@@ -318,8 +311,7 @@ static bool is_drawn(const heddle_log *log, uint64_t id)
 
 /* Flows of the first execution of a task; the number of one is that of its
  * dependency, from 1. */
-static void put_flows(struct writer *w, const struct heddle_log_task *t,
-                      size_t idx)
+static void put_flows(struct writer *w, const struct heddle_log_task *t, size_t idx)
 {
     const struct heddle_log_view *v = &w->log->v;
     size_t lo = 0, hi = v->ndeps, mid, first, last;
@@ -373,8 +365,7 @@ static void put_begin(struct writer *w, const struct heddle_span *p)
     case HEDDLE_SPAN_TASK: put_task(w, p->idx); break;
     case HEDDLE_SPAN_STATE:
         if (v->states[p->idx].state <= HEDDLE_LOG_MEMORY)
-            put_uint(&w->body, EVENT_NAME_IID,
-                     state_iid(w, v->states[p->idx].state));
+            put_uint(&w->body, EVENT_NAME_IID, state_iid(w, v->states[p->idx].state));
         break;
     case HEDDLE_SPAN_MOVE:
         e = &v->events[p->idx];
@@ -393,8 +384,8 @@ static void put_slices(struct writer *w)
         const struct heddle_span *p = heddle_edge_span(&w->s, e);
         const bool is_end = heddle_edge_is_end(e);
 
-        event_begin(w, is_end ? TYPE_END : TYPE_BEGIN,
-                    FIRST_TRACK + (uint64_t)p->track, heddle_edge_time(e));
+        event_begin(w, is_end ? TYPE_END : TYPE_BEGIN, FIRST_TRACK + (uint64_t)p->track,
+                    heddle_edge_time(e));
         if (!is_end)
             put_begin(w, p);
         event_end(w);
@@ -406,15 +397,13 @@ static void put_marks(struct writer *w)
     const struct heddle_log_view *v = &w->log->v;
 
     for (size_t i = 0; i < v->nmarks; i++) {
-        event_begin(w, TYPE_INSTANT, FIRST_TRACK + (uint64_t)v->marks[i].lane,
-                    v->marks[i].t_ns);
+        event_begin(w, TYPE_INSTANT, FIRST_TRACK + (uint64_t)v->marks[i].lane, v->marks[i].t_ns);
         put_text(&w->body, EVENT_NAME, v->marks[i].text);
         event_end(w);
     }
 }
 
-static void put_value(struct writer *w, uint64_t track, int64_t t,
-                      uint64_t value)
+static void put_value(struct writer *w, uint64_t track, int64_t t, uint64_t value)
 {
     event_begin(w, TYPE_COUNTER, track, t);
     put_uint(&w->body, EVENT_VALUE, value & INT64_MAX);
@@ -473,14 +462,10 @@ static heddle_status perfetto_write(struct writer *w, unsigned flags)
     return w->packet.bad ? HEDDLE_ENOMEM : HEDDLE_OK;
 }
 
-static heddle_status perfetto_run(const heddle_log *log, FILE *out,
-                                  unsigned flags)
+static heddle_status perfetto_run(const heddle_log *log, FILE *out, unsigned flags)
 {
-    struct writer w = {.log = log,
-                       .f = out,
-                       .packet.a = log->a,
-                       .body.a = log->a,
-                       .inner.a = log->a};
+    struct writer w = {
+        .log = log, .f = out, .packet.a = log->a, .body.a = log->a, .inner.a = log->a};
     const heddle_status st = perfetto_write(&w, flags);
 
     heddle_free(log->a, w.by_pred, 2 * log->v.ndeps * sizeof *w.by_pred);

@@ -22,7 +22,7 @@
 struct rec {
     const heddle_log *log;
     FILE *f;
-    uint32_t *order; /* of tasks[]: number of its submission, from 1; 0: none */
+    uint32_t *order;  /* of tasks[]: number of its submission, from 1; 0: none */
     uint32_t *worker; /* of lanes[]: number among those that run tasks */
 };
 
@@ -40,8 +40,8 @@ static void put_ms(FILE *f, const char *field, int64_t ns)
     const uint64_t u = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
 
     if (ns != HEDDLE_LOG_NONE)
-        fprintf(f, "%s: %s%" PRIu64 ".%06" PRIu64 "\n", field,
-                ns < 0 ? "-" : "", u / 1000000, u % 1000000);
+        fprintf(f, "%s: %s%" PRIu64 ".%06" PRIu64 "\n", field, ns < 0 ? "-" : "", u / 1000000,
+                u % 1000000);
 }
 
 static const char *mode_letters(uint8_t mode)
@@ -111,12 +111,8 @@ static void put_attrs(const struct rec *r, uint64_t id)
 
         switch (v->attrs[i].key) {
         case HEDDLE_LOG_ATTR_FLOPS: put_gflop(r->f, x); break;
-        case HEDDLE_LOG_ATTR_FOOTPRINT:
-            fprintf(r->f, "Footprint: %" PRIx64 "\n", x);
-            break;
-        case HEDDLE_LOG_ATTR_ITERATION:
-            fprintf(r->f, "Iteration: %" PRIu64 "\n", x);
-            break;
+        case HEDDLE_LOG_ATTR_FOOTPRINT: fprintf(r->f, "Footprint: %" PRIx64 "\n", x); break;
+        case HEDDLE_LOG_ATTR_ITERATION: fprintf(r->f, "Iteration: %" PRIu64 "\n", x); break;
         case HEDDLE_LOG_ATTR_TAG: fprintf(r->f, "Tag: %" PRIx64 "\n", x); break;
         default: break; /* has no field, or one of its own */
         }
@@ -150,8 +146,8 @@ static void put_task(const struct rec *r, size_t i)
     put_deps(r, t->id);
     fprintf(r->f, "Priority: %" PRId32 "\n", t->priority);
     if (t->lane != HEDDLE_LOG_NO_LANE)
-        fprintf(r->f, "WorkerId: %" PRIu32 "\nMemoryNode: %" PRIu32 "\n",
-                r->worker[t->lane], v->lanes[t->lane].node);
+        fprintf(r->f, "WorkerId: %" PRIu32 "\nMemoryNode: %" PRIu32 "\n", r->worker[t->lane],
+                v->lanes[t->lane].node);
     put_ms(r->f, "SubmitTime", t->submit_ns);
     put_ms(r->f, "ReadyTime", t->ready_ns);
     put_ms(r->f, "StartTime", t->start_ns);
@@ -177,13 +173,11 @@ static heddle_status number_tasks(struct rec *r)
         const size_t k = r->log->arr.by_id[i]; /* stable: by id at one moment */
 
         if (v->tasks[k].submit_ns != HEDDLE_LOG_NONE)
-            p[n++] =
-                (struct heddle_pair){heddle_time_key(v->tasks[k].submit_ns), k};
+            p[n++] = (struct heddle_pair){heddle_time_key(v->tasks[k].submit_ns), k};
     }
     heddle_sort_pairs(p, p + v->ntasks, n);
     for (size_t i = 0; i < n; i++) {
-        const bool is_again =
-            i > 0 && v->tasks[p[i].idx].id == v->tasks[p[i - 1].idx].id;
+        const bool is_again = i > 0 && v->tasks[p[i].idx].id == v->tasks[p[i - 1].idx].id;
 
         order += is_again ? 0 : 1;
         r->order[p[i].idx] = order;
@@ -217,17 +211,14 @@ static void put_tasks(const struct rec *r)
 
     for (size_t i = 0, next; i < v->ntasks; i = next) {
         best = by_id[i];
-        for (next = i;
-             next < v->ntasks && v->tasks[by_id[next]].id == v->tasks[best].id;
-             next++)
+        for (next = i; next < v->ntasks && v->tasks[by_id[next]].id == v->tasks[best].id; next++)
             if ((v->tasks[by_id[next]].flags & HEDDLE_LOG_GANG) == 0)
                 best = by_id[next];
         put_task(r, best);
     }
 }
 
-static heddle_status starpu_run(const heddle_log *log, FILE *out,
-                                unsigned flags)
+static heddle_status starpu_run(const heddle_log *log, FILE *out, unsigned flags)
 {
     const struct heddle_log_view *v = &log->v;
     struct rec r = {.log = log, .f = out};
@@ -276,8 +267,7 @@ static void put_node(const struct rec *r, uint32_t id)
     fputs(before[0] == '\0' ? "\n\n" : "\n", r->f);
 }
 
-static heddle_status platform_run(const heddle_log *log, FILE *f,
-                                  unsigned flags)
+static heddle_status platform_run(const heddle_log *log, FILE *f, unsigned flags)
 {
     const struct heddle_log_view *v = &log->v;
     struct rec r = {.log = log, .f = f};

@@ -84,8 +84,8 @@ static size_t count(const char *text, const char *what)
 }
 
 /* The sample, exported; free() the text. */
-static char *export_sample_bytes(const char *format, unsigned flags,
-                                 struct heddle_log_view *v, size_t *bytes_out)
+static char *export_sample_bytes(const char *format, unsigned flags, struct heddle_log_view *v,
+                                 size_t *bytes_out)
 {
     size_t bytes;
     uint8_t *p = sample_bytes(30, 700, &bytes);
@@ -110,8 +110,7 @@ static char *export_sample_bytes(const char *format, unsigned flags,
     return text;
 }
 
-static char *export_sample(const char *format, unsigned flags,
-                           struct heddle_log_view *v)
+static char *export_sample(const char *format, unsigned flags, struct heddle_log_view *v)
 {
     size_t bytes;
 
@@ -415,8 +414,7 @@ TEST(perfetto)
     size_t bytes;
 
     for (unsigned flags = 0; flags < 4; flags++) {
-        uint8_t *p =
-            (uint8_t *)export_sample_bytes("perfetto", flags, &v, &bytes);
+        uint8_t *p = (uint8_t *)export_sample_bytes("perfetto", flags, &v, &bytes);
 
         perfetto_check(p, bytes, &s);
         if ((flags & 2) == 0)
@@ -559,8 +557,7 @@ TEST(no_memory)
             o.allocator = &f.a;
             CHECK_OK(heddle_log_parse(p, bytes, &o, &log));
             f.fail_at = f.nallocs + k;
-            st =
-                heddle_log_export(log, heddle_log_get_format(i)->name, path, 3);
+            st = heddle_log_export(log, heddle_log_get_format(i)->name, path, 3);
             heddle_log_close(log);
             CHECK_EQ(f.live_bytes, 0);
             if (f.nallocs < f.fail_at)
@@ -591,16 +588,14 @@ TEST(refused)
     free(p);
     CHECK_STATUS(heddle_log_export(log, "csv", "x", 0), HEDDLE_ENOENT);
     CHECK_STATUS(heddle_log_export(NULL, "paje", "x", 0), HEDDLE_EINVAL);
-    CHECK_STATUS(heddle_log_export(log, "paje", "no/such/folder/x", 0),
-                 HEDDLE_EIO);
+    CHECK_STATUS(heddle_log_export(log, "paje", "no/such/folder/x", 0), HEDDLE_EIO);
     for (size_t i = 0; heddle_log_get_format(i) != NULL; i++) {
         const struct heddle_log_format *f = heddle_log_get_format(i);
 
         CHECK(f->name[0] != '\0' && f->help[0] != '\0');
         /* A device that is always full; it is not there everywhere. */
         if (access("/dev/full", W_OK) == 0) {
-            CHECK_STATUS(heddle_log_export(log, f->name, "/dev/full", 3),
-                         HEDDLE_EIO);
+            CHECK_STATUS(heddle_log_export(log, f->name, "/dev/full", 3), HEDDLE_EIO);
             CHECK_EQ(access("/dev/full", W_OK), 0);
         }
     }

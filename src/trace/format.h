@@ -142,13 +142,11 @@ struct heddle_fmt_chunk {
 
 /* Writes a record at p, which has room for HEDDLE_REC_MAX_BYTES; returns the
  * byte after it. */
-uint8_t *heddle_rec_encode(struct heddle_codec *c, const struct heddle_rec *r,
-                           uint8_t *p);
+uint8_t *heddle_rec_encode(struct heddle_codec *c, const struct heddle_rec *r, uint8_t *p);
 
 /* Reads the next record. false: the end, or g->bad. Records of kinds this
  * version does not know are skipped. */
-bool heddle_rec_decode(struct heddle_codec *c, struct heddle_get *g,
-                       struct heddle_rec *out);
+bool heddle_rec_decode(struct heddle_codec *c, struct heddle_get *g, struct heddle_rec *out);
 
 /* Not cryptographic. Any change within one aligned 8-byte word is seen, any
  * other with probability 1 - 2^-64. */
@@ -156,8 +154,7 @@ uint64_t heddle_fmt_sum(const void *data, size_t bytes);
 
 void heddle_fmt_put_header(uint8_t *p, const struct heddle_fmt_header *h);
 /* The checksum is good and the length is sane; the version is not judged. */
-bool heddle_fmt_get_header(const uint8_t *p, size_t bytes,
-                           struct heddle_fmt_header *h);
+bool heddle_fmt_get_header(const uint8_t *p, size_t bytes, struct heddle_fmt_header *h);
 void heddle_fmt_put_chunk(uint8_t *p, const struct heddle_fmt_chunk *k);
 /* Magic and checksum are good. p has HEDDLE_FMT_CHUNK bytes. */
 bool heddle_fmt_get_chunk(const uint8_t *p, struct heddle_fmt_chunk *k);
@@ -182,9 +179,9 @@ static inline uint64_t heddle_get_le(const uint8_t *p, unsigned bytes)
 /* Written out, so that compilers make one load of it. */
 static inline uint64_t heddle_get_le64(const uint8_t *p)
 {
-    return (uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 |
-           (uint64_t)p[3] << 24 | (uint64_t)p[4] << 32 | (uint64_t)p[5] << 40 |
-           (uint64_t)p[6] << 48 | (uint64_t)p[7] << 56;
+    return (uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 | (uint64_t)p[3] << 24 |
+           (uint64_t)p[4] << 32 | (uint64_t)p[5] << 40 | (uint64_t)p[6] << 48 |
+           (uint64_t)p[7] << 56;
 }
 
 static inline uint8_t *heddle_put_leb(uint8_t *p, uint64_t v)
@@ -265,8 +262,7 @@ static inline uint64_t heddle_get_zig(struct heddle_get *g)
 }
 
 /* `bytes` bytes, borrowed; NULL and bad when there are fewer. */
-static inline const uint8_t *heddle_get_bytes(struct heddle_get *g,
-                                              uint64_t bytes)
+static inline const uint8_t *heddle_get_bytes(struct heddle_get *g, uint64_t bytes)
 {
     const uint8_t *p = g->p;
 

@@ -54,8 +54,7 @@ static const char *const field_name[] = {
     [F_SECTION] = "%rec",
 };
 
-heddle_status heddle_import_refuse(const struct heddle_import *m, size_t line,
-                                   const char *fmt, ...)
+heddle_status heddle_import_refuse(const struct heddle_import *m, size_t line, const char *fmt, ...)
 {
     char what[256];
     struct heddle_text t;
@@ -65,50 +64,42 @@ heddle_status heddle_import_refuse(const struct heddle_import *m, size_t line,
     va_start(ap, fmt);
     heddle_text_vadd(&t, fmt, ap);
     va_end(ap);
-    heddle_trace_why(m->why, m->why_bytes, "%s, line %zu: %s.", m->path, line,
-                     what);
+    heddle_trace_why(m->why, m->why_bytes, "%s, line %zu: %s.", m->path, line, what);
     return HEDDLE_EFORMAT;
 }
 
 /* ---- values ---- */
 
-static heddle_status bad_value(const struct heddle_import *m,
-                               const struct heddle_import_rec *r,
+static heddle_status bad_value(const struct heddle_import *m, const struct heddle_import_rec *r,
                                enum heddle_import_field f)
 {
     char word[HEDDLE_RECUTILS_WORD];
     const char *list = r->value[f];
 
     (void)heddle_recutils_word(&list, word);
-    return heddle_import_refuse(m, r->line[f], "%s cannot be '%s'",
-                                field_name[f], word);
+    return heddle_import_refuse(m, r->line[f], "%s cannot be '%s'", field_name[f], word);
 }
 
-heddle_status heddle_import_uint(const struct heddle_import *m,
-                                 const struct heddle_import_rec *r,
-                                 enum heddle_import_field f, uint64_t max,
-                                 uint64_t *out)
+heddle_status heddle_import_uint(const struct heddle_import *m, const struct heddle_import_rec *r,
+                                 enum heddle_import_field f, uint64_t max, uint64_t *out)
 {
     int64_t v;
 
     if (r->value[f] == NULL)
         return HEDDLE_OK;
-    if (!heddle_recutils_scaled(r->value[f], 0, &v) || v < 0 ||
-        (uint64_t)v > max)
+    if (!heddle_recutils_scaled(r->value[f], 0, &v) || v < 0 || (uint64_t)v > max)
         return bad_value(m, r, f);
     *out = (uint64_t)v;
     return HEDDLE_OK;
 }
 
-static heddle_status get_ms(const struct heddle_import *m,
-                            const struct heddle_import_rec *r,
+static heddle_status get_ms(const struct heddle_import *m, const struct heddle_import_rec *r,
                             enum heddle_import_field f, int64_t *out)
 {
     *out = HEDDLE_LOG_NONE;
     if (r->value[f] == NULL)
         return HEDDLE_OK;
-    if (!heddle_recutils_scaled(r->value[f], MS_TO_NS, out) ||
-        *out > TIME_MAX || *out < -TIME_MAX)
+    if (!heddle_recutils_scaled(r->value[f], MS_TO_NS, out) || *out > TIME_MAX || *out < -TIME_MAX)
         return bad_value(m, r, f);
     return HEDDLE_OK;
 }
@@ -138,10 +129,8 @@ static bool parse_id(const char *s, uint64_t *rank, uint64_t *id)
     return true;
 }
 
-static heddle_status get_id(const struct heddle_import *m,
-                            const struct heddle_import_rec *r,
-                            enum heddle_import_field f, uint64_t *rank,
-                            uint64_t *id)
+static heddle_status get_id(const struct heddle_import *m, const struct heddle_import_rec *r,
+                            enum heddle_import_field f, uint64_t *rank, uint64_t *id)
 {
     char word[HEDDLE_RECUTILS_WORD];
     const char *list = r->value[f];
@@ -154,8 +143,7 @@ static heddle_status get_id(const struct heddle_import *m,
 /* ---- rows ---- */
 
 /* The kernel of a name. */
-static heddle_status find_kernel(struct heddle_import *m, const char *name,
-                                 uint32_t *index)
+static heddle_status find_kernel(struct heddle_import *m, const char *name, uint32_t *index)
 {
     uint64_t hash = heddle_mix64(heddle_fmt_sum(name, strlen(name)));
     uint64_t *place;
@@ -168,25 +156,23 @@ static heddle_status find_kernel(struct heddle_import *m, const char *name,
         if (strcmp(m->kernels[*index].name, name) == 0)
             return HEDDLE_OK;
     }
-    HEDDLE_TRY(heddle_log_grow(m->a, &m->kernels, &m->kernel_cap,
-                               m->nkernels + 1, sizeof *m->kernels));
+    HEDDLE_TRY(
+        heddle_log_grow(m->a, &m->kernels, &m->kernel_cap, m->nkernels + 1, sizeof *m->kernels));
     *index = (uint32_t)m->nkernels;
-    m->kernels[m->nkernels++] =
-        (struct heddle_log_kernel){.id = *index, .name = name};
+    m->kernels[m->nkernels++] = (struct heddle_log_kernel){.id = *index, .name = name};
     *place = m->nkernels;
     return HEDDLE_OK;
 }
 
-static heddle_status find_handle(struct heddle_import *m, uint64_t address,
-                                 uint32_t *index)
+static heddle_status find_handle(struct heddle_import *m, uint64_t address, uint32_t *index)
 {
     struct heddle_log_handle *h;
     uint64_t *place;
 
     HEDDLE_TRY(heddle_map_slot(&m->handle_of, address, &place));
     if (*place == 0) {
-        HEDDLE_TRY(heddle_log_grow(m->a, &m->handles, &m->handle_cap,
-                                   m->nhandles + 1, sizeof *m->handles));
+        HEDDLE_TRY(heddle_log_grow(m->a, &m->handles, &m->handle_cap, m->nhandles + 1,
+                                   sizeof *m->handles));
         h = &m->handles[m->nhandles];
         *h = (struct heddle_log_handle){.id = (uint32_t)m->nhandles + 1,
                                         .parent = (uint32_t)m->nhandles};
@@ -196,22 +182,19 @@ static heddle_status find_handle(struct heddle_import *m, uint64_t address,
     return HEDDLE_OK;
 }
 
-static heddle_status add_dep(struct heddle_import *m, uint64_t succ,
-                             uint64_t pred)
+static heddle_status add_dep(struct heddle_import *m, uint64_t succ, uint64_t pred)
 {
-    HEDDLE_TRY(heddle_log_grow(m->a, &m->deps, &m->dep_cap, m->ndeps + 1,
-                               sizeof *m->deps));
+    HEDDLE_TRY(heddle_log_grow(m->a, &m->deps, &m->dep_cap, m->ndeps + 1, sizeof *m->deps));
     m->deps[m->ndeps++] = (struct heddle_log_dep){.succ = succ, .pred = pred};
     return HEDDLE_OK;
 }
 
-static heddle_status add_attr(struct heddle_import *m, uint64_t task,
-                              enum heddle_log_attr_key key, uint64_t value)
+static heddle_status add_attr(struct heddle_import *m, uint64_t task, enum heddle_log_attr_key key,
+                              uint64_t value)
 {
-    HEDDLE_TRY(heddle_log_grow(m->a, &m->attrs, &m->attr_cap, m->nattrs + 1,
-                               sizeof *m->attrs));
-    m->attrs[m->nattrs++] = (struct heddle_log_attr){
-        .task = task, .key = (uint8_t)key, .value = value};
+    HEDDLE_TRY(heddle_log_grow(m->a, &m->attrs, &m->attr_cap, m->nattrs + 1, sizeof *m->attrs));
+    m->attrs[m->nattrs++] =
+        (struct heddle_log_attr){.task = task, .key = (uint8_t)key, .value = value};
     return HEDDLE_OK;
 }
 
@@ -229,8 +212,8 @@ static uint8_t mode_of(const char *letters)
     return w ? HEDDLE_W : HEDDLE_R;
 }
 
-static heddle_status take_deps(struct heddle_import *m,
-                               const struct heddle_import_rec *r, uint64_t id)
+static heddle_status take_deps(struct heddle_import *m, const struct heddle_import_rec *r,
+                               uint64_t id)
 {
     const char *list = r->value[F_DEPENDS];
     char word[HEDDLE_RECUTILS_WORD];
@@ -240,20 +223,17 @@ static heddle_status take_deps(struct heddle_import *m,
         return HEDDLE_OK;
     while (heddle_recutils_word(&list, word)) {
         if (!parse_id(word, &rank, &pred))
-            return heddle_import_refuse(m, r->line[F_DEPENDS],
-                                        "'%s' is not the number of a task",
+            return heddle_import_refuse(m, r->line[F_DEPENDS], "'%s' is not the number of a task",
                                         word);
         if (pred == id)
-            return heddle_import_refuse(m, r->line[F_DEPENDS],
-                                        "the task depends on itself");
+            return heddle_import_refuse(m, r->line[F_DEPENDS], "the task depends on itself");
         HEDDLE_TRY(add_dep(m, id, pred));
     }
     return *list == '\0' ? HEDDLE_OK : bad_value(m, r, F_DEPENDS);
 }
 
 /* Handles, with their modes and sizes where there are any. */
-static heddle_status take_operands(struct heddle_import *m,
-                                   const struct heddle_import_rec *r,
+static heddle_status take_operands(struct heddle_import *m, const struct heddle_import_rec *r,
                                    uint64_t id)
 {
     const char *list = r->value[F_HANDLES], *modes = r->value[F_MODES];
@@ -269,19 +249,17 @@ static heddle_status take_operands(struct heddle_import *m,
             return bad_value(m, r, F_HANDLES);
         HEDDLE_TRY(find_handle(m, address, &h));
         if (modes != NULL && !heddle_recutils_word(&modes, other))
-            return heddle_import_refuse(m, r->line[F_MODES],
-                                        "there are fewer modes than handles");
-        HEDDLE_TRY(heddle_log_grow(m->a, &m->accesses, &m->access_cap,
-                                   m->naccesses + 1, sizeof *m->accesses));
-        m->accesses[m->naccesses++] = (struct heddle_log_access){
-            .task = id,
-            .handle = h,
-            .operand = (uint16_t)i,
-            .mode = modes == NULL ? (uint8_t)HEDDLE_RW : mode_of(other)};
+            return heddle_import_refuse(m, r->line[F_MODES], "there are fewer modes than handles");
+        HEDDLE_TRY(heddle_log_grow(m->a, &m->accesses, &m->access_cap, m->naccesses + 1,
+                                   sizeof *m->accesses));
+        m->accesses[m->naccesses++] =
+            (struct heddle_log_access){.task = id,
+                                       .handle = h,
+                                       .operand = (uint16_t)i,
+                                       .mode = modes == NULL ? (uint8_t)HEDDLE_RW : mode_of(other)};
         if (sizes == NULL)
             continue;
-        if (!heddle_recutils_word(&sizes, other) ||
-            heddle_parse_u64(other, &bytes) != HEDDLE_OK)
+        if (!heddle_recutils_word(&sizes, other) || heddle_parse_u64(other, &bytes) != HEDDLE_OK)
             return bad_value(m, r, F_SIZES);
         if (bytes > m->handles[h].bytes)
             m->handles[h].bytes = bytes;
@@ -289,10 +267,8 @@ static heddle_status take_operands(struct heddle_import *m,
     return *list == '\0' ? HEDDLE_OK : bad_value(m, r, F_HANDLES);
 }
 
-static heddle_status take_hex(struct heddle_import *m,
-                              const struct heddle_import_rec *r, uint64_t id,
-                              enum heddle_import_field f,
-                              enum heddle_log_attr_key key)
+static heddle_status take_hex(struct heddle_import *m, const struct heddle_import_rec *r,
+                              uint64_t id, enum heddle_import_field f, enum heddle_log_attr_key key)
 {
     uint64_t v;
 
@@ -303,8 +279,8 @@ static heddle_status take_hex(struct heddle_import *m,
     return add_attr(m, id, key, v);
 }
 
-static heddle_status take_attrs(struct heddle_import *m,
-                                const struct heddle_import_rec *r, uint64_t id)
+static heddle_status take_attrs(struct heddle_import *m, const struct heddle_import_rec *r,
+                                uint64_t id)
 {
     const char *list = r->value[F_ITERATION];
     char word[HEDDLE_RECUTILS_WORD];
@@ -315,8 +291,7 @@ static heddle_status take_attrs(struct heddle_import *m,
     HEDDLE_TRY(take_hex(m, r, id, F_TAG, HEDDLE_LOG_ATTR_TAG));
     HEDDLE_TRY(take_hex(m, r, id, F_FOOTPRINT, HEDDLE_LOG_ATTR_FOOTPRINT));
     if (r->value[F_GFLOP] != NULL) {
-        if (!heddle_recutils_double(r->value[F_GFLOP], &d) || d < 0.0 ||
-            d > 1e290)
+        if (!heddle_recutils_double(r->value[F_GFLOP], &d) || d < 0.0 || d > 1e290)
             return bad_value(m, r, F_GFLOP);
         d *= 1e9;
         memcpy(&bits, &d, sizeof bits);
@@ -326,16 +301,13 @@ static heddle_status take_attrs(struct heddle_import *m,
     if (list == NULL)
         return HEDDLE_OK;
     /* The outer one of up to two; -1: none. */
-    if (!heddle_recutils_word(&list, word) ||
-        !heddle_recutils_scaled(word, 0, &v))
+    if (!heddle_recutils_word(&list, word) || !heddle_recutils_scaled(word, 0, &v))
         return bad_value(m, r, F_ITERATION);
-    return v < 0 ? HEDDLE_OK
-                 : add_attr(m, id, HEDDLE_LOG_ATTR_ITERATION, (uint64_t)v);
+    return v < 0 ? HEDDLE_OK : add_attr(m, id, HEDDLE_LOG_ATTR_ITERATION, (uint64_t)v);
 }
 
 /* Microseconds, one number per worker or one for all. */
-static heddle_status take_estimate(const struct heddle_import *m,
-                                   const struct heddle_import_rec *r,
+static heddle_status take_estimate(const struct heddle_import *m, const struct heddle_import_rec *r,
                                    uint64_t worker, struct heddle_log_task *t)
 {
     const char *list = r->value[F_ESTIMATED];
@@ -344,8 +316,7 @@ static heddle_status take_estimate(const struct heddle_import *m,
 
     if (list == NULL)
         return HEDDLE_OK;
-    for (uint64_t i = 0; i <= worker && heddle_recutils_word(&list, word);
-         i++) {
+    for (uint64_t i = 0; i <= worker && heddle_recutils_word(&list, word); i++) {
         if (!heddle_recutils_scaled(word, US_TO_NS, &v) || v < 0)
             return bad_value(m, r, F_ESTIMATED);
         t->predicted_ns = (float)v;
@@ -354,9 +325,8 @@ static heddle_status take_estimate(const struct heddle_import *m,
 }
 
 /* When and where. */
-static heddle_status take_run(struct heddle_import *m,
-                              const struct heddle_import_rec *r, uint64_t rank,
-                              struct heddle_log_task *t)
+static heddle_status take_run(struct heddle_import *m, const struct heddle_import_rec *r,
+                              uint64_t rank, struct heddle_log_task *t)
 {
     uint64_t worker = 0, node = 0;
 
@@ -365,24 +335,20 @@ static heddle_status take_run(struct heddle_import *m,
     HEDDLE_TRY(get_ms(m, r, F_START, &t->start_ns));
     HEDDLE_TRY(get_ms(m, r, F_END, &t->end_ns));
     HEDDLE_TRY(heddle_import_uint(m, r, F_WORKER, UINT32_MAX, &worker));
-    HEDDLE_TRY(
-        heddle_import_uint(m, r, F_NODE, HEDDLE_IMPORT_NODES - 1, &node));
+    HEDDLE_TRY(heddle_import_uint(m, r, F_NODE, HEDDLE_IMPORT_NODES - 1, &node));
     HEDDLE_TRY(take_estimate(m, r, worker, t));
     t->lane = HEDDLE_LOG_NO_LANE;
     if (t->start_ns == HEDDLE_LOG_NONE || t->end_ns == HEDDLE_LOG_NONE)
         return HEDDLE_OK;
     if (t->end_ns < t->start_ns)
-        return heddle_import_refuse(m, r->line[F_END],
-                                    "the task ends before it starts");
+        return heddle_import_refuse(m, r->line[F_END], "the task ends before it starts");
     if (r->value[F_WORKER] == NULL)
         return heddle_import_refuse(m, r->line[F_START],
                                     "the task has a StartTime and no WorkerId");
-    return heddle_import_lane(m, rank, worker, node, r->line[F_WORKER],
-                              &t->lane);
+    return heddle_import_lane(m, rank, worker, node, r->line[F_WORKER], &t->lane);
 }
 
-static heddle_status take_task(struct heddle_import *m,
-                               const struct heddle_import_rec *r)
+static heddle_status take_task(struct heddle_import *m, const struct heddle_import_rec *r)
 {
     struct heddle_log_task t = {0};
     const char *name = r->value[F_NAME], *model = r->value[F_MODEL];
@@ -396,17 +362,15 @@ static heddle_status take_task(struct heddle_import *m,
     HEDDLE_TRY(get_id(m, r, F_JOBID, &rank, &t.id));
     HEDDLE_TRY(heddle_map_slot(&m->tasks_seen, t.id, &place));
     if ((*place)++ != 0)
-        return heddle_import_refuse(m, r->line[F_JOBID],
-                                    "there is a task of this JobId before");
+        return heddle_import_refuse(m, r->line[F_JOBID], "there is a task of this JobId before");
     HEDDLE_TRY(heddle_import_uint(m, r, F_RANK, RANK_MAX, &rank));
     if (model == NULL || model[0] == '\0')
         model = name != NULL && name[0] != '\0' ? name : "task";
     if (name != NULL && strcmp(name, model) != 0)
         t.name = name;
     HEDDLE_TRY(find_kernel(m, model, &t.kernel));
-    if (r->value[F_PRIORITY] != NULL &&
-        (!heddle_recutils_scaled(r->value[F_PRIORITY], 0, &prio) ||
-         prio < INT32_MIN || prio > INT32_MAX))
+    if (r->value[F_PRIORITY] != NULL && (!heddle_recutils_scaled(r->value[F_PRIORITY], 0, &prio) ||
+                                         prio < INT32_MIN || prio > INT32_MAX))
         return bad_value(m, r, F_PRIORITY);
     t.priority = (int32_t)prio;
     if (r->value[F_PARENT] != NULL)
@@ -415,24 +379,21 @@ static heddle_status take_task(struct heddle_import *m,
     HEDDLE_TRY(take_deps(m, r, t.id));
     HEDDLE_TRY(take_operands(m, r, t.id));
     HEDDLE_TRY(take_attrs(m, r, t.id));
-    HEDDLE_TRY(heddle_log_grow(m->a, &m->tasks, &m->task_cap, m->ntasks + 1,
-                               sizeof *m->tasks));
+    HEDDLE_TRY(heddle_log_grow(m->a, &m->tasks, &m->task_cap, m->ntasks + 1, sizeof *m->tasks));
     m->tasks[m->ntasks++] = t;
     return HEDDLE_OK;
 }
 
 /* ---- records ---- */
 
-static heddle_status take_field(const struct heddle_import *m,
-                                const struct heddle_recutils *in,
+static heddle_status take_field(const struct heddle_import *m, const struct heddle_recutils *in,
                                 struct heddle_import_rec *r)
 {
     for (unsigned f = 0; f < HEDDLE_IMPORT_FIELDS; f++) {
         if (strcmp(in->name, field_name[f]) != 0)
             continue;
         if (r->value[f] != NULL)
-            return heddle_import_refuse(m, in->field_line,
-                                        "the record has two fields %s",
+            return heddle_import_refuse(m, in->field_line, "the record has two fields %s",
                                         field_name[f]);
         r->value[f] = in->value;
         r->line[f] = in->field_line;
@@ -443,10 +404,9 @@ static heddle_status take_field(const struct heddle_import *m,
     return HEDDLE_OK;
 }
 
-heddle_status
-heddle_import_records(struct heddle_import *m, char *text, size_t bytes,
-                      heddle_status (*take)(struct heddle_import *,
-                                            const struct heddle_import_rec *))
+heddle_status heddle_import_records(struct heddle_import *m, char *text, size_t bytes,
+                                    heddle_status (*take)(struct heddle_import *,
+                                                          const struct heddle_import_rec *))
 {
     struct heddle_import_rec r = {0};
     const char *section = "";
@@ -523,24 +483,21 @@ struct file {
     size_t bytes;
 };
 
-static heddle_status import_read(struct heddle_import *m, struct file *tasks,
-                                 struct file *platform)
+static heddle_status import_read(struct heddle_import *m, struct file *tasks, struct file *platform)
 {
     if (platform->p != NULL) {
         m->path = m->platform_path;
-        HEDDLE_TRY(heddle_import_records(
-            m, (char *)platform->p, platform->bytes, heddle_import_platform));
+        HEDDLE_TRY(
+            heddle_import_records(m, (char *)platform->p, platform->bytes, heddle_import_platform));
     }
     m->path = m->tasks_path;
     return heddle_import_records(m, (char *)tasks->p, tasks->bytes, take_task);
 }
 
-heddle_status heddle_log_import(const char *tasks_rec, const char *platform_rec,
-                                const char *path,
+heddle_status heddle_log_import(const char *tasks_rec, const char *platform_rec, const char *path,
                                 const struct heddle_log_opts *opts)
 {
-    struct heddle_import m = {.tasks_path = tasks_rec,
-                              .platform_path = platform_rec};
+    struct heddle_import m = {.tasks_path = tasks_rec, .platform_path = platform_rec};
     struct file tasks = {0}, platform = {0};
     heddle_status st;
 
@@ -555,18 +512,16 @@ heddle_status heddle_log_import(const char *tasks_rec, const char *platform_rec,
     heddle_map_init(&m.tasks_seen, m.a);
     heddle_map_init(&m.lane_of, m.a);
     heddle_map_init(&m.node_of, m.a);
-    st = heddle_log_read_file(tasks_rec, "trace", opts, &tasks.p, &tasks.cap,
-                              &tasks.bytes);
+    st = heddle_log_read_file(tasks_rec, "trace", opts, &tasks.p, &tasks.cap, &tasks.bytes);
     if (st == HEDDLE_OK && platform_rec != NULL)
-        st = heddle_log_read_file(platform_rec, "file", opts, &platform.p,
-                                  &platform.cap, &platform.bytes);
+        st = heddle_log_read_file(platform_rec, "file", opts, &platform.p, &platform.cap,
+                                  &platform.bytes);
     if (st == HEDDLE_OK)
         st = import_read(&m, &tasks, &platform);
     if (st == HEDDLE_OK)
         st = import_write(&m, path, opts);
     if (st == HEDDLE_ENOMEM)
-        heddle_trace_why(m.why, m.why_bytes,
-                         "There is not enough memory to import '%s'.",
+        heddle_trace_why(m.why, m.why_bytes, "There is not enough memory to import '%s'.",
                          tasks_rec);
     import_free(&m);
     heddle_free(m.a, tasks.p, tasks.cap);

@@ -97,31 +97,28 @@ struct heddle_import {
 
 /* "<path>, line <line>: <what>." HEDDLE_EFORMAT. */
 HEDDLE_PRINTF(3, 4)
-heddle_status heddle_import_refuse(const struct heddle_import *m, size_t line,
-                                   const char *fmt, ...);
+heddle_status heddle_import_refuse(const struct heddle_import *m, size_t line, const char *fmt,
+                                   ...);
 
 /* *out is left alone when the record has no such field. */
-HEDDLE_MUST_USE heddle_status heddle_import_uint(
-    const struct heddle_import *m, const struct heddle_import_rec *r,
-    enum heddle_import_field f, uint64_t max, uint64_t *out);
+HEDDLE_MUST_USE heddle_status heddle_import_uint(const struct heddle_import *m,
+                                                 const struct heddle_import_rec *r,
+                                                 enum heddle_import_field f, uint64_t max,
+                                                 uint64_t *out);
 
 /* Calls take() for each record of a text, which is changed. */
-HEDDLE_MUST_USE heddle_status
-heddle_import_records(struct heddle_import *m, char *text, size_t bytes,
-                      heddle_status (*take)(struct heddle_import *,
-                                            const struct heddle_import_rec *));
+HEDDLE_MUST_USE heddle_status heddle_import_records(
+    struct heddle_import *m, char *text, size_t bytes,
+    heddle_status (*take)(struct heddle_import *, const struct heddle_import_rec *));
 
 /* The index in found[] of a worker of a process. */
-HEDDLE_MUST_USE heddle_status heddle_import_lane(struct heddle_import *m,
-                                                 uint64_t rank, uint64_t worker,
-                                                 uint64_t node, size_t line,
+HEDDLE_MUST_USE heddle_status heddle_import_lane(struct heddle_import *m, uint64_t rank,
+                                                 uint64_t worker, uint64_t node, size_t line,
                                                  uint32_t *index_out);
 /* A record of the platform. */
-heddle_status heddle_import_platform(struct heddle_import *m,
-                                     const struct heddle_import_rec *r);
+heddle_status heddle_import_platform(struct heddle_import *m, const struct heddle_import_rec *r);
 /* Makes lanes, nodes and variants; lanes of tasks become indices in lanes. */
-HEDDLE_MUST_USE heddle_status
-heddle_import_lanes_finish(struct heddle_import *m);
+HEDDLE_MUST_USE heddle_status heddle_import_lanes_finish(struct heddle_import *m);
 void heddle_import_lanes_fini(struct heddle_import *m);
 
 #endif /* HEDDLE_TRACE_IMPORT_H */

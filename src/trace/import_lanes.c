@@ -25,8 +25,8 @@ static heddle_status find_node(struct heddle_import *m, uint32_t id,
 
     HEDDLE_TRY(heddle_map_slot(&m->node_of, id, &place));
     if (*place == 0) {
-        HEDDLE_TRY(heddle_log_grow(m->a, &m->nodes_found, &m->node_cap,
-                                   m->nnodes + 1, sizeof *m->nodes_found));
+        HEDDLE_TRY(heddle_log_grow(m->a, &m->nodes_found, &m->node_cap, m->nnodes + 1,
+                                   sizeof *m->nodes_found));
         m->nodes_found[m->nnodes] = (struct heddle_import_node){.id = id};
         *place = ++m->nnodes;
     }
@@ -34,9 +34,8 @@ static heddle_status find_node(struct heddle_import *m, uint32_t id,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_import_lane(struct heddle_import *m, uint64_t rank,
-                                 uint64_t worker, uint64_t node, size_t line,
-                                 uint32_t *index_out)
+heddle_status heddle_import_lane(struct heddle_import *m, uint64_t rank, uint64_t worker,
+                                 uint64_t node, size_t line, uint32_t *index_out)
 {
     const uint32_t id = (uint32_t)(rank * HEDDLE_IMPORT_NODES + node);
     const uint64_t key = rank << RANK_SHIFT | worker;
@@ -46,21 +45,18 @@ heddle_status heddle_import_lane(struct heddle_import *m, uint64_t rank,
     HEDDLE_TRY(heddle_map_slot(&m->lane_of, key, &place));
     if (*place == 0) {
         if (m->nfound == WORKERS_MAX)
-            return heddle_import_refuse(
-                m, line, "there are more than %d workers", WORKERS_MAX);
+            return heddle_import_refuse(m, line, "there are more than %d workers", WORKERS_MAX);
         HEDDLE_TRY(find_node(m, id, &unused));
-        HEDDLE_TRY(heddle_log_grow(m->a, &m->found, &m->found_cap,
-                                   m->nfound + 1, sizeof *m->found));
-        m->found[m->nfound] =
-            (struct heddle_import_lane){.key = key, .node = id};
+        HEDDLE_TRY(
+            heddle_log_grow(m->a, &m->found, &m->found_cap, m->nfound + 1, sizeof *m->found));
+        m->found[m->nfound] = (struct heddle_import_lane){.key = key, .node = id};
         *place = ++m->nfound;
     }
     *index_out = (uint32_t)*place - 1;
     return HEDDLE_OK;
 }
 
-heddle_status heddle_import_platform(struct heddle_import *m,
-                                     const struct heddle_import_rec *r)
+heddle_status heddle_import_platform(struct heddle_import *m, const struct heddle_import_rec *r)
 {
     const char *list = r->value[F_WORKERS];
     char word[HEDDLE_RECUTILS_WORD];
@@ -72,10 +68,8 @@ heddle_status heddle_import_platform(struct heddle_import *m,
     if (strcmp(r->section, "memory_workers") != 0)
         return HEDDLE_OK; /* times and bandwidths are not part of a log */
     if (r->value[F_NODE] == NULL)
-        return heddle_import_refuse(m, r->first,
-                                    "the record has no MemoryNode");
-    HEDDLE_TRY(
-        heddle_import_uint(m, r, F_NODE, HEDDLE_IMPORT_NODES - 1, &node));
+        return heddle_import_refuse(m, r->first, "the record has no MemoryNode");
+    HEDDLE_TRY(heddle_import_uint(m, r, F_NODE, HEDDLE_IMPORT_NODES - 1, &node));
     HEDDLE_TRY(find_node(m, (uint32_t)node, &n));
     heddle_text_init(&t, n->name, sizeof n->name);
     if (r->value[F_NAME] != NULL)
@@ -83,11 +77,9 @@ heddle_status heddle_import_platform(struct heddle_import *m,
     HEDDLE_TRY(heddle_import_uint(m, r, F_SIZE, INT64_MAX, &n->bytes));
     while (list != NULL && heddle_recutils_word(&list, word)) {
         if (heddle_parse_u64(word, &worker) != HEDDLE_OK || worker > UINT32_MAX)
-            return heddle_import_refuse(m, r->line[F_WORKERS],
-                                        "'%s' is not the number of a worker",
+            return heddle_import_refuse(m, r->line[F_WORKERS], "'%s' is not the number of a worker",
                                         word);
-        HEDDLE_TRY(heddle_import_lane(m, 0, worker, node, r->line[F_WORKERS],
-                                      &unused));
+        HEDDLE_TRY(heddle_import_lane(m, 0, worker, node, r->line[F_WORKERS], &unused));
     }
     return HEDDLE_OK;
 }
@@ -111,8 +103,7 @@ static enum heddle_device node_device(const struct heddle_import_node *n)
     return n->id % HEDDLE_IMPORT_NODES == 0 ? HEDDLE_DEV_CPU : HEDDLE_DEV_CUDA;
 }
 
-static enum heddle_device lane_device(const struct heddle_import *m,
-                                      uint32_t node)
+static enum heddle_device lane_device(const struct heddle_import *m, uint32_t node)
 {
     uint64_t i = 0;
 
@@ -128,19 +119,17 @@ static void make_nodes(struct heddle_import *m)
         const bool is_cpu = node_device(n) == HEDDLE_DEV_CPU;
         struct heddle_text t;
 
-        m->nodes[i] = (struct heddle_log_node){
-            .id = n->id, .kind = is_cpu ? 0 : 1, .bytes = n->bytes};
+        m->nodes[i] =
+            (struct heddle_log_node){.id = n->id, .kind = is_cpu ? 0 : 1, .bytes = n->bytes};
         if (n->name[0] == '\0') {
             heddle_text_init(&t, n->name, sizeof n->name);
-            heddle_text_add(&t, "%s %u", is_cpu ? "host" : "device",
-                            (unsigned)n->id);
+            heddle_text_add(&t, "%s %u", is_cpu ? "host" : "device", (unsigned)n->id);
         }
         m->nodes[i].name = n->name;
     }
 }
 
-static void make_lane(struct heddle_import *m, size_t i,
-                      const struct heddle_import_lane *f)
+static void make_lane(struct heddle_import *m, size_t i, const struct heddle_import_lane *f)
 {
     const uint64_t rank = f->key >> RANK_SHIFT;
     const enum heddle_device dev = lane_device(m, f->node);
@@ -149,9 +138,7 @@ static void make_lane(struct heddle_import *m, size_t i,
     heddle_text_init(&t, m->names[i], HEDDLE_IMPORT_NAME);
     if (rank != 0)
         heddle_text_add(&t, "process %u, ", (unsigned)rank);
-    heddle_text_add(&t,
-                    dev == HEDDLE_DEV_CPU ? "worker %u" : "device worker %u",
-                    (unsigned)f->key);
+    heddle_text_add(&t, dev == HEDDLE_DEV_CPU ? "worker %u" : "device worker %u", (unsigned)f->key);
     m->lanes[i] = (struct heddle_log_lane){
         .id = (uint32_t)i,
         .kind = dev == HEDDLE_DEV_CPU ? HEDDLE_LOG_WORKER : HEDDLE_LOG_DEVICE,
@@ -178,8 +165,8 @@ static void make_variants(struct heddle_import *m)
         if (t->lane == HEDDLE_LOG_NO_LANE)
             continue;
         dev = lane_device(m, m->lanes[t->lane].node);
-        v[dev != HEDDLE_DEV_CPU] = (struct heddle_log_variant){
-            .device = (uint32_t)dev, .name = device_name[dev]};
+        v[dev != HEDDLE_DEV_CPU] =
+            (struct heddle_log_variant){.device = (uint32_t)dev, .name = device_name[dev]};
     }
     for (size_t i = 0; i < m->nkernels; i++) {
         const struct heddle_log_variant *v = m->variants[i];
@@ -190,8 +177,7 @@ static void make_variants(struct heddle_import *m)
     for (size_t i = 0; i < m->ntasks; i++) {
         struct heddle_log_task *t = &m->tasks[i];
 
-        if (t->lane != HEDDLE_LOG_NO_LANE &&
-            m->kernels[t->kernel].nvariants == 2)
+        if (t->lane != HEDDLE_LOG_NO_LANE && m->kernels[t->kernel].nvariants == 2)
             t->variant = m->lanes[t->lane].kind == HEDDLE_LOG_DEVICE;
     }
 }

@@ -98,19 +98,15 @@ static void files_fini(struct files *f)
     unlink(f->log);
 }
 
-static heddle_status import_bytes(struct files *f, const void *p, size_t n,
-                                  bool has_platform,
+static heddle_status import_bytes(struct files *f, const void *p, size_t n, bool has_platform,
                                   const struct heddle_allocator *a)
 {
-    const struct heddle_log_opts o = {.size = sizeof o,
-                                      .allocator = a,
-                                      .why = f->why,
-                                      .why_bytes = sizeof f->why};
+    const struct heddle_log_opts o = {
+        .size = sizeof o, .allocator = a, .why = f->why, .why_bytes = sizeof f->why};
 
     f->why[0] = '\0';
     put_file(f->tasks, p, n);
-    return heddle_log_import(f->tasks, has_platform ? f->platform : NULL,
-                             f->log, &o);
+    return heddle_log_import(f->tasks, has_platform ? f->platform : NULL, f->log, &o);
 }
 
 static void check_first(const heddle_log *log)
@@ -130,8 +126,7 @@ static void check_first(const heddle_log *log)
     CHECK_NEAR(t->predicted_ns, 1499500.0, 0.5);
     CHECK_EQ(v->lanes[t->lane].kind, HEDDLE_LOG_DEVICE);
     CHECK_EQ(v->lanes[t->lane].node, 1);
-    CHECK_EQ(v->kernels[t->kernel].variants[t->variant].device,
-             HEDDLE_DEV_CUDA);
+    CHECK_EQ(v->kernels[t->kernel].variants[t->variant].device, HEDDLE_DEV_CUDA);
     heddle_log_find_accesses(log, 10, &first, &last);
     CHECK_EQ(last - first, 3);
     CHECK_EQ(v->accesses[first].mode, HEDDLE_R);
@@ -166,8 +161,7 @@ TEST(fields)
 
     files_init(&f);
     for (int with = 0; with < 2; with++) {
-        CHECK_OK(
-            import_bytes(&f, tasks_rec, strlen(tasks_rec), with != 0, NULL));
+        CHECK_OK(import_bytes(&f, tasks_rec, strlen(tasks_rec), with != 0, NULL));
         CHECK_OK(heddle_log_open(f.log, NULL, &log));
         v = heddle_log_get_view(log);
         CHECK_EQ(v->ntasks, 3);
@@ -232,25 +226,20 @@ TEST(refused)
 
     files_init(&f);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        CHECK_STATUS(
-            import_bytes(&f, wrong[i].text, strlen(wrong[i].text), false, NULL),
-            HEDDLE_EFORMAT);
+        CHECK_STATUS(import_bytes(&f, wrong[i].text, strlen(wrong[i].text), false, NULL),
+                     HEDDLE_EFORMAT);
         CHECK(strstr(f.why, wrong[i].why) != NULL);
         CHECK(access(f.log, F_OK) != 0);
     }
-    CHECK_STATUS(import_bytes(&f, "JobId: 1\0\n", 10, false, NULL),
-                 HEDDLE_EFORMAT);
+    CHECK_STATUS(import_bytes(&f, "JobId: 1\0\n", 10, false, NULL), HEDDLE_EFORMAT);
     CHECK(strstr(f.why, "zero byte") != NULL);
-    CHECK_STATUS(heddle_log_import("/no/such", NULL, f.log, NULL),
-                 HEDDLE_ENOENT);
-    CHECK_STATUS(heddle_log_import(f.tasks, "/no/such", f.log, NULL),
-                 HEDDLE_ENOENT);
+    CHECK_STATUS(heddle_log_import("/no/such", NULL, f.log, NULL), HEDDLE_ENOENT);
+    CHECK_STATUS(heddle_log_import(f.tasks, "/no/such", f.log, NULL), HEDDLE_ENOENT);
     CHECK_STATUS(heddle_log_import("/", NULL, f.log, NULL), HEDDLE_EIO);
     CHECK_STATUS(heddle_log_import(NULL, NULL, f.log, NULL), HEDDLE_EINVAL);
     if (access("/dev/full", W_OK) == 0) {
         put_file(f.tasks, tasks_rec, strlen(tasks_rec));
-        CHECK_STATUS(heddle_log_import(f.tasks, NULL, "/dev/full", NULL),
-                     HEDDLE_EIO);
+        CHECK_STATUS(heddle_log_import(f.tasks, NULL, "/dev/full", NULL), HEDDLE_EIO);
     }
     files_fini(&f);
 }
@@ -273,13 +262,11 @@ TEST(many_workers)
             CHECK_EQ(heddle_log_get_view(log)->ntasks, LIMIT);
             heddle_log_close(log);
         }
-        n += (size_t)snprintf(
-            text + n, RECORD,
-            "JobId: %d\nWorkerId: %d\nStartTime: 1\nEndTime: 2\n\n", i, 7 * i);
+        n += (size_t)snprintf(text + n, RECORD,
+                              "JobId: %d\nWorkerId: %d\nStartTime: 1\nEndTime: 2\n\n", i, 7 * i);
     }
     CHECK_STATUS(import_bytes(&f, text, n, false, NULL), HEDDLE_EFORMAT);
-    CHECK(strstr(f.why, "line 40962: there are more than 8192 workers") !=
-          NULL);
+    CHECK(strstr(f.why, "line 40962: there are more than 8192 workers") != NULL);
     free(text);
     files_fini(&f);
 }
@@ -447,8 +434,7 @@ TEST(numbers)
     CHECK(heddle_recutils_scaled("-0.0000004", 6, &v) && v == 0);
     CHECK(heddle_recutils_scaled("+12e-3 ", 6, &v) && v == 12000);
     CHECK(heddle_recutils_scaled("0e999", 6, &v) && v == 0);
-    CHECK(heddle_recutils_scaled("0.00000000000000000000000001e30", 0, &v) &&
-          v == 10000);
+    CHECK(heddle_recutils_scaled("0.00000000000000000000000001e30", 0, &v) && v == 10000);
     CHECK(!heddle_recutils_scaled("1e19", 0, &v));
     CHECK(!heddle_recutils_scaled("", 0, &v));
     CHECK(!heddle_recutils_scaled(".", 0, &v));
@@ -463,5 +449,5 @@ TEST(numbers)
     CHECK(!heddle_recutils_hex("0x", &u));
 }
 
-TEST_MAIN(fields, refused, many_workers, malformed, malformed_platform,
-          no_memory, round_trip, numbers)
+TEST_MAIN(fields, refused, many_workers, malformed, malformed_platform, no_memory, round_trip,
+          numbers)

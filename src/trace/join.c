@@ -82,8 +82,7 @@ static uint64_t key_event(const void *row)
     return heddle_time_key(((const struct heddle_log_event *)row)->t_ns);
 }
 
-static bool rows_are_sorted(const uint8_t *rows, size_t n, size_t bytes,
-                            key_fn *key)
+static bool rows_are_sorted(const uint8_t *rows, size_t n, size_t bytes, key_fn *key)
 {
     for (size_t i = 1; i < n; i++)
         if (key(rows + (i - 1) * bytes) > key(rows + i * bytes))
@@ -92,8 +91,8 @@ static bool rows_are_sorted(const uint8_t *rows, size_t n, size_t bytes,
 }
 
 /* Orders p[] by key of the row each index stands for. */
-static void pairs_sort(struct heddle_pair *p, struct heddle_pair *tmp, size_t n,
-                       const void *rows, size_t bytes, key_fn *key)
+static void pairs_sort(struct heddle_pair *p, struct heddle_pair *tmp, size_t n, const void *rows,
+                       size_t bytes, key_fn *key)
 {
     for (size_t i = 0; i < n; i++)
         p[i].key = key((const uint8_t *)rows + p[i].idx * bytes);
@@ -102,9 +101,8 @@ static void pairs_sort(struct heddle_pair *p, struct heddle_pair *tmp, size_t n,
 
 /* *out is 2n pairs: the first n are the rows in order of `second`, then
  * `first` (may be NULL), the others are scratch. */
-static heddle_status order_rows(const heddle_log *log, const void *rows,
-                                size_t n, size_t bytes, key_fn *first,
-                                key_fn *second, struct heddle_pair **out)
+static heddle_status order_rows(const heddle_log *log, const void *rows, size_t n, size_t bytes,
+                                key_fn *first, key_fn *second, struct heddle_pair **out)
 {
     struct heddle_pair *p;
     size_t total;
@@ -129,8 +127,8 @@ static void order_free(const heddle_log *log, struct heddle_pair *p, size_t n)
 }
 
 /* Sorts rows[n] by `second`, then `first`; replaces *rows. */
-static heddle_status sort_rows(const heddle_log *log, void *rows, size_t n,
-                               size_t bytes, key_fn *first, key_fn *second)
+static heddle_status sort_rows(const heddle_log *log, void *rows, size_t n, size_t bytes,
+                               key_fn *first, key_fn *second)
 {
     uint8_t *old, *sorted;
     struct heddle_pair *p;
@@ -155,27 +153,19 @@ static heddle_status sort_simple(struct heddle_log_build *b)
     const heddle_log *log = b->log;
     struct heddle_log_arrays *r = &b->log->arr;
 
-    HEDDLE_TRY(
-        sort_rows(log, &r->deps, r->ndeps, sizeof *r->deps, NULL, key_dep));
-    HEDDLE_TRY(sort_rows(log, &r->accesses, r->naccesses, sizeof *r->accesses,
-                         NULL, key_access));
-    HEDDLE_TRY(
-        sort_rows(log, &r->attrs, r->nattrs, sizeof *r->attrs, NULL, key_attr));
-    HEDDLE_TRY(sort_rows(log, &r->states, r->nstates, sizeof *r->states, NULL,
-                         key_state));
-    HEDDLE_TRY(
-        sort_rows(log, &r->marks, r->nmarks, sizeof *r->marks, NULL, key_mark));
-    return sort_rows(log, &r->events, r->nevents, sizeof *r->events, NULL,
-                     key_event);
+    HEDDLE_TRY(sort_rows(log, &r->deps, r->ndeps, sizeof *r->deps, NULL, key_dep));
+    HEDDLE_TRY(sort_rows(log, &r->accesses, r->naccesses, sizeof *r->accesses, NULL, key_access));
+    HEDDLE_TRY(sort_rows(log, &r->attrs, r->nattrs, sizeof *r->attrs, NULL, key_attr));
+    HEDDLE_TRY(sort_rows(log, &r->states, r->nstates, sizeof *r->states, NULL, key_state));
+    HEDDLE_TRY(sort_rows(log, &r->marks, r->nmarks, sizeof *r->marks, NULL, key_mark));
+    return sort_rows(log, &r->events, r->nevents, sizeof *r->events, NULL, key_event);
 }
 
 /* What is joined with the tasks, by their ids. */
 static heddle_status sort_joined(struct heddle_log_build *b)
 {
-    HEDDLE_TRY(sort_rows(b->log, &b->sub, b->n[HEDDLE_REC_SUBMIT],
-                         sizeof *b->sub, NULL, key_sub));
-    return sort_rows(b->log, &b->ready, b->n[HEDDLE_REC_READY],
-                     sizeof *b->ready, NULL, key_ready);
+    HEDDLE_TRY(sort_rows(b->log, &b->sub, b->n[HEDDLE_REC_SUBMIT], sizeof *b->sub, NULL, key_sub));
+    return sort_rows(b->log, &b->ready, b->n[HEDDLE_REC_READY], sizeof *b->ready, NULL, key_ready);
 }
 
 /* ---- ids that lie close together ---- */
@@ -188,8 +178,7 @@ struct ids {
     uint32_t *first;
 };
 
-static void ids_range(struct ids *x, const struct heddle_log_task *rows,
-                      size_t n)
+static void ids_range(struct ids *x, const struct heddle_log_task *rows, size_t n)
 {
     uint64_t max = 0;
 
@@ -198,15 +187,12 @@ static void ids_range(struct ids *x, const struct heddle_log_task *rows,
         x->min = rows[i].id < x->min ? rows[i].id : x->min;
         max = rows[i].id > max ? rows[i].id : max;
     }
-    x->n = n > 0 && max - x->min < 2 * (uint64_t)n + 1024
-               ? (size_t)(max - x->min) + 1
-               : 0;
+    x->n = n > 0 && max - x->min < 2 * (uint64_t)n + 1024 ? (size_t)(max - x->min) + 1 : 0;
 }
 
 /* Has every submission an execution? Then *yes and x are set; otherwise, and
  * when ids are far apart, the sorted way is taken. */
-static heddle_status ids_check(const struct heddle_log_build *b, struct ids *x,
-                               bool *yes)
+static heddle_status ids_check(const struct heddle_log_build *b, struct ids *x, bool *yes)
 {
     const size_t nexec = b->n[HEDDLE_REC_TASK];
     uint8_t *seen;
@@ -254,8 +240,7 @@ static heddle_status ids_index(heddle_log *log, struct ids *x)
 
 /* Submissions whose id no execution has: counts them, and appends rows when
  * `out` is not NULL. `by` is the executions by id. */
-static size_t pending_walk(const struct heddle_log_build *b,
-                           const struct heddle_pair *by,
+static size_t pending_walk(const struct heddle_log_build *b, const struct heddle_pair *by,
                            struct heddle_log_task *out)
 {
     const size_t nsub = b->n[HEDDLE_REC_SUBMIT], n = b->n[HEDDLE_REC_TASK];
@@ -266,8 +251,7 @@ static size_t pending_walk(const struct heddle_log_build *b,
 
         while (j < n && by[j].key < s->id)
             j++;
-        if ((j < n && by[j].key == s->id) ||
-            (i > 0 && b->sub[i - 1].id == s->id))
+        if ((j < n && by[j].key == s->id) || (i > 0 && b->sub[i - 1].id == s->id))
             continue;
         if (out != NULL)
             out[k] = (struct heddle_log_task){
@@ -288,8 +272,7 @@ static size_t pending_walk(const struct heddle_log_build *b,
 enum { FEW = 32 };
 
 /* Pairs with one start, few of them: the longer first. false: too many. */
-static bool order_ties(struct heddle_pair *p, size_t n,
-                       const struct heddle_log_task *exec)
+static bool order_ties(struct heddle_pair *p, size_t n, const struct heddle_log_task *exec)
 {
     struct heddle_pair x;
     size_t from = 0, k;
@@ -300,8 +283,7 @@ static bool order_ties(struct heddle_pair *p, size_t n,
         if (i - from > FEW)
             return false;
         x = p[i];
-        for (k = i; k > from && exec[p[k - 1].idx].end_ns < exec[x.idx].end_ns;
-             k--)
+        for (k = i; k > from && exec[p[k - 1].idx].end_ns < exec[x.idx].end_ns; k--)
             p[k] = p[k - 1];
         p[k] = x;
     }
@@ -315,19 +297,16 @@ static heddle_status order_exec(const struct heddle_log_build *b, size_t n,
 {
     const heddle_log *log = b->log;
 
-    HEDDLE_TRY(order_rows(log, b->exec, n, sizeof *b->exec, NULL,
-                          key_task_start, out));
+    HEDDLE_TRY(order_rows(log, b->exec, n, sizeof *b->exec, NULL, key_task_start, out));
     if (order_ties(*out, n, b->exec))
         return HEDDLE_OK;
     order_free(log, *out, n);
-    return order_rows(log, b->exec, n, sizeof *b->exec, key_task_end,
-                      key_task_start, out);
+    return order_rows(log, b->exec, n, sizeof *b->exec, key_task_end, key_task_start, out);
 }
 
 /* Brings rows[i] to the place of rows[p[i].idx], for all i, along the cycles of
  * that permutation: a log of ten million tasks has no room for a second copy. */
-static void exec_permute(struct heddle_log_task *rows, struct heddle_pair *p,
-                         size_t n)
+static void exec_permute(struct heddle_log_task *rows, struct heddle_pair *p, size_t n)
 {
     struct heddle_log_task first;
     size_t to, from;
@@ -380,8 +359,7 @@ static heddle_status tasks_build(struct heddle_log_build *b)
     size_t n;
 
     if (nexec > 0 && b->n[HEDDLE_REC_SUBMIT] > 0)
-        HEDDLE_TRY(order_rows(log, b->exec, nexec, sizeof *b->exec, NULL,
-                              key_task_id, &by));
+        HEDDLE_TRY(order_rows(log, b->exec, nexec, sizeof *b->exec, NULL, key_task_id, &by));
     n = nexec + pending_walk(b, by, NULL);
     if (n > nexec && n < UINT32_MAX)
         r->tasks = heddle_alloc_large(log->a, n * sizeof *r->tasks);
@@ -395,8 +373,7 @@ static heddle_status tasks_build(struct heddle_log_build *b)
     return exec_move(b);
 }
 
-static void apply_sub(const heddle_log *log, struct heddle_log_task *t,
-                      const void *row)
+static void apply_sub(const heddle_log *log, struct heddle_log_task *t, const void *row)
 {
     const struct heddle_log_sub *s = row;
 
@@ -408,44 +385,37 @@ static void apply_sub(const heddle_log *log, struct heddle_log_task *t,
 }
 
 /* A task that waited for nothing has no record of it. */
-static void apply_at_once(const heddle_log *log, struct heddle_log_task *t,
-                          const void *row)
+static void apply_at_once(const heddle_log *log, struct heddle_log_task *t, const void *row)
 {
     const struct heddle_log_sub *s = row;
 
-    if (t->ready_ns == HEDDLE_LOG_NONE && t->lane != HEDDLE_LOG_NO_LANE &&
-        log->end_lost == 0 && log->end_overwritten == 0 &&
-        log->v.ndamaged == 0) /* else the record may have been lost */
+    if (t->ready_ns == HEDDLE_LOG_NONE && t->lane != HEDDLE_LOG_NO_LANE && log->end_lost == 0 &&
+        log->end_overwritten == 0 && log->v.ndamaged == 0) /* else the record may have been lost */
         t->ready_ns = s->t_ns;
 }
 
-static void apply_ready(const heddle_log *log, struct heddle_log_task *t,
-                        const void *row)
+static void apply_ready(const heddle_log *log, struct heddle_log_task *t, const void *row)
 {
     (void)log;
     t->ready_ns = ((const struct heddle_log_ready *)row)->t_ns;
 }
 
-static void apply_attr(const heddle_log *log, struct heddle_log_task *t,
-                       const void *row)
+static void apply_attr(const heddle_log *log, struct heddle_log_task *t, const void *row)
 {
     const struct heddle_log_attr *x = row;
     uint64_t i;
 
-    if (x->key == HEDDLE_LOG_ATTR_NAME &&
-        heddle_map_get(&log->strings.map, x->value, &i))
+    if (x->key == HEDDLE_LOG_ATTR_NAME && heddle_map_get(&log->strings.map, x->value, &i))
         t->name = ((const char *const *)(const void *)log->strings.items)[i];
     if (x->key == HEDDLE_LOG_ATTR_PREDICTED && x->value < PREDICTED_MAX)
         t->predicted_ns = (float)x->value;
 }
 
-typedef void apply_fn(const heddle_log *log, struct heddle_log_task *t,
-                      const void *row);
+typedef void apply_fn(const heddle_log *log, struct heddle_log_task *t, const void *row);
 
 /* Applies each row to all tasks with its id. Without ids the rows are sorted. */
-static void join_rows(const heddle_log *log, const struct ids *x,
-                      const void *rows, size_t n, size_t bytes, key_fn *key,
-                      apply_fn *apply)
+static void join_rows(const heddle_log *log, const struct ids *x, const void *rows, size_t n,
+                      size_t bytes, key_fn *key, apply_fn *apply)
 {
     const struct heddle_log_arrays *r = &log->arr;
     size_t j = 0;
@@ -471,8 +441,7 @@ static heddle_status by_id_sort(heddle_log *log)
     struct heddle_log_arrays *r = &log->arr;
     struct heddle_pair *by;
 
-    HEDDLE_TRY(order_rows(log, r->tasks, r->ntasks, sizeof *r->tasks, NULL,
-                          key_task_id, &by));
+    HEDDLE_TRY(order_rows(log, r->tasks, r->ntasks, sizeof *r->tasks, NULL, key_task_id, &by));
     for (size_t i = 0; i < r->ntasks; i++)
         r->by_id[i] = (uint32_t)by[i].idx;
     order_free(log, by, r->ntasks);
@@ -490,14 +459,10 @@ static heddle_status tasks_join(struct heddle_log_build *b, struct ids *x)
     if (r->by_id == NULL)
         return HEDDLE_ENOMEM;
     HEDDLE_TRY(x->n > 0 ? ids_index(log, x) : by_id_sort(log));
-    join_rows(log, x, b->sub, b->n[HEDDLE_REC_SUBMIT], sizeof *b->sub, key_sub,
-              apply_sub);
-    join_rows(log, x, b->ready, b->n[HEDDLE_REC_READY], sizeof *b->ready,
-              key_ready, apply_ready);
-    join_rows(log, x, b->sub, b->n[HEDDLE_REC_SUBMIT], sizeof *b->sub, key_sub,
-              apply_at_once);
-    join_rows(log, x, r->attrs, r->nattrs, sizeof *r->attrs, key_attr,
-              apply_attr);
+    join_rows(log, x, b->sub, b->n[HEDDLE_REC_SUBMIT], sizeof *b->sub, key_sub, apply_sub);
+    join_rows(log, x, b->ready, b->n[HEDDLE_REC_READY], sizeof *b->ready, key_ready, apply_ready);
+    join_rows(log, x, b->sub, b->n[HEDDLE_REC_SUBMIT], sizeof *b->sub, key_sub, apply_at_once);
+    join_rows(log, x, r->attrs, r->nattrs, sizeof *r->attrs, key_attr, apply_attr);
     heddle_free(log->a, x->first, (x->n + 2) * sizeof *x->first);
     return HEDDLE_OK;
 }
@@ -505,8 +470,7 @@ static heddle_status tasks_join(struct heddle_log_build *b, struct ids *x)
 /* ---- states ---- */
 
 /* Ends the state that is open in a lane, if there is one. */
-static void state_close(struct heddle_log_arrays *r, uint32_t *open,
-                        uint32_t lane, int64_t t)
+static void state_close(struct heddle_log_arrays *r, uint32_t *open, uint32_t lane, int64_t t)
 {
     struct heddle_log_state *s;
 
@@ -519,8 +483,7 @@ static void state_close(struct heddle_log_arrays *r, uint32_t *open,
 
 /* One walk over ends, states and starts in time order; at one moment a task
  * ends first, then a state begins, then a task starts. */
-static void states_walk(struct heddle_log_arrays *r,
-                        const struct heddle_pair *ends, size_t nrun,
+static void states_walk(struct heddle_log_arrays *r, const struct heddle_pair *ends, size_t nrun,
                         uint32_t *open, size_t nlanes)
 {
     size_t e = 0, s = 0, b = 0;
@@ -561,8 +524,8 @@ static heddle_status states_join(heddle_log *log)
     open = heddle_zalloc(log->a, log->lanes.n, sizeof *open);
     if (open == NULL)
         return HEDDLE_ENOMEM;
-    if (nrun == 0 || order_rows(log, r->tasks, nrun, sizeof *r->tasks, NULL,
-                                key_end, &ends) == HEDDLE_OK)
+    if (nrun == 0 ||
+        order_rows(log, r->tasks, nrun, sizeof *r->tasks, NULL, key_end, &ends) == HEDDLE_OK)
         states_walk(r, ends, nrun, open, log->lanes.n);
     order_free(log, ends, nrun);
     heddle_free(log->a, open, log->lanes.n * sizeof *open);

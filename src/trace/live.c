@@ -20,12 +20,10 @@ static void *live_main(void *arg)
 {
     struct heddle_trace *tr = arg;
     const struct timespec ts = {.tv_sec = tr->flush_ms / 1000,
-                                .tv_nsec =
-                                    (long)(tr->flush_ms % 1000) * 1000000};
+                                .tv_nsec = (long)(tr->flush_ms % 1000) * 1000000};
 
     for (;;) {
-        (void)syscall(SYS_futex, &tr->stops, FUTEX_WAIT_PRIVATE, 0, &ts, NULL,
-                      0);
+        (void)syscall(SYS_futex, &tr->stops, FUTEX_WAIT_PRIVATE, 0, &ts, NULL, 0);
         if (heddle_load_acq(&tr->stops) != 0)
             return NULL;
         heddle_trace_flush(tr);
@@ -34,11 +32,9 @@ static void *live_main(void *arg)
 
 void heddle_trace_live_start(struct heddle_trace *tr)
 {
-    const struct heddle_thread_opts o = {.name = "heddle-log",
-                                         .stack_bytes = STACK_BYTES};
+    const struct heddle_thread_opts o = {.name = "heddle-log", .stack_bytes = STACK_BYTES};
 
-    tr->has_flusher =
-        heddle_thread_create(&tr->flusher, &o, live_main, tr) == HEDDLE_OK;
+    tr->has_flusher = heddle_thread_create(&tr->flusher, &o, live_main, tr) == HEDDLE_OK;
 }
 
 void heddle_trace_live_stop(struct heddle_trace *tr)

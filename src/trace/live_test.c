@@ -7,8 +7,8 @@
 #include "base/thread.h"
 #include "trace/sample_test.h"
 
-static struct heddle_trace *create(const char *path, int level, uint32_t nlanes,
-                                   size_t chunk_bytes, unsigned flush_ms)
+static struct heddle_trace *create(const char *path, int level, uint32_t nlanes, size_t chunk_bytes,
+                                   unsigned flush_ms)
 {
     struct heddle_clock clock;
     const struct heddle_trace_opts o = {.clock = &clock,
@@ -123,8 +123,8 @@ TEST(flush_beside_writers)
     heddle_trace_define_kernel(tr, 3, "k", NULL, 0);
     for (unsigned i = 0; i < 2; i++) {
         /* Of the second lane nothing but the last task is new. */
-        w[i] = (struct writing){heddle_trace_get_lane(tr, i), i * n,
-                                i == 0 ? n : 1, heddle_ticks()};
+        w[i] =
+            (struct writing){heddle_trace_get_lane(tr, i), i * n, i == 0 ? n : 1, heddle_ticks()};
         CHECK_EQ(pthread_create(&id[i], NULL, write_all, &w[i]), 0);
     }
     CHECK_EQ(pthread_join(id[1], NULL), 0);
@@ -201,16 +201,12 @@ TEST(links)
     heddle_trace_define_node(tr, 5, 1, "other", 0);
     heddle_trace_define_node(tr, 7, 1, "gpu", 100);
     heddle_trace_define_node(tr, 1, 0, "host", 0);
-    heddle_trace_define_link(tr,
-                             &(struct heddle_trace_link){7, 1, 5e9, 0, NULL});
+    heddle_trace_define_link(tr, &(struct heddle_trace_link){7, 1, 5e9, 0, NULL});
     /* No node 9, and numbers that are none. */
-    heddle_trace_define_link(tr,
-                             &(struct heddle_trace_link){7, 9, 5e9, 0, "x"});
+    heddle_trace_define_link(tr, &(struct heddle_trace_link){7, 9, 5e9, 0, "x"});
     heddle_trace_define_link(tr, &(struct heddle_trace_link){5, 1, 0, 0, "x"});
-    heddle_trace_define_link(
-        tr, &(struct heddle_trace_link){5, 7, (double)NAN, 0, "x"});
-    heddle_trace_define_link(
-        tr, &(struct heddle_trace_link){1, 5, 1, (double)INFINITY, "x"});
+    heddle_trace_define_link(tr, &(struct heddle_trace_link){5, 7, (double)NAN, 0, "x"});
+    heddle_trace_define_link(tr, &(struct heddle_trace_link){1, 5, 1, (double)INFINITY, "x"});
     heddle_trace_define_link(tr, &(struct heddle_trace_link){1, 5, 1, -1, "x"});
     l.name = "second"; /* replaces the first */
     heddle_trace_define_link(tr, &l);
@@ -292,5 +288,4 @@ TEST(virtual_time)
     unlink(path);
 }
 
-TEST_MAIN(flush, no_file, flush_beside_writers, by_itself, flush_fails, links,
-          joined, virtual_time)
+TEST_MAIN(flush, no_file, flush_beside_writers, by_itself, flush_fails, links, joined, virtual_time)

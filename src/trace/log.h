@@ -69,8 +69,7 @@ struct heddle_log {
     struct heddle_table nodes;
     struct heddle_table strings;
     struct heddle_table infos;
-    struct heddle_table
-        links; /* by from << 16 | to; nodes are ids, then indices */
+    struct heddle_table links; /* by from << 16 | to; nodes are ids, then indices */
 
     /* Only while reading. */
     struct heddle_fmt_header header;
@@ -87,27 +86,24 @@ struct heddle_log {
 
 /* Reads a plain file, which errors call `what`, into *cap_out bytes: at least one
  * more than *bytes_out, what was there. */
-HEDDLE_MUST_USE heddle_status heddle_log_read_file(
-    const char *path, const char *what, const struct heddle_log_opts *o,
-    uint8_t **p_out, size_t *cap_out, size_t *bytes_out);
+HEDDLE_MUST_USE heddle_status heddle_log_read_file(const char *path, const char *what,
+                                                   const struct heddle_log_opts *o, uint8_t **p_out,
+                                                   size_t *cap_out, size_t *bytes_out);
 
 /* Makes *p, of *cap items of `bytes`, hold at least `need`. */
-HEDDLE_MUST_USE heddle_status heddle_log_grow(const struct heddle_allocator *a,
-                                              void *p, size_t *cap, size_t need,
-                                              size_t bytes);
+HEDDLE_MUST_USE heddle_status heddle_log_grow(const struct heddle_allocator *a, void *p,
+                                              size_t *cap, size_t need, size_t bytes);
 
 /* Index of an id; a new one gets a zeroed item. */
-HEDDLE_MUST_USE heddle_status heddle_table_at(struct heddle_table *t,
-                                              uint32_t id, uint32_t *index_out);
+HEDDLE_MUST_USE heddle_status heddle_table_at(struct heddle_table *t, uint32_t id,
+                                              uint32_t *index_out);
 
 /* A copy with a zero behind it. */
-HEDDLE_MUST_USE heddle_status heddle_log_text(heddle_log *log, const void *p,
-                                              size_t bytes,
+HEDDLE_MUST_USE heddle_status heddle_log_text(heddle_log *log, const void *p, size_t bytes,
                                               const char **text_out);
 
 /* "<what> <id>", for things that were used and never defined. */
-HEDDLE_MUST_USE heddle_status heddle_log_name(heddle_log *log, const char *what,
-                                              uint32_t id,
+HEDDLE_MUST_USE heddle_status heddle_log_name(heddle_log *log, const char *what, uint32_t id,
                                               const char **text_out);
 
 /* Reads all DEFS chunks: defs.c. */

@@ -57,8 +57,7 @@ static heddle_status chunk_walk(const struct heddle_log_chunk *k,
     return HEDDLE_OK;
 }
 
-static heddle_status count_put(struct heddle_log_build *b,
-                               const struct heddle_rec *r)
+static heddle_status count_put(struct heddle_log_build *b, const struct heddle_rec *r)
 {
     b->cap[r->kind]++;
     return HEDDLE_OK;
@@ -91,8 +90,7 @@ static heddle_status handle_index(heddle_log *log, uint32_t id, uint32_t *out)
     return heddle_log_name(log, "handle", id, &h->name);
 }
 
-static heddle_status put_task(struct heddle_log_build *b,
-                              const struct heddle_rec *r)
+static heddle_status put_task(struct heddle_log_build *b, const struct heddle_rec *r)
 {
     struct heddle_log_task *t = &b->exec[b->n[HEDDLE_REC_TASK]];
     const uint8_t status = r->b & 7;
@@ -115,8 +113,7 @@ static heddle_status put_task(struct heddle_log_build *b,
     return kernel_index(b->log, r->c, &t->kernel);
 }
 
-static heddle_status put_submit(struct heddle_log_build *b,
-                                const struct heddle_rec *r)
+static heddle_status put_submit(struct heddle_log_build *b, const struct heddle_rec *r)
 {
     struct heddle_log_sub *s = &b->sub[b->n[HEDDLE_REC_SUBMIT]];
 
@@ -125,15 +122,12 @@ static heddle_status put_submit(struct heddle_log_build *b,
         .parent = r->x,
         .t_ns = heddle_log_time(b->log, r->t),
         .prio = r->prio,
-        .predicted_ns = r->predicted_ns > 0.0f && r->predicted_ns < 1e30f
-                            ? r->predicted_ns
-                            : 0.0f,
+        .predicted_ns = r->predicted_ns > 0.0f && r->predicted_ns < 1e30f ? r->predicted_ns : 0.0f,
     };
     return kernel_index(b->log, r->c, &s->kernel);
 }
 
-static heddle_status put_mark(struct heddle_log_build *b,
-                              const struct heddle_rec *r)
+static heddle_status put_mark(struct heddle_log_build *b, const struct heddle_rec *r)
 {
     heddle_log *log = b->log;
     struct heddle_log_mark *m = &log->arr.marks[b->n[HEDDLE_REC_MARK]];
@@ -168,19 +162,15 @@ static void put_event(struct heddle_log_build *b, const struct heddle_rec *r)
     };
 }
 
-static heddle_status put_access(struct heddle_log_build *b,
-                                const struct heddle_rec *r)
+static heddle_status put_access(struct heddle_log_build *b, const struct heddle_rec *r)
 {
-    struct heddle_log_access *x =
-        &b->log->arr.accesses[b->n[HEDDLE_REC_ACCESS]];
+    struct heddle_log_access *x = &b->log->arr.accesses[b->n[HEDDLE_REC_ACCESS]];
 
-    *x = (struct heddle_log_access){
-        .task = r->id, .operand = r->b, .mode = r->a};
+    *x = (struct heddle_log_access){.task = r->id, .operand = r->b, .mode = r->a};
     return handle_index(b->log, r->c, &x->handle);
 }
 
-static heddle_status fill_put(struct heddle_log_build *b,
-                              const struct heddle_rec *r)
+static heddle_status fill_put(struct heddle_log_build *b, const struct heddle_rec *r)
 {
     struct heddle_log_arrays *arr = &b->log->arr;
     const size_t i = b->n[r->kind];
@@ -193,12 +183,9 @@ static heddle_status fill_put(struct heddle_log_build *b,
     case HEDDLE_REC_ACCESS: st = put_access(b, r); break;
     case HEDDLE_REC_MARK: st = put_mark(b, r); break;
     case HEDDLE_REC_EVENT: put_event(b, r); break;
-    case HEDDLE_REC_DEP:
-        arr->deps[i] = (struct heddle_log_dep){.succ = r->id, .pred = r->x};
-        break;
+    case HEDDLE_REC_DEP: arr->deps[i] = (struct heddle_log_dep){.succ = r->id, .pred = r->x}; break;
     case HEDDLE_REC_READY:
-        b->ready[i] = (struct heddle_log_ready){
-            .id = r->id, .t_ns = heddle_log_time(b->log, r->t)};
+        b->ready[i] = (struct heddle_log_ready){.id = r->id, .t_ns = heddle_log_time(b->log, r->t)};
         break;
     case HEDDLE_REC_STATE:
         arr->states[i] = (struct heddle_log_state){
@@ -209,8 +196,7 @@ static heddle_status fill_put(struct heddle_log_build *b,
         };
         break;
     case HEDDLE_REC_ATTR:
-        arr->attrs[i] =
-            (struct heddle_log_attr){.task = r->id, .value = r->x, .key = r->a};
+        arr->attrs[i] = (struct heddle_log_attr){.task = r->id, .value = r->x, .key = r->a};
         break;
     case HEDDLE_REC_KINDS: break;
     }
@@ -218,8 +204,7 @@ static heddle_status fill_put(struct heddle_log_build *b,
     return st;
 }
 
-static heddle_status rows_alloc(struct heddle_log_build *b, unsigned kind,
-                                void **out)
+static heddle_status rows_alloc(struct heddle_log_build *b, unsigned kind, void **out)
 {
     size_t bytes;
 
@@ -268,8 +253,7 @@ static heddle_status build_alloc(struct heddle_log_build *b)
 
 static heddle_status lanes_name(heddle_log *log)
 {
-    struct heddle_log_lane *l =
-        (struct heddle_log_lane *)(void *)log->lanes.items;
+    struct heddle_log_lane *l = (struct heddle_log_lane *)(void *)log->lanes.items;
 
     for (size_t i = 0; i < log->lanes.n; i++)
         if (l[i].name == NULL || l[i].name[0] == '\0')

@@ -12,12 +12,10 @@
 #include "trace/store.h"
 
 static const uint8_t slot_count[HEDDLE_SLOT_KINDS] = {
-    [HEDDLE_SLOT_TASK] = 2,       [HEDDLE_SLOT_TASK_WIDE] = 3,
-    [HEDDLE_SLOT_SUBMIT] = 3,     [HEDDLE_SLOT_DEP] = 1,
-    [HEDDLE_SLOT_DEP_WIDE] = 2,   [HEDDLE_SLOT_ACCESS] = 1,
-    [HEDDLE_SLOT_READY] = 1,      [HEDDLE_SLOT_READY_WIDE] = 2,
-    [HEDDLE_SLOT_STATE] = 1,      [HEDDLE_SLOT_MARK] = 1,
-    [HEDDLE_SLOT_ATTR] = 2,       [HEDDLE_SLOT_EVENT] = 3,
+    [HEDDLE_SLOT_TASK] = 2,       [HEDDLE_SLOT_TASK_WIDE] = 3,  [HEDDLE_SLOT_SUBMIT] = 3,
+    [HEDDLE_SLOT_DEP] = 1,        [HEDDLE_SLOT_DEP_WIDE] = 2,   [HEDDLE_SLOT_ACCESS] = 1,
+    [HEDDLE_SLOT_READY] = 1,      [HEDDLE_SLOT_READY_WIDE] = 2, [HEDDLE_SLOT_STATE] = 1,
+    [HEDDLE_SLOT_MARK] = 1,       [HEDDLE_SLOT_ATTR] = 2,       [HEDDLE_SLOT_EVENT] = 3,
     [HEDDLE_SLOT_SUBMIT_TOP] = 2,
 };
 
@@ -57,8 +55,7 @@ static void unpack_ready(const union heddle_slot *p, struct heddle_rec *r)
     if (p[0].head.kind == HEDDLE_SLOT_READY_WIDE)
         r->id = p[1].pair.q;
     else
-        r->id = (uint64_t)p[0].head.a << 48 | (uint64_t)p[0].head.b << 32 |
-                p[0].head.c;
+        r->id = (uint64_t)p[0].head.a << 48 | (uint64_t)p[0].head.b << 32 | p[0].head.c;
 }
 
 /* Unpacks the record at p and returns its slots. Fields that the kind does not
@@ -100,12 +97,11 @@ static unsigned unpack(const union heddle_slot *p, struct heddle_rec *r)
 
 static bool rec_is_timed(const struct heddle_rec *r)
 {
-    return r->kind != HEDDLE_REC_DEP && r->kind != HEDDLE_REC_ACCESS &&
-           r->kind != HEDDLE_REC_ATTR;
+    return r->kind != HEDDLE_REC_DEP && r->kind != HEDDLE_REC_ACCESS && r->kind != HEDDLE_REC_ATTR;
 }
 
-void heddle_pack(const union heddle_slot *p, const union heddle_slot *end,
-                 uint8_t *out, struct heddle_fmt_chunk *k)
+void heddle_pack(const union heddle_slot *p, const union heddle_slot *end, uint8_t *out,
+                 struct heddle_fmt_chunk *k)
 {
     struct heddle_codec c = {0};
     struct heddle_rec r = {0};

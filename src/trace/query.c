@@ -32,20 +32,17 @@ size_t heddle_log_find_task(const heddle_log *log, uint64_t id)
         else
             hi = mid;
     }
-    return lo < r->ntasks && r->tasks[r->by_id[lo]].id == id ? r->by_id[lo]
-                                                             : SIZE_MAX;
+    return lo < r->ntasks && r->tasks[r->by_id[lo]].id == id ? r->by_id[lo] : SIZE_MAX;
 }
 
 /* First row whose id, `stride` bytes apart, is not below `id`. */
-static size_t lower_bound(const uint64_t *ids, size_t stride, size_t n,
-                          uint64_t id)
+static size_t lower_bound(const uint64_t *ids, size_t stride, size_t n, uint64_t id)
 {
     size_t lo = 0, hi = n, mid;
 
     while (lo < hi) {
         mid = lo + (hi - lo) / 2;
-        if (*(const uint64_t *)((const void *)((const char *)ids +
-                                               mid * stride)) < id)
+        if (*(const uint64_t *)((const void *)((const char *)ids + mid * stride)) < id)
             lo = mid + 1;
         else
             hi = mid;
@@ -53,15 +50,13 @@ static size_t lower_bound(const uint64_t *ids, size_t stride, size_t n,
     return lo;
 }
 
-static void find_range(const uint64_t *ids, size_t stride, size_t n,
-                       uint64_t id, size_t range[2])
+static void find_range(const uint64_t *ids, size_t stride, size_t n, uint64_t id, size_t range[2])
 {
     range[0] = lower_bound(ids, stride, n, id);
     range[1] = id == UINT64_MAX ? n : lower_bound(ids, stride, n, id + 1);
 }
 
-void heddle_log_find_deps(const heddle_log *log, uint64_t succ, size_t *first,
-                          size_t *last)
+void heddle_log_find_deps(const heddle_log *log, uint64_t succ, size_t *first, size_t *last)
 {
     const struct heddle_log_view *v = &log->v;
     size_t r[2] = {0, 0};
@@ -72,21 +67,18 @@ void heddle_log_find_deps(const heddle_log *log, uint64_t succ, size_t *first,
     *last = r[1];
 }
 
-void heddle_log_find_accesses(const heddle_log *log, uint64_t task,
-                              size_t *first, size_t *last)
+void heddle_log_find_accesses(const heddle_log *log, uint64_t task, size_t *first, size_t *last)
 {
     const struct heddle_log_view *v = &log->v;
     size_t r[2] = {0, 0};
 
     if (v->naccesses > 0)
-        find_range(&v->accesses[0].task, sizeof *v->accesses, v->naccesses,
-                   task, r);
+        find_range(&v->accesses[0].task, sizeof *v->accesses, v->naccesses, task, r);
     *first = r[0];
     *last = r[1];
 }
 
-void heddle_log_find_attrs(const heddle_log *log, uint64_t task, size_t *first,
-                           size_t *last)
+void heddle_log_find_attrs(const heddle_log *log, uint64_t task, size_t *first, size_t *last)
 {
     const struct heddle_log_view *v = &log->v;
     size_t r[2] = {0, 0};

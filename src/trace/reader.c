@@ -47,8 +47,8 @@ static void explain(const struct heddle_log_opts *o, const char *fmt, ...)
     va_end(ap);
 }
 
-heddle_status heddle_log_grow(const struct heddle_allocator *a, void *p,
-                              size_t *cap, size_t need, size_t bytes)
+heddle_status heddle_log_grow(const struct heddle_allocator *a, void *p, size_t *cap, size_t need,
+                              size_t bytes)
 {
     size_t n = *cap < 16 ? 16 : *cap;
     void *old, *grown;
@@ -71,14 +71,12 @@ heddle_status heddle_log_grow(const struct heddle_allocator *a, void *p,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_table_at(struct heddle_table *t, uint32_t id,
-                              uint32_t *index_out)
+heddle_status heddle_table_at(struct heddle_table *t, uint32_t id, uint32_t *index_out)
 {
     uint64_t *place = heddle_map_find(&t->map, id);
 
     if (place == NULL) {
-        HEDDLE_TRY(heddle_log_grow(t->map.a, &t->items, &t->cap, t->n + 1,
-                                   t->item_bytes));
+        HEDDLE_TRY(heddle_log_grow(t->map.a, &t->items, &t->cap, t->n + 1, t->item_bytes));
         HEDDLE_TRY(heddle_map_put(&t->map, id, t->n));
         *index_out = (uint32_t)t->n++;
         return HEDDLE_OK;
@@ -87,8 +85,7 @@ heddle_status heddle_table_at(struct heddle_table *t, uint32_t id,
     return HEDDLE_OK;
 }
 
-static void table_init(struct heddle_table *t, const struct heddle_allocator *a,
-                       size_t item_bytes)
+static void table_init(struct heddle_table *t, const struct heddle_allocator *a, size_t item_bytes)
 {
     heddle_map_init(&t->map, a);
     t->item_bytes = item_bytes;
@@ -100,8 +97,7 @@ static void table_fini(struct heddle_table *t)
     heddle_map_fini(&t->map);
 }
 
-heddle_status heddle_log_text(heddle_log *log, const void *p, size_t bytes,
-                              const char **text_out)
+heddle_status heddle_log_text(heddle_log *log, const void *p, size_t bytes, const char **text_out)
 {
     struct heddle_log_block *b = log->text;
     size_t size;
@@ -124,8 +120,7 @@ heddle_status heddle_log_text(heddle_log *log, const void *p, size_t bytes,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_log_name(heddle_log *log, const char *what, uint32_t id,
-                              const char **text_out)
+heddle_status heddle_log_name(heddle_log *log, const char *what, uint32_t id, const char **text_out)
 {
     char buf[64];
     struct heddle_text t;
@@ -137,12 +132,11 @@ heddle_status heddle_log_name(heddle_log *log, const char *what, uint32_t id,
 
 /* ---- chunks ---- */
 
-static heddle_status chunk_add(heddle_log *log,
-                               const struct heddle_fmt_chunk *k,
+static heddle_status chunk_add(heddle_log *log, const struct heddle_fmt_chunk *k,
                                const uint8_t *payload)
 {
-    HEDDLE_TRY(heddle_log_grow(log->a, &log->chunks, &log->chunk_cap,
-                               log->nchunks + 1, sizeof *log->chunks));
+    HEDDLE_TRY(heddle_log_grow(log->a, &log->chunks, &log->chunk_cap, log->nchunks + 1,
+                               sizeof *log->chunks));
     log->chunks[log->nchunks++] = (struct heddle_log_chunk){
         .payload = payload,
         .bytes = k->payload_bytes,
@@ -155,8 +149,7 @@ static heddle_status chunk_add(heddle_log *log,
 
 static void end_read(heddle_log *log, const uint8_t *p, uint32_t bytes)
 {
-    if (bytes < HEDDLE_FMT_END_BYTES ||
-        memcmp(p + bytes - 8, HEDDLE_FMT_END_MAGIC, 8) != 0) {
+    if (bytes < HEDDLE_FMT_END_BYTES || memcmp(p + bytes - 8, HEDDLE_FMT_END_MAGIC, 8) != 0) {
         log->v.ndamaged++;
         return;
     }
@@ -194,8 +187,7 @@ static const uint8_t *chunk_search(const uint8_t *p, const uint8_t *end)
     return q == NULL || end - q < HEDDLE_FMT_CHUNK ? end : q;
 }
 
-static heddle_status scan_chunks(heddle_log *log, const uint8_t *p,
-                                 const uint8_t *end)
+static heddle_status scan_chunks(heddle_log *log, const uint8_t *p, const uint8_t *end)
 {
     struct heddle_fmt_chunk k;
     const uint8_t *next;
@@ -235,20 +227,17 @@ static void partial_explain(heddle_log *log)
         heddle_text_str(&t, "The log has no end: it was cut, or the program "
                             "that wrote it did not close it");
     if (log->v.ndamaged > 0)
-        heddle_text_add(&t, "%s%u of its chunks %s damaged or missing",
-                        t.len > 0 ? "; " : "", (unsigned)log->v.ndamaged,
-                        log->v.ndamaged == 1 ? "is" : "are");
+        heddle_text_add(&t, "%s%u of its chunks %s damaged or missing", t.len > 0 ? "; " : "",
+                        (unsigned)log->v.ndamaged, log->v.ndamaged == 1 ? "is" : "are");
     if (log->nskipped > 0)
-        heddle_text_add(&t, "%s%llu bytes belong to no chunk",
-                        t.len > 0 ? "; " : "",
+        heddle_text_add(&t, "%s%llu bytes belong to no chunk", t.len > 0 ? "; " : "",
                         (unsigned long long)log->nskipped);
     if (t.len > 0)
         heddle_text_str(&t, ".");
     log->v.is_partial = t.len > 0;
 }
 
-static heddle_status check_header(heddle_log *log,
-                                  const struct heddle_log_opts *o,
+static heddle_status check_header(heddle_log *log, const struct heddle_log_opts *o,
                                   const uint8_t *p, size_t bytes)
 {
     struct heddle_fmt_header *h = &log->header;
@@ -362,8 +351,7 @@ static void totals_init(heddle_log *log)
     }
 }
 
-heddle_status heddle_log_parse(const void *data, size_t bytes,
-                               const struct heddle_log_opts *opts,
+heddle_status heddle_log_parse(const void *data, size_t bytes, const struct heddle_log_opts *opts,
                                heddle_log **log_out)
 {
     const uint8_t *p = data;
@@ -400,9 +388,8 @@ heddle_status heddle_log_parse(const void *data, size_t bytes,
 }
 
 heddle_status heddle_log_read_file(const char *path, const char *what,
-                                   const struct heddle_log_opts *o,
-                                   uint8_t **p_out, size_t *cap_out,
-                                   size_t *bytes_out)
+                                   const struct heddle_log_opts *o, uint8_t **p_out,
+                                   size_t *cap_out, size_t *bytes_out)
 {
     const struct heddle_allocator *a = o == NULL ? NULL : o->allocator;
     struct stat sb = {0};
@@ -438,8 +425,7 @@ heddle_status heddle_log_read_file(const char *path, const char *what,
         return err == ENOENT ? HEDDLE_ENOENT : HEDDLE_EIO;
     }
     if (p == NULL) {
-        explain(o, "There is not enough memory to read the %s '%s'.", what,
-                path);
+        explain(o, "There is not enough memory to read the %s '%s'.", what, path);
         return HEDDLE_ENOMEM;
     }
     *p_out = p;
@@ -448,8 +434,7 @@ heddle_status heddle_log_read_file(const char *path, const char *what,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_log_open(const char *path,
-                              const struct heddle_log_opts *opts,
+heddle_status heddle_log_open(const char *path, const struct heddle_log_opts *opts,
                               heddle_log **log_out)
 {
     uint8_t *p = NULL;
@@ -492,8 +477,7 @@ void heddle_log_close(heddle_log *log)
         const struct heddle_log_kernel *k =
             (const struct heddle_log_kernel *)(void *)log->kernels.items + i;
 
-        heddle_free(log->a, (void *)(uintptr_t)k->variants,
-                    k->nvariants * sizeof *k->variants);
+        heddle_free(log->a, (void *)(uintptr_t)k->variants, k->nvariants * sizeof *k->variants);
     }
     table_fini(&log->kernels);
     table_fini(&log->lanes);

@@ -31,11 +31,8 @@ static heddle_status parse_file(const char *path, heddle_log **log)
 static struct heddle_trace *create(const char *path, int level)
 {
     struct heddle_clock clock;
-    const struct heddle_trace_opts o = {.clock = &clock,
-                                        .level = level,
-                                        .nlanes = LANES,
-                                        .chunk_bytes = 1024,
-                                        .path = path};
+    const struct heddle_trace_opts o = {
+        .clock = &clock, .level = level, .nlanes = LANES, .chunk_bytes = 1024, .path = path};
     struct heddle_trace *tr = NULL;
 
     heddle_clock_init(&clock);
@@ -51,8 +48,7 @@ static void make_truth(struct truth *all, struct heddle_rng *g, uint64_t t0)
     for (size_t i = 0; i < NIDS; i++) {
         struct truth *x = &all[i];
 
-        id += heddle_rng_below32(g, 100) == 0 ? heddle_rng_below(g, 1ull << 57)
-                                              : 1;
+        id += heddle_rng_below32(g, 100) == 0 ? heddle_rng_below(g, 1ull << 57) : 1;
         t += heddle_rng_below(g, 5000);
         if (heddle_rng_below32(g, 500) == 0)
             t += UINT64_C(3600) * 2000000000;
@@ -67,13 +63,11 @@ static void make_truth(struct truth *all, struct heddle_rng *g, uint64_t t0)
         x->start = x->ready + heddle_rng_below(g, 4000);
         x->end = x->start + heddle_rng_below(g, 100000);
         x->variant = (uint8_t)heddle_rng_below32(g, 3);
-        x->flags = (uint8_t)(heddle_rng_below32(g, 4) |
-                             (heddle_rng_below32(g, 3) << 5));
+        x->flags = (uint8_t)(heddle_rng_below32(g, 4) | (heddle_rng_below32(g, 3) << 5));
     }
 }
 
-static void record_truth(struct heddle_trace *tr, struct truth *all,
-                         struct heddle_rng *g)
+static void record_truth(struct heddle_trace *tr, struct truth *all, struct heddle_rng *g)
 {
     struct heddle_trace_lane *m = heddle_trace_get_lane(tr, 0);
 
@@ -82,8 +76,7 @@ static void record_truth(struct heddle_trace *tr, struct truth *all,
     for (size_t i = 0; i < NIDS; i++) {
         struct truth *x = &all[i];
 
-        heddle_trace_submit(m, x->id, x->kernel, x->prio, x->submit,
-                            x->predicted_ns, x->parent);
+        heddle_trace_submit(m, x->id, x->kernel, x->prio, x->submit, x->predicted_ns, x->parent);
         for (size_t j = i < 3 ? i : 3; j > 0; j--) {
             if (heddle_rng_below32(g, 2) == 0)
                 continue;
@@ -99,25 +92,22 @@ static void record_truth(struct heddle_trace *tr, struct truth *all,
             struct heddle_trace_lane *l = heddle_trace_get_lane(tr, y->lane);
 
             heddle_trace_ready(l, y->id, y->ready);
-            heddle_trace_task(l, y->id, y->kernel, y->variant, y->flags,
-                              y->start, y->end, 7);
+            heddle_trace_task(l, y->id, y->kernel, y->variant, y->flags, y->start, y->end, 7);
         }
     }
     for (size_t i = NIDS - 20; i < NIDS; i++)
         all[i].nexec = 0;
 }
 
-static void check_near(const heddle_log *log, int64_t ns, uint64_t tick,
-                       uint64_t base, int64_t base_ns)
+static void check_near(const heddle_log *log, int64_t ns, uint64_t tick, uint64_t base,
+                       int64_t base_ns)
 {
-    const double want =
-        (double)(int64_t)(tick - base) * heddle_log_get_view(log)->ns_per_tick;
+    const double want = (double)(int64_t)(tick - base) * heddle_log_get_view(log)->ns_per_tick;
 
     CHECK_NEAR((double)(ns - base_ns), want, 2.0 + 1e-3 * fabs(want));
 }
 
-static void check_task(const heddle_log *log, const struct truth *x,
-                       const struct truth *x0)
+static void check_task(const heddle_log *log, const struct truth *x, const struct truth *x0)
 {
     const struct heddle_log_view *v = heddle_log_get_view(log);
     const size_t i = heddle_log_find_task(log, x->id);
@@ -131,8 +121,7 @@ static void check_task(const heddle_log *log, const struct truth *x,
     CHECK_EQ(t->priority, x->prio);
     CHECK(t->predicted_ns == x->predicted_ns);
     CHECK_EQ(v->kernels[t->kernel].id, x->kernel);
-    check_near(log, t->submit_ns, x->submit, x0->submit,
-               v->tasks[i0].submit_ns);
+    check_near(log, t->submit_ns, x->submit, x0->submit, v->tasks[i0].submit_ns);
     heddle_log_find_deps(log, x->id, &first, &last);
     CHECK_EQ(last - first, x->ndeps);
     for (size_t k = first; k < last; k++)
@@ -268,8 +257,7 @@ TEST(states_end)
     heddle_trace_state(l, HEDDLE_LOG_IDLE, t + 5000, 0); /* inside the task */
     heddle_trace_task(l, 1, 0, 0, 0, t + 3000, t + 9000, 0);
     heddle_trace_state(l, HEDDLE_LOG_OVERHEAD, t + 9000, 0);
-    heddle_trace_task(heddle_trace_get_lane(tr, 2), 2, 0, 0, 0, t + 2000,
-                      t + 12000, 0);
+    heddle_trace_task(heddle_trace_get_lane(tr, 2), 2, 0, 0, 0, t + 2000, t + 12000, 0);
     CHECK_OK(heddle_trace_close(tr, NULL, 0));
     CHECK_OK(parse_file(path, &log));
     v = heddle_log_get_view(log);
@@ -311,8 +299,7 @@ TEST(summary)
     /* b: two tasks, one of them failed; then a cancelled one. */
     heddle_trace_task(l[1], 3, 2, 0, HEDDLE_LOG_FAILED, t + 6000, t + 10000, 0);
     heddle_trace_task(l[1], 4, 2, 0, 0, t + 10000, t + 20000, 0);
-    heddle_trace_task(l[1], 5, 2, 0, HEDDLE_LOG_CANCELLED, t + 20000, t + 20000,
-                      0);
+    heddle_trace_task(l[1], 5, 2, 0, HEDDLE_LOG_CANCELLED, t + 20000, t + 20000, 0);
     heddle_trace_submit(heddle_trace_get_lane(tr, 0), 6, 1, 0, t + 30000, 0, 0);
     CHECK_OK(heddle_trace_close(tr, NULL, 0));
     CHECK_OK(parse_file(path, &log));
@@ -329,9 +316,7 @@ TEST(summary)
     CHECK_NEAR((double)s->lanes[0].idle_ns, 5000 * ns, 20);
     CHECK_NEAR((double)s->lanes[0].overhead_ns, 5000 * ns, 20);
     CHECK_NEAR((double)s->lanes[1].busy_ns, 14000 * ns, 20);
-    CHECK_EQ(s->lanes[0].busy_ns + s->lanes[0].idle_ns +
-                 s->lanes[0].overhead_ns,
-             s->makespan_ns);
+    CHECK_EQ(s->lanes[0].busy_ns + s->lanes[0].idle_ns + s->lanes[0].overhead_ns, s->makespan_ns);
     CHECK_NEAR(s->utilisation, 24.0 / 40.0, 1e-3);
     CHECK_STR(v->kernels[1].name, "short");
     CHECK_EQ(s->kernels[1].ntasks, 3);
@@ -371,11 +356,9 @@ TEST(clock_is_corrected)
     CHECK_OK(heddle_trace_close(tr, NULL, 0));
     CHECK_OK(parse_file(path, &log));
     v = heddle_log_get_view(log);
-    CHECK_NEAR((double)(v->tasks[0].end_ns - v->tasks[0].start_ns),
-               (double)(ns[1] - ns[0]), 0.02 * (double)(ns[1] - ns[0]));
-    CHECK_NEAR((double)(int64_t)(v->origin_ns - ns[0]) +
-                   (double)v->tasks[0].start_ns,
-               0.0, 1e6);
+    CHECK_NEAR((double)(v->tasks[0].end_ns - v->tasks[0].start_ns), (double)(ns[1] - ns[0]),
+               0.02 * (double)(ns[1] - ns[0]));
+    CHECK_NEAR((double)(int64_t)(v->origin_ns - ns[0]) + (double)v->tasks[0].start_ns, 0.0, 1e6);
     heddle_log_close(log);
     unlink(path);
 }
@@ -407,8 +390,7 @@ TEST(empty_and_small)
 TEST(refused)
 {
     char why[256];
-    struct heddle_log_opts o = {
-        .size = sizeof o, .why = why, .why_bytes = sizeof why};
+    struct heddle_log_opts o = {.size = sizeof o, .why = why, .why_bytes = sizeof why};
     struct heddle_fmt_header h = {
         .major = 2, .header_bytes = HEDDLE_FMT_HEADER, .ns_per_tick = 1.0};
     uint8_t buf[HEDDLE_FMT_HEADER];
@@ -437,5 +419,5 @@ TEST(refused)
     heddle_log_close(NULL);
 }
 
-TEST_MAIN(random_run, everything_once, states_end, summary, clock_is_corrected,
-          empty_and_small, refused)
+TEST_MAIN(random_run, everything_once, states_end, summary, clock_is_corrected, empty_and_small,
+          refused)

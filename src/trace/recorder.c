@@ -42,9 +42,8 @@ static uint32_t level_mask(int level)
     if (level >= HEDDLE_LOG_TASKS)
         m |= HEDDLE_TRACE_TASK | HEDDLE_TRACE_BLOCK;
     if (level >= HEDDLE_LOG_GRAPH)
-        m |= HEDDLE_TRACE_SUBMIT | HEDDLE_TRACE_DEP | HEDDLE_TRACE_ACCESS |
-             HEDDLE_TRACE_READY | HEDDLE_TRACE_STATE | HEDDLE_TRACE_MARK |
-             HEDDLE_TRACE_ATTR | HEDDLE_TRACE_DATA;
+        m |= HEDDLE_TRACE_SUBMIT | HEDDLE_TRACE_DEP | HEDDLE_TRACE_ACCESS | HEDDLE_TRACE_READY |
+             HEDDLE_TRACE_STATE | HEDDLE_TRACE_MARK | HEDDLE_TRACE_ATTR | HEDDLE_TRACE_DATA;
     if (level >= HEDDLE_LOG_SCHED)
         m |= HEDDLE_TRACE_SCHED;
     if (level >= HEDDLE_LOG_EXPERT)
@@ -59,8 +58,7 @@ static bool level_is_valid(int level)
 
 /* ---- chunks ---- */
 
-static union heddle_slot *chunk_at(const struct heddle_trace *tr,
-                                   const struct heddle_lane_store *s,
+static union heddle_slot *chunk_at(const struct heddle_trace *tr, const struct heddle_lane_store *s,
                                    uint32_t i)
 {
     return s->mem + (size_t)i * tr->chunk_slots;
@@ -83,8 +81,7 @@ static void flight_turn(struct heddle_trace_lane *l)
     const uint32_t next = (s->cur + 1) % tr->nchunks;
 
     heddle_mutex_lock(&s->lock);
-    s->used[s->cur] =
-        (uint32_t)(heddle_load_rlx(&l->p) - chunk_at(tr, s, s->cur));
+    s->used[s->cur] = (uint32_t)(heddle_load_rlx(&l->p) - chunk_at(tr, s, s->cur));
     if (s->nfull + 1 == tr->nchunks)
         heddle_add_rlx(&s->overwritten, s->used[next]);
     else
@@ -95,8 +92,7 @@ static void flight_turn(struct heddle_trace_lane *l)
 }
 
 /* Codes what is not in the file yet and appends it. The lane's lock is held. */
-static void file_append(struct heddle_trace_lane *l,
-                        const union heddle_slot *end, bool is_last)
+static void file_append(struct heddle_trace_lane *l, const union heddle_slot *end, bool is_last)
 {
     struct heddle_trace *tr = l->trace;
     struct heddle_lane_store *s = l->store;
@@ -181,8 +177,7 @@ static void store_fini(struct heddle_trace *tr, struct heddle_lane_store *s)
 
 static bool store_init(struct heddle_trace *tr, struct heddle_lane_store *s)
 {
-    s->mem =
-        heddle_alloc_aligned(tr->a, tr->nchunks * tr->chunk_bytes, PAGE_BYTES);
+    s->mem = heddle_alloc_aligned(tr->a, tr->nchunks * tr->chunk_bytes, PAGE_BYTES);
     if (tr->is_file)
         s->coded = heddle_alloc(tr->a, heddle_pack_bound(tr->chunk_bytes));
     else
@@ -215,14 +210,12 @@ static heddle_status lanes_init(struct heddle_trace *tr)
 {
     struct heddle_trace_lane *l;
 
-    tr->stores = heddle_zalloc_aligned(tr->a, tr->nlanes, sizeof *tr->stores,
-                                       HEDDLE_CACHE_LINE);
+    tr->stores = heddle_zalloc_aligned(tr->a, tr->nlanes, sizeof *tr->stores, HEDDLE_CACHE_LINE);
     if (tr->stores == NULL)
         return HEDDLE_ENOMEM;
     for (uint32_t i = 0; i < tr->nlanes; i++)
         heddle_mutex_init(&tr->stores[i].lock, HEDDLE_RANK_TRACE, "trace lane");
-    tr->lanes = heddle_zalloc_aligned(tr->a, tr->nlanes, sizeof *tr->lanes,
-                                      HEDDLE_CACHE_LINE);
+    tr->lanes = heddle_zalloc_aligned(tr->a, tr->nlanes, sizeof *tr->lanes, HEDDLE_CACHE_LINE);
     if (tr->lanes == NULL)
         return HEDDLE_ENOMEM;
     for (uint32_t i = 0; i < tr->nlanes; i++) {
@@ -240,8 +233,7 @@ static heddle_status lanes_init(struct heddle_trace *tr)
     return HEDDLE_OK;
 }
 
-static void header_init(struct heddle_trace *tr,
-                        const struct heddle_trace_opts *o)
+static void header_init(struct heddle_trace *tr, const struct heddle_trace_opts *o)
 {
     const bool is_virtual = heddle_clock_is_virtual(&tr->clock);
 
@@ -249,28 +241,24 @@ static void header_init(struct heddle_trace *tr,
         .major = HEDDLE_FMT_MAJOR,
         .minor = HEDDLE_FMT_MINOR,
         .header_bytes = HEDDLE_FMT_HEADER,
-        .flags = (tr->is_file ? 0 : HEDDLE_FMT_FLIGHT) |
-                 (tr->clock.is_tsc ? HEDDLE_FMT_TSC : 0),
+        .flags = (tr->is_file ? 0 : HEDDLE_FMT_FLIGHT) | (tr->clock.is_tsc ? HEDDLE_FMT_TSC : 0),
         .ns_per_tick = tr->clock.ns_per_tick,
         .tick0 = tr->clock.tick0,
         .ns0 = tr->clock.ns0,
-        .wall_ns = is_virtual && o->wall_ns != 0
-                       ? o->wall_ns
-                       : heddle_clock_read(CLOCK_REALTIME),
+        .wall_ns = is_virtual && o->wall_ns != 0 ? o->wall_ns : heddle_clock_read(CLOCK_REALTIME),
         .wall_tick = is_virtual ? o->wall_tick : heddle_ticks(),
     };
 }
 
 static bool opts_are_valid(const struct heddle_trace_opts *o)
 {
-    return o != NULL && o->clock != NULL && o->clock->ns_per_tick > 0.0 &&
-           o->nlanes > 0 && level_is_valid(o->level) &&
-           o->chunk_bytes <= CHUNK_BYTES_MAX && o->nchunks <= NCHUNKS_MAX;
+    return o != NULL && o->clock != NULL && o->clock->ns_per_tick > 0.0 && o->nlanes > 0 &&
+           level_is_valid(o->level) && o->chunk_bytes <= CHUNK_BYTES_MAX &&
+           o->nchunks <= NCHUNKS_MAX;
 }
 
 /* Zero means default; sizes are rounded. */
-static void sizes_init(struct heddle_trace *tr,
-                       const struct heddle_trace_opts *o)
+static void sizes_init(struct heddle_trace *tr, const struct heddle_trace_opts *o)
 {
     size_t bytes = o->chunk_bytes == 0 ? CHUNK_BYTES : o->chunk_bytes;
 
@@ -314,8 +302,7 @@ heddle_status heddle_trace_create(const struct heddle_trace_opts *opts,
     header_init(tr, opts);
     st = lanes_init(tr);
     if (st == HEDDLE_OK && tr->is_file)
-        st =
-            heddle_log_writer_open(&tr->writer, tr->a, opts->path, &tr->header);
+        st = heddle_log_writer_open(&tr->writer, tr->a, opts->path, &tr->header);
     if (st != HEDDLE_OK) {
         (void)heddle_log_writer_close(&tr->writer, opts->why, opts->why_bytes);
         trace_free(tr);
@@ -348,8 +335,7 @@ static uint64_t trace_overwritten(struct heddle_trace *tr)
     return n;
 }
 
-heddle_status heddle_trace_close(struct heddle_trace *tr, char *why,
-                                 size_t why_bytes)
+heddle_status heddle_trace_close(struct heddle_trace *tr, char *why, size_t why_bytes)
 {
     heddle_status st;
 
@@ -372,8 +358,7 @@ heddle_status heddle_trace_close(struct heddle_trace *tr, char *why,
     return st;
 }
 
-struct heddle_trace_lane *heddle_trace_get_lane(struct heddle_trace *tr,
-                                                uint32_t i)
+struct heddle_trace_lane *heddle_trace_get_lane(struct heddle_trace *tr, uint32_t i)
 {
     HEDDLE_ASSERT(i < tr->nlanes);
     return &tr->lanes[i];
@@ -459,8 +444,7 @@ static void dump_defs(struct heddle_trace *tr, struct dump *d)
     if (is_ok)
         (void)heddle_trace_write_defs(&d->w, d->defs.p, d->defs.len, false);
     else
-        heddle_log_writer_fail(&d->w, HEDDLE_ENOMEM, "cannot be written",
-                               ENOMEM);
+        heddle_log_writer_fail(&d->w, HEDDLE_ENOMEM, "cannot be written", ENOMEM);
 }
 
 /* What was lost, and the clock. */
@@ -469,23 +453,20 @@ static void dump_totals(struct heddle_trace *tr, struct dump *d)
     uint8_t *p;
 
     d->defs.len = 0;
-    if (!heddle_bytes_room(&d->defs, tr->a,
-                           ((size_t)tr->nlanes + 1) * HEDDLE_DEF_NUMBERS_MAX,
+    if (!heddle_bytes_room(&d->defs, tr->a, ((size_t)tr->nlanes + 1) * HEDDLE_DEF_NUMBERS_MAX,
                            SIZE_MAX)) {
-        heddle_log_writer_fail(&d->w, HEDDLE_ENOMEM, "cannot be written",
-                               ENOMEM);
+        heddle_log_writer_fail(&d->w, HEDDLE_ENOMEM, "cannot be written", ENOMEM);
         return;
     }
     p = d->defs.p;
     for (uint32_t i = 0; i < tr->nlanes; i++)
         p = heddle_def_put_totals(p, tr, i);
     p = heddle_def_put_epoch(tr, p);
-    (void)heddle_trace_write_defs(&d->w, d->defs.p, (size_t)(p - d->defs.p),
-                                  false);
+    (void)heddle_trace_write_defs(&d->w, d->defs.p, (size_t)(p - d->defs.p), false);
 }
 
-heddle_status heddle_trace_dump(struct heddle_trace *tr, const char *path,
-                                char *why, size_t why_bytes)
+heddle_status heddle_trace_dump(struct heddle_trace *tr, const char *path, char *why,
+                                size_t why_bytes)
 {
     struct dump d = {.w.fd = -1};
     heddle_status st;
@@ -494,8 +475,7 @@ heddle_status heddle_trace_dump(struct heddle_trace *tr, const char *path,
         return HEDDLE_EINVAL;
     if (tr->is_off || tr->is_file)
         return HEDDLE_ESTATE;
-    d.ring = heddle_alloc_aligned(tr->a, tr->nchunks * tr->chunk_bytes,
-                                  HEDDLE_CACHE_LINE);
+    d.ring = heddle_alloc_aligned(tr->a, tr->nchunks * tr->chunk_bytes, HEDDLE_CACHE_LINE);
     d.used = heddle_zalloc(tr->a, tr->nchunks, sizeof *d.used);
     d.coded = heddle_alloc(tr->a, heddle_pack_bound(tr->chunk_bytes));
     st = HEDDLE_ENOMEM;
@@ -506,8 +486,7 @@ heddle_status heddle_trace_dump(struct heddle_trace *tr, const char *path,
         for (uint32_t i = 0; i < tr->nlanes; i++)
             dump_lane(&tr->lanes[i], &d);
         dump_totals(tr, &d);
-        heddle_log_writer_finish(&d.w, heddle_trace_lost(tr),
-                                 trace_overwritten(tr));
+        heddle_log_writer_finish(&d.w, heddle_trace_lost(tr), trace_overwritten(tr));
         st = heddle_log_writer_close(&d.w, why, why_bytes);
     } else {
         (void)heddle_log_writer_close(&d.w, why, why_bytes);

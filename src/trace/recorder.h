@@ -94,21 +94,18 @@ struct heddle_trace_lane {
     uint8_t pad[24];
 };
 
-_Static_assert(sizeof(struct heddle_trace_lane) == HEDDLE_CACHE_LINE,
-               "a lane is one cache line");
+_Static_assert(sizeof(struct heddle_trace_lane) == HEDDLE_CACHE_LINE, "a lane is one cache line");
 
 /* Makes room: files the full chunk and starts another. Cannot fail. */
 HEDDLE_COLD void heddle_trace_lane_turn(struct heddle_trace_lane *l);
 
-static HEDDLE_INLINE bool heddle_trace_is_on(const struct heddle_trace_lane *l,
-                                             uint32_t bit)
+static HEDDLE_INLINE bool heddle_trace_is_on(const struct heddle_trace_lane *l, uint32_t bit)
 {
     return (heddle_load_rlx(&l->mask) & bit) != 0;
 }
 
 /* Room for one record of any size. */
-static HEDDLE_INLINE union heddle_slot *
-heddle_trace_room(struct heddle_trace_lane *l)
+static HEDDLE_INLINE union heddle_slot *heddle_trace_room(struct heddle_trace_lane *l)
 {
     union heddle_slot *p = heddle_load_rlx(&l->p); /* only the owner writes */
 
@@ -120,15 +117,14 @@ heddle_trace_room(struct heddle_trace_lane *l)
 }
 
 /* Publishes everything below p; pairs with the acquire in lane_dump(). */
-static HEDDLE_INLINE void heddle_trace_commit(struct heddle_trace_lane *l,
-                                              union heddle_slot *p)
+static HEDDLE_INLINE void heddle_trace_commit(struct heddle_trace_lane *l, union heddle_slot *p)
 {
     heddle_store_rel(&l->p, p);
 }
 
 static HEDDLE_INLINE void heddle_slot_head(union heddle_slot *s, uint64_t q,
-                                           enum heddle_slot_kind kind,
-                                           uint32_t c, uint16_t b, uint8_t a)
+                                           enum heddle_slot_kind kind, uint32_t c, uint16_t b,
+                                           uint8_t a)
 {
     s->head.q = q;
     s->head.c = c;
@@ -143,11 +139,9 @@ static HEDDLE_INLINE void heddle_slot_head(union heddle_slot *s, uint64_t q,
  * 0 when it is not known. Pass the end of the task before as t_start when
  * nothing happened between: then it costs no byte in the file.
  */
-static HEDDLE_INLINE void heddle_trace_task(struct heddle_trace_lane *l,
-                                            uint64_t id, uint32_t kernel,
-                                            uint8_t variant, uint8_t flags,
-                                            uint64_t t_start, uint64_t t_end,
-                                            uint32_t delay)
+static HEDDLE_INLINE void heddle_trace_task(struct heddle_trace_lane *l, uint64_t id,
+                                            uint32_t kernel, uint8_t variant, uint8_t flags,
+                                            uint64_t t_start, uint64_t t_end, uint32_t delay)
 {
     union heddle_slot *p;
     uint64_t d;
@@ -172,20 +166,17 @@ static HEDDLE_INLINE void heddle_trace_task(struct heddle_trace_lane *l,
 }
 
 /* Level GRAPH. parent 0: the main program; predicted_ns 0: none. */
-static HEDDLE_INLINE void heddle_trace_submit(struct heddle_trace_lane *l,
-                                              uint64_t id, uint32_t kernel,
-                                              int32_t prio, uint64_t t,
-                                              float predicted_ns,
-                                              uint64_t parent)
+static HEDDLE_INLINE void heddle_trace_submit(struct heddle_trace_lane *l, uint64_t id,
+                                              uint32_t kernel, int32_t prio, uint64_t t,
+                                              float predicted_ns, uint64_t parent)
 {
     union heddle_slot *p;
 
     if (!heddle_trace_is_on(l, HEDDLE_TRACE_SUBMIT))
         return;
     p = heddle_trace_room(l);
-    heddle_slot_head(&p[0], t,
-                     parent == 0 ? HEDDLE_SLOT_SUBMIT_TOP : HEDDLE_SLOT_SUBMIT,
-                     kernel, 0, 0);
+    heddle_slot_head(&p[0], t, parent == 0 ? HEDDLE_SLOT_SUBMIT_TOP : HEDDLE_SLOT_SUBMIT, kernel, 0,
+                     0);
     p[1].sub.q = id;
     p[1].sub.prio = prio;
     p[1].sub.predicted_ns = predicted_ns;
@@ -199,8 +190,8 @@ static HEDDLE_INLINE void heddle_trace_submit(struct heddle_trace_lane *l,
 }
 
 /* Level GRAPH. `succ` waits for `pred`. */
-static HEDDLE_INLINE void heddle_trace_dep(struct heddle_trace_lane *l,
-                                           uint64_t succ, uint64_t pred)
+static HEDDLE_INLINE void heddle_trace_dep(struct heddle_trace_lane *l, uint64_t succ,
+                                           uint64_t pred)
 {
     const uint64_t d = succ - pred;
     union heddle_slot *p;
@@ -219,9 +210,8 @@ static HEDDLE_INLINE void heddle_trace_dep(struct heddle_trace_lane *l,
 }
 
 /* Level GRAPH. Operand number `operand` of `task` is `handle`. */
-static HEDDLE_INLINE void heddle_trace_access(struct heddle_trace_lane *l,
-                                              uint64_t task, uint32_t handle,
-                                              uint8_t mode, uint16_t operand)
+static HEDDLE_INLINE void heddle_trace_access(struct heddle_trace_lane *l, uint64_t task,
+                                              uint32_t handle, uint8_t mode, uint16_t operand)
 {
     union heddle_slot *p;
 
@@ -233,8 +223,7 @@ static HEDDLE_INLINE void heddle_trace_access(struct heddle_trace_lane *l,
 }
 
 /* Level GRAPH. The last thing `id` waited for is done. */
-static HEDDLE_INLINE void heddle_trace_ready(struct heddle_trace_lane *l,
-                                             uint64_t id, uint64_t t)
+static HEDDLE_INLINE void heddle_trace_ready(struct heddle_trace_lane *l, uint64_t id, uint64_t t)
 {
     union heddle_slot *p;
 
@@ -242,8 +231,8 @@ static HEDDLE_INLINE void heddle_trace_ready(struct heddle_trace_lane *l,
         return;
     p = heddle_trace_room(l);
     /* 56 bits of the id fit beside the time. */
-    heddle_slot_head(p, t, HEDDLE_SLOT_READY, (uint32_t)id,
-                     (uint16_t)(id >> 32), (uint8_t)(id >> 48));
+    heddle_slot_head(p, t, HEDDLE_SLOT_READY, (uint32_t)id, (uint16_t)(id >> 32),
+                     (uint8_t)(id >> 48));
     if (HEDDLE_UNLIKELY(id >> 56 != 0)) {
         p[0].head.kind = HEDDLE_SLOT_READY_WIDE;
         p[1].pair.q = id;
@@ -256,12 +245,11 @@ static HEDDLE_INLINE void heddle_trace_ready(struct heddle_trace_lane *l,
 /* Level TASKS for SLEEP and WAKE, GRAPH for the others. From t on the lane is
  * in that state, until the next one or until a task starts or ends. */
 static HEDDLE_INLINE void heddle_trace_state(struct heddle_trace_lane *l,
-                                             enum heddle_log_state_kind state,
-                                             uint64_t t, uint32_t arg)
+                                             enum heddle_log_state_kind state, uint64_t t,
+                                             uint32_t arg)
 {
-    const uint32_t bit = state == HEDDLE_LOG_SLEEP || state == HEDDLE_LOG_WAKE
-                             ? HEDDLE_TRACE_BLOCK
-                             : HEDDLE_TRACE_STATE;
+    const uint32_t bit = state == HEDDLE_LOG_SLEEP || state == HEDDLE_LOG_WAKE ? HEDDLE_TRACE_BLOCK
+                                                                               : HEDDLE_TRACE_STATE;
     union heddle_slot *p;
 
     if (!heddle_trace_is_on(l, bit))
@@ -272,10 +260,8 @@ static HEDDLE_INLINE void heddle_trace_state(struct heddle_trace_lane *l,
 }
 
 /* Level GRAPH. `string` is from heddle_trace_define_string(). */
-static HEDDLE_INLINE void heddle_trace_mark(struct heddle_trace_lane *l,
-                                            uint32_t string,
-                                            enum heddle_log_mark_phase phase,
-                                            uint64_t t)
+static HEDDLE_INLINE void heddle_trace_mark(struct heddle_trace_lane *l, uint32_t string,
+                                            enum heddle_log_mark_phase phase, uint64_t t)
 {
     union heddle_slot *p;
 
@@ -287,10 +273,8 @@ static HEDDLE_INLINE void heddle_trace_mark(struct heddle_trace_lane *l,
 }
 
 /* Level GRAPH. For ATTR_NAME the value is a string id. */
-static HEDDLE_INLINE void heddle_trace_attr(struct heddle_trace_lane *l,
-                                            uint64_t task,
-                                            enum heddle_log_attr_key key,
-                                            uint64_t value)
+static HEDDLE_INLINE void heddle_trace_attr(struct heddle_trace_lane *l, uint64_t task,
+                                            enum heddle_log_attr_key key, uint64_t value)
 {
     union heddle_slot *p;
 
@@ -315,8 +299,7 @@ struct heddle_trace_event {
 };
 
 /* `bit` is HEDDLE_TRACE_DATA, _SCHED or _EXPERT. */
-static HEDDLE_INLINE void heddle_trace_event(struct heddle_trace_lane *l,
-                                             enum heddle_trace_bit bit,
+static HEDDLE_INLINE void heddle_trace_event(struct heddle_trace_lane *l, enum heddle_trace_bit bit,
                                              enum heddle_log_event_kind kind,
                                              const struct heddle_trace_event *e)
 {

@@ -9,8 +9,7 @@
 static heddle_log *open_ok(const char *path)
 {
     char why[256] = "";
-    const struct heddle_log_opts o = {
-        .size = sizeof o, .why = why, .why_bytes = sizeof why};
+    const struct heddle_log_opts o = {.size = sizeof o, .why = why, .why_bytes = sizeof why};
     heddle_log *log = NULL;
     const heddle_status st = heddle_log_open(path, &o, &log);
 
@@ -20,8 +19,8 @@ static heddle_log *open_ok(const char *path)
     return log;
 }
 
-static struct heddle_trace *create(const char *path, int level, uint32_t nlanes,
-                                   size_t chunk_bytes, uint32_t nchunks)
+static struct heddle_trace *create(const char *path, int level, uint32_t nlanes, size_t chunk_bytes,
+                                   uint32_t nchunks)
 {
     struct heddle_clock clock;
     const struct heddle_trace_opts o = {.clock = &clock,
@@ -54,8 +53,8 @@ TEST(file_mode)
     heddle_trace_lane_touch(l);
     t = heddle_ticks();
     heddle_trace_task(l, 10, 3, 1, HEDDLE_LOG_OK, t, t + 5000, 100);
-    heddle_trace_task(l, 11, 3, 0, HEDDLE_LOG_FAILED | HEDDLE_LOG_INLINE,
-                      t + 5000, t + 5000 + (UINT64_C(1) << 33), 0);
+    heddle_trace_task(l, 11, 3, 0, HEDDLE_LOG_FAILED | HEDDLE_LOG_INLINE, t + 5000,
+                      t + 5000 + (UINT64_C(1) << 33), 0);
     heddle_trace_submit(l, 12, 3, 0, t, 0.0f, 0); /* below the level */
     CHECK_STATUS(heddle_trace_dump(tr, path, NULL, 0), HEDDLE_ESTATE);
     CHECK_EQ(heddle_trace_lost(tr), 0);
@@ -73,8 +72,8 @@ TEST(file_mode)
     CHECK_EQ(v->tasks[1].status, HEDDLE_LOG_FAILED);
     CHECK_EQ(v->tasks[1].flags, HEDDLE_LOG_INLINE);
     CHECK_EQ(v->tasks[1].start_ns, v->tasks[0].end_ns);
-    CHECK_NEAR((double)(v->tasks[1].end_ns - v->tasks[1].start_ns),
-               v->ns_per_tick * 0x1p33, 1e-3 * v->ns_per_tick * 0x1p33);
+    CHECK_NEAR((double)(v->tasks[1].end_ns - v->tasks[1].start_ns), v->ns_per_tick * 0x1p33,
+               1e-3 * v->ns_per_tick * 0x1p33);
     CHECK_STR(v->kernels[v->tasks[0].kernel].name, "k");
     CHECK_EQ(v->nlanes, 1);
     CHECK_STR(v->lanes[0].name, "w");
@@ -242,8 +241,7 @@ TEST(disk_full)
 TEST(definitions)
 {
     struct heddle_clock clock;
-    struct heddle_trace_opts o = {
-        .clock = &clock, .nlanes = 1, .max_def_bytes = 256};
+    struct heddle_trace_opts o = {.clock = &clock, .nlanes = 1, .max_def_bytes = 256};
     struct heddle_trace *tr;
     uint32_t a, b;
     char name[300];
@@ -278,8 +276,8 @@ TEST(many_definitions)
     tr = create(path, HEDDLE_LOG_GRAPH, 1, 0, 0);
     for (uint32_t i = 0; i < n; i++) {
         snprintf(name, sizeof name, "%0100u", (unsigned)i);
-        heddle_trace_define_handle(tr, &(struct heddle_trace_handle){
-                                           .id = i, .parent = i, .name = name});
+        heddle_trace_define_handle(
+            tr, &(struct heddle_trace_handle){.id = i, .parent = i, .name = name});
     }
     CHECK_OK(heddle_trace_close(tr, NULL, 0));
     log = open_ok(path);
@@ -412,8 +410,7 @@ static size_t log_bytes(const char *path, uint64_t n, enum content what)
         id = i + heddle_rng_below(&g, 64);
         l = heddle_trace_get_lane(tr, k);
         if (what >= SUBMISSIONS)
-            heddle_trace_submit(m, i, kernel, (int32_t)(i % 100),
-                                t[0] + 150 * i, 1000.0f, 0);
+            heddle_trace_submit(m, i, kernel, (int32_t)(i % 100), t[0] + 150 * i, 1000.0f, 0);
         for (unsigned j = 0; j < 3; j++) {
             far = 1 + heddle_rng_below(&g, 4000);
             if (what >= ALL)
@@ -424,8 +421,7 @@ static size_t log_bytes(const char *path, uint64_t n, enum content what)
         if (what >= ALL)
             heddle_trace_ready(l, id, t[k]);
         t[k] += 100 + heddle_rng_below(&g, 400);
-        heddle_trace_task(l, id, kernel, 0, 0, t[k], t[k] + d,
-                          (uint32_t)(d / 2));
+        heddle_trace_task(l, id, kernel, 0, 0, t[k], t[k] + d, (uint32_t)(d / 2));
         t[k] += d;
     }
     CHECK_OK(heddle_trace_close(tr, NULL, 0));
@@ -466,8 +462,7 @@ TEST(cost)
     heddle_clock_init(&clock);
     for (int mode = 0; mode < 4; mode++) {
         struct heddle_trace *tr =
-            create(mode == 2 ? path : NULL,
-                   mode == 0 ? HEDDLE_LOG_OFF : HEDDLE_LOG_TASKS, 1, 0, 0);
+            create(mode == 2 ? path : NULL, mode == 0 ? HEDDLE_LOG_OFF : HEDDLE_LOG_TASKS, 1, 0, 0);
         struct heddle_trace_lane *l = heddle_trace_get_lane(tr, 0);
         static const char *const what[] = {"off", "flight recorder", "file",
                                            "flight recorder + clock read"};
@@ -488,6 +483,5 @@ TEST(cost)
     unlink(path);
 }
 
-TEST_MAIN(file_mode, flight_keeps_the_last, levels, bad_options, crash,
-          disk_full, definitions, many_definitions, threads, allocations_fail,
-          bytes_per_record, cost)
+TEST_MAIN(file_mode, flight_keeps_the_last, levels, bad_options, crash, disk_full, definitions,
+          many_definitions, threads, allocations_fail, bytes_per_record, cost)

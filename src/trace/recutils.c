@@ -31,8 +31,7 @@ static size_t take_line(struct heddle_recutils *r)
     return n;
 }
 
-static enum heddle_recutils_item refuse(struct heddle_recutils *r,
-                                        const char *why)
+static enum heddle_recutils_item refuse(struct heddle_recutils *r, const char *why)
 {
     r->why = why;
     r->p = r->end;
@@ -41,8 +40,8 @@ static enum heddle_recutils_item refuse(struct heddle_recutils *r,
 
 static bool is_name(char c, bool is_first)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-           c == '%' || (!is_first && c >= '0' && c <= '9');
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '%' ||
+           (!is_first && c >= '0' && c <= '9');
 }
 
 /* Appends the lines that continue the value of n characters at `v`. */
@@ -131,8 +130,7 @@ struct decimal {
 /* Exponents stay small, so that loops over them do. */
 #define EXPONENT_MAX 1000
 
-static const char *take_digits(const char *s, struct decimal *d, bool is_frac,
-                               bool *has_digit)
+static const char *take_digits(const char *s, struct decimal *d, bool is_frac, bool *has_digit)
 {
     for (; *s >= '0' && *s <= '9'; s++) {
         *has_digit = true;

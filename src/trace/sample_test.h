@@ -139,17 +139,11 @@ static inline void sample_task(struct heddle_trace *tr, uint64_t id, uint64_t t,
                                struct heddle_rng *rng)
 {
     struct heddle_trace_lane *main_lane = heddle_trace_get_lane(tr, 0);
-    struct heddle_trace_lane *l =
-        heddle_trace_get_lane(tr, 1 + (uint32_t)(id & 1));
+    struct heddle_trace_lane *l = heddle_trace_get_lane(tr, 1 + (uint32_t)(id & 1));
     const uint32_t kernel = heddle_rng_below32(rng, 4) == 0 ? 9 : 7;
     const uint64_t d = heddle_rng_below(rng, 20000);
-    struct heddle_trace_event e = {.t = t + 200,
-                                   .task = id,
-                                   .x = 1 << 20,
-                                   .y = 10,
-                                   .z = 20,
-                                   .c = 5,
-                                   .b = 0x0100};
+    struct heddle_trace_event e = {
+        .t = t + 200, .task = id, .x = 1 << 20, .y = 10, .z = 20, .c = 5, .b = 0x0100};
 
     heddle_trace_submit(main_lane, id, kernel, (int32_t)(id % 5) - 2, t,
                         id % 3 == 0 ? 1234.5f : 0.0f, id > 8 ? id - 8 : 0);
@@ -163,8 +157,7 @@ static inline void sample_task(struct heddle_trace *tr, uint64_t id, uint64_t t,
     heddle_trace_event(l, HEDDLE_TRACE_DATA, HEDDLE_LOG_FETCH, &e);
     heddle_trace_event(l, HEDDLE_TRACE_DATA, HEDDLE_LOG_MEM_ALLOC, &e);
     heddle_trace_task(l, id, kernel, (uint8_t)(id & 1),
-                      id % 11 == 0 ? HEDDLE_LOG_FAILED : HEDDLE_LOG_OK, t + 300,
-                      t + 300 + d, 50);
+                      id % 11 == 0 ? HEDDLE_LOG_FAILED : HEDDLE_LOG_OK, t + 300, t + 300 + d, 50);
     heddle_trace_state(l, HEDDLE_LOG_IDLE, t + 300 + d, 0);
     if (id % 4 == 0)
         heddle_trace_state(l, HEDDLE_LOG_SLEEP, t + 320 + d, 3);
@@ -180,8 +173,7 @@ static inline void sample_record(struct heddle_trace *tr, uint64_t ntasks)
     heddle_rng_seed(&rng, test_seed());
     sample_define(tr);
     s = heddle_trace_define_string(tr, "step");
-    heddle_trace_mark(heddle_trace_get_lane(tr, 0), s, HEDDLE_LOG_MARK_BEGIN,
-                      t0);
+    heddle_trace_mark(heddle_trace_get_lane(tr, 0), s, HEDDLE_LOG_MARK_BEGIN, t0);
     for (uint64_t i = 1; i <= ntasks; i++)
         sample_task(tr, i, t0 + i * 30000, &rng);
     heddle_trace_attr(heddle_trace_get_lane(tr, 0), 1, HEDDLE_LOG_ATTR_NAME, s);
@@ -206,8 +198,7 @@ static inline heddle_status sample_create(const char *path, size_t chunk_bytes,
 }
 
 /* The bytes of such a log; free() them. */
-static inline uint8_t *sample_bytes(uint64_t ntasks, size_t chunk_bytes,
-                                    size_t *bytes_out)
+static inline uint8_t *sample_bytes(uint64_t ntasks, size_t chunk_bytes, size_t *bytes_out)
 {
     struct heddle_trace *tr;
     uint8_t *p;

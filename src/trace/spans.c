@@ -16,8 +16,8 @@
 
 #define NODES 256 /* a transfer has a byte for each node */
 
-bool heddle_event_move(const struct heddle_log_event *e, int64_t *start_ns,
-                       int64_t *end_ns, struct heddle_span_link *link)
+bool heddle_event_move(const struct heddle_log_event *e, int64_t *start_ns, int64_t *end_ns,
+                       struct heddle_span_link *link)
 {
     if (e->kind < HEDDLE_LOG_FETCH || e->kind > HEDDLE_LOG_EVICT)
         return false;
@@ -28,8 +28,7 @@ bool heddle_event_move(const struct heddle_log_event *e, int64_t *start_ns,
     return true;
 }
 
-const char *heddle_span_node(const struct heddle_log_view *v, uint32_t id,
-                             char *buf, size_t bytes)
+const char *heddle_span_node(const struct heddle_log_view *v, uint32_t id, char *buf, size_t bytes)
 {
     struct heddle_text t;
 
@@ -44,22 +43,19 @@ const char *heddle_span_node(const struct heddle_log_view *v, uint32_t id,
 }
 
 const char *heddle_span_link_name(const struct heddle_log_view *v,
-                                  const struct heddle_span_link *link,
-                                  char buf[HEDDLE_SPAN_NAME])
+                                  const struct heddle_span_link *link, char buf[HEDDLE_SPAN_NAME])
 {
     char src[HEDDLE_SPAN_NAME / 2 - 4], dst[HEDDLE_SPAN_NAME / 2 - 4];
     struct heddle_text t;
 
     heddle_text_init(&t, buf, HEDDLE_SPAN_NAME);
-    heddle_text_add(&t, "%s to %s",
-                    heddle_span_node(v, link->src, src, sizeof src),
+    heddle_text_add(&t, "%s to %s", heddle_span_node(v, link->src, src, sizeof src),
                     heddle_span_node(v, link->dst, dst, sizeof dst));
     return buf;
 }
 
 /* Numbers the links that are used; track_of[src + 256 dst]: track + 1. */
-static heddle_status find_links(struct heddle_spans *s, const heddle_log *log,
-                                uint32_t *track_of)
+static heddle_status find_links(struct heddle_spans *s, const heddle_log *log, uint32_t *track_of)
 {
     const struct heddle_log_view *v = &log->v;
     struct heddle_span_link l;
@@ -81,8 +77,7 @@ static heddle_status find_links(struct heddle_spans *s, const heddle_log *log,
     for (uint32_t i = 0; i < NODES * NODES; i++) {
         if (track_of[i] == 0)
             continue;
-        s->link[n] =
-            (struct heddle_span_link){.src = i % NODES, .dst = i / NODES};
+        s->link[n] = (struct heddle_span_link){.src = i % NODES, .dst = i / NODES};
         track_of[i] = (uint32_t)v->nlanes + ++n;
     }
     return HEDDLE_OK;
@@ -146,8 +141,8 @@ static size_t count_run(const struct heddle_log_view *v)
     return n;
 }
 
-static void collect(struct heddle_span *p, const heddle_log *log, size_t nrun,
-                    bool has_states, const uint32_t *track_of)
+static void collect(struct heddle_span *p, const heddle_log *log, size_t nrun, bool has_states,
+                    const uint32_t *track_of)
 {
     const struct heddle_log_view *v = &log->v;
     struct heddle_span_link l;
@@ -175,8 +170,8 @@ static void collect(struct heddle_span *p, const heddle_log *log, size_t nrun,
 }
 
 /* By start, longer first; `tmp` has 2n pairs, `sorted` n spans. */
-static void sort_spans(const struct heddle_span *in, struct heddle_span *sorted,
-                       size_t n, struct heddle_pair *tmp)
+static void sort_spans(const struct heddle_span *in, struct heddle_span *sorted, size_t n,
+                       struct heddle_pair *tmp)
 {
     for (size_t i = 0; i < n; i++)
         tmp[i] = (struct heddle_pair){~heddle_time_key(in[i].end_ns), i};
@@ -189,8 +184,7 @@ static void sort_spans(const struct heddle_span *in, struct heddle_span *sorted,
 }
 
 /* Invariants (1) and (2). top[track] and below[span] are index + 1. */
-static void nest(struct heddle_span *p, size_t n, uint32_t *top,
-                 uint32_t *below)
+static void nest(struct heddle_span *p, size_t n, uint32_t *top, uint32_t *below)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t *t = &top[p[i].track];
@@ -215,8 +209,8 @@ static void make_edges(struct heddle_spans *s, struct heddle_pair *tmp)
 
     for (size_t i = 0; i < s->n; i++)
         if (s->span[i].end_ns > s->span[i].start_ns)
-            s->edge[n++] = (struct heddle_pair){
-                heddle_time_key(s->span[i].end_ns), (uint64_t)i << 1 | 1};
+            s->edge[n++] =
+                (struct heddle_pair){heddle_time_key(s->span[i].end_ns), (uint64_t)i << 1 | 1};
     for (size_t i = 0; i < s->n; i++) {
         const uint64_t key = heddle_time_key(s->span[i].start_ns);
 
@@ -264,15 +258,14 @@ struct scratch {
     size_t ntracks;
 };
 
-static heddle_status spans_build(struct heddle_spans *s, const heddle_log *log,
-                                 unsigned flags, struct scratch *w)
+static heddle_status spans_build(struct heddle_spans *s, const heddle_log *log, unsigned flags,
+                                 struct scratch *w)
 {
     const struct heddle_log_view *v = &log->v;
     const size_t nrun = count_run(v);
     const bool has_states = (flags & HEDDLE_LOG_EXPORT_STATES) != 0;
 
-    w->track_of =
-        heddle_zalloc(log->a, (size_t)NODES * NODES, sizeof *w->track_of);
+    w->track_of = heddle_zalloc(log->a, (size_t)NODES * NODES, sizeof *w->track_of);
     if (w->track_of == NULL)
         return HEDDLE_ENOMEM;
     HEDDLE_TRY(find_links(s, log, w->track_of));
@@ -290,8 +283,8 @@ static heddle_status spans_build(struct heddle_spans *s, const heddle_log *log,
     w->top = heddle_zalloc(log->a, w->ntracks, sizeof *w->top);
     s->span = heddle_zalloc(log->a, s->n, sizeof *s->span);
     s->edge = heddle_zalloc(log->a, 2 * s->n, sizeof *s->edge);
-    if (w->span == NULL || w->tmp == NULL || w->below == NULL ||
-        w->top == NULL || s->span == NULL || s->edge == NULL)
+    if (w->span == NULL || w->tmp == NULL || w->below == NULL || w->top == NULL ||
+        s->span == NULL || s->edge == NULL)
         return HEDDLE_ENOMEM;
     collect(w->span, log, nrun, has_states, w->track_of);
     sort_spans(w->span, s->span, s->n, w->tmp);
@@ -300,8 +293,7 @@ static heddle_status spans_build(struct heddle_spans *s, const heddle_log *log,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_spans_init(struct heddle_spans *s, const heddle_log *log,
-                                unsigned flags)
+heddle_status heddle_spans_init(struct heddle_spans *s, const heddle_log *log, unsigned flags)
 {
     struct scratch w = {0};
     heddle_status st;
@@ -331,8 +323,7 @@ void heddle_spans_fini(struct heddle_spans *s, const heddle_log *log)
 
 /* ---- ready tasks ---- */
 
-heddle_status heddle_ready_curve(const heddle_log *log,
-                                 struct heddle_pair **p_out, size_t *n_out)
+heddle_status heddle_ready_curve(const heddle_log *log, struct heddle_pair **p_out, size_t *n_out)
 {
     const struct heddle_log_view *v = &log->v;
     struct heddle_pair *p;

@@ -57,13 +57,12 @@ struct heddle_spans {
 /* Tasks and transfers; states with HEDDLE_LOG_EXPORT_STATES. At one moment
  * edges are in this order: ends, then begins, outer ones first, and what has no
  * length ends right after it began. */
-HEDDLE_MUST_USE heddle_status heddle_spans_init(struct heddle_spans *s,
-                                                const heddle_log *log,
+HEDDLE_MUST_USE heddle_status heddle_spans_init(struct heddle_spans *s, const heddle_log *log,
                                                 unsigned flags);
 void heddle_spans_fini(struct heddle_spans *s, const heddle_log *log);
 
-static inline const struct heddle_span *
-heddle_edge_span(const struct heddle_spans *s, const struct heddle_pair *e)
+static inline const struct heddle_span *heddle_edge_span(const struct heddle_spans *s,
+                                                         const struct heddle_pair *e)
 {
     return &s->span[e->idx >> 1];
 }
@@ -79,8 +78,8 @@ static inline int64_t heddle_edge_time(const struct heddle_pair *e)
 }
 
 /* Transfer? Then when it was copied, and between which nodes. */
-bool heddle_event_move(const struct heddle_log_event *e, int64_t *start_ns,
-                       int64_t *end_ns, struct heddle_span_link *link);
+bool heddle_event_move(const struct heddle_log_event *e, int64_t *start_ns, int64_t *end_ns,
+                       struct heddle_span_link *link);
 
 /* Bytes in use of a node? */
 static inline bool heddle_event_is_memory(const struct heddle_log_event *e)
@@ -89,19 +88,16 @@ static inline bool heddle_event_is_memory(const struct heddle_log_event *e)
 }
 
 /* Its name, or "node 3". */
-const char *heddle_span_node(const struct heddle_log_view *v, uint32_t id,
-                             char *buf, size_t bytes);
+const char *heddle_span_node(const struct heddle_log_view *v, uint32_t id, char *buf, size_t bytes);
 
 /* "host to gpu" */
 enum { HEDDLE_SPAN_NAME = 128 };
 const char *heddle_span_link_name(const struct heddle_log_view *v,
-                                  const struct heddle_span_link *link,
-                                  char buf[HEDDLE_SPAN_NAME]);
+                                  const struct heddle_span_link *link, char buf[HEDDLE_SPAN_NAME]);
 
 /* Times (key) when the number of ready tasks changed, and the number then
  * (idx); at most 2 * ntasks, strictly ascending. */
-HEDDLE_MUST_USE heddle_status heddle_ready_curve(const heddle_log *log,
-                                                 struct heddle_pair **p_out,
+HEDDLE_MUST_USE heddle_status heddle_ready_curve(const heddle_log *log, struct heddle_pair **p_out,
                                                  size_t *n_out);
 void heddle_ready_free(const heddle_log *log, struct heddle_pair *p);
 

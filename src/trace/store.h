@@ -28,10 +28,9 @@ struct heddle_bytes {
 };
 
 /* Room for `more` bytes beyond len, without passing `max` in all. */
-bool heddle_bytes_room(struct heddle_bytes *b, const struct heddle_allocator *a,
-                       size_t more, size_t max);
-void heddle_bytes_fini(struct heddle_bytes *b,
-                       const struct heddle_allocator *a);
+bool heddle_bytes_room(struct heddle_bytes *b, const struct heddle_allocator *a, size_t more,
+                       size_t max);
+void heddle_bytes_fini(struct heddle_bytes *b, const struct heddle_allocator *a);
 
 struct heddle_index_entry {
     uint64_t offset;
@@ -57,29 +56,27 @@ struct heddle_log_writer {
 };
 
 /* Keeps the first failure: "The log 'x' <what>: <text of err>." */
-void heddle_log_writer_fail(struct heddle_log_writer *w, heddle_status st,
-                            const char *what, int err);
+void heddle_log_writer_fail(struct heddle_log_writer *w, heddle_status st, const char *what,
+                            int err);
 
 /* Sets st and why on failure. Close it in any case. */
-HEDDLE_MUST_USE heddle_status heddle_log_writer_open(
-    struct heddle_log_writer *w, const struct heddle_allocator *a,
-    const char *path, const struct heddle_fmt_header *h);
+HEDDLE_MUST_USE heddle_status heddle_log_writer_open(struct heddle_log_writer *w,
+                                                     const struct heddle_allocator *a,
+                                                     const char *path,
+                                                     const struct heddle_fmt_header *h);
 
 /* Appends a chunk; payload_bytes and payload_sum are set by the caller. false:
  * it is not in the file. After an error it writes nothing more, unless
  * `is_last` asks for one more try. */
-bool heddle_log_writer_chunk(struct heddle_log_writer *w,
-                             struct heddle_fmt_chunk *k, const uint8_t *payload,
-                             bool is_last);
+bool heddle_log_writer_chunk(struct heddle_log_writer *w, struct heddle_fmt_chunk *k,
+                             const uint8_t *payload, bool is_last);
 
 /* Index and end. */
-void heddle_log_writer_finish(struct heddle_log_writer *w, uint64_t lost,
-                              uint64_t overwritten);
+void heddle_log_writer_finish(struct heddle_log_writer *w, uint64_t lost, uint64_t overwritten);
 
 /* Closes the file, frees; returns the first error and copies its sentence.
  * Zeroed memory with fd -1 is fine. */
-heddle_status heddle_log_writer_close(struct heddle_log_writer *w, char *why,
-                                      size_t why_bytes);
+heddle_status heddle_log_writer_close(struct heddle_log_writer *w, char *why, size_t why_bytes);
 
 /* The chunks of one lane. */
 struct heddle_lane_store {
@@ -88,9 +85,9 @@ struct heddle_lane_store {
     union heddle_slot *mem;   /* nchunks chunks, one in file mode */
     uint32_t *used;           /* slots in each full chunk; flight only */
     uint8_t *coded;           /* file mode: for whoever holds the lock */
-    size_t from;    /* file mode: slots that are in the file already */
-    uint32_t cur;   /* chunk being written */
-    uint32_t nfull; /* full ones before it, in ring order */
+    size_t from;              /* file mode: slots that are in the file already */
+    uint32_t cur;             /* chunk being written */
+    uint32_t nfull;           /* full ones before it, in ring order */
     /* Relaxed: counters, read for reports. */
     _Atomic uint64_t lost;
     _Atomic uint64_t overwritten;
@@ -136,8 +133,8 @@ void heddle_trace_live_stop(struct heddle_trace *tr);
 
 /* Codes the records [p, end) into `out` (heddle_pack_bound() bytes) and fills
  * in the chunk header, but for lane, seq and lost. */
-void heddle_pack(const union heddle_slot *p, const union heddle_slot *end,
-                 uint8_t *out, struct heddle_fmt_chunk *k);
+void heddle_pack(const union heddle_slot *p, const union heddle_slot *end, uint8_t *out,
+                 struct heddle_fmt_chunk *k);
 
 /* No record takes more than twice its slots; plus the first tick. */
 static inline size_t heddle_pack_bound(size_t slot_bytes)
@@ -152,13 +149,12 @@ void heddle_trace_define_totals(struct heddle_trace *tr, uint32_t lane);
 /* The same into bytes: at most HEDDLE_DEF_NUMBERS_MAX each. */
 #define HEDDLE_DEF_NUMBERS_MAX 32
 uint8_t *heddle_def_put_epoch(const struct heddle_trace *tr, uint8_t *p);
-uint8_t *heddle_def_put_totals(uint8_t *p, struct heddle_trace *tr,
-                               uint32_t lane);
+uint8_t *heddle_def_put_totals(uint8_t *p, struct heddle_trace *tr, uint32_t lane);
 /* File mode, file_lock is held: writes what was defined since the last time. */
 void heddle_trace_flush_defs(struct heddle_trace *tr, bool is_last);
 /* Writes definitions as chunks. */
-bool heddle_trace_write_defs(struct heddle_log_writer *w, const uint8_t *p,
-                             size_t bytes, bool is_last);
+bool heddle_trace_write_defs(struct heddle_log_writer *w, const uint8_t *p, size_t bytes,
+                             bool is_last);
 
 /* Removes a file that could not be finished; leaves devices and links alone. */
 void heddle_trace_discard(const char *path);

@@ -30,8 +30,7 @@ static int64_t min_known(int64_t a, int64_t b)
     return a < b ? a : b; /* HEDDLE_LOG_NONE is the largest */
 }
 
-static void count_tasks(const struct heddle_log_view *v,
-                        struct heddle_log_summary *s)
+static void count_tasks(const struct heddle_log_view *v, struct heddle_log_summary *s)
 {
     int64_t first = HEDDLE_LOG_NONE, last = -HEDDLE_LOG_NONE;
     const struct heddle_log_task *t;
@@ -57,16 +56,14 @@ static void count_tasks(const struct heddle_log_view *v,
 
 static bool is_idle(unsigned state)
 {
-    return state == HEDDLE_LOG_IDLE || state == HEDDLE_LOG_SPIN ||
-           state == HEDDLE_LOG_SLEEP || state == HEDDLE_LOG_WAKE;
+    return state == HEDDLE_LOG_IDLE || state == HEDDLE_LOG_SPIN || state == HEDDLE_LOG_SLEEP ||
+           state == HEDDLE_LOG_WAKE;
 }
 
 /* cover[lane]: up to here the lane's busy time is counted. */
-static void add_busy(struct heddle_log_summary *s, int64_t *cover,
-                     const struct heddle_log_task *t)
+static void add_busy(struct heddle_log_summary *s, int64_t *cover, const struct heddle_log_task *t)
 {
-    const int64_t from =
-        t->start_ns > cover[t->lane] ? t->start_ns : cover[t->lane];
+    const int64_t from = t->start_ns > cover[t->lane] ? t->start_ns : cover[t->lane];
 
     if (t->end_ns > from) {
         s->lanes[t->lane].busy_ns += t->end_ns - from;
@@ -88,8 +85,7 @@ static void add_idle(struct heddle_log_summary *s, const int64_t *cover,
 }
 
 /* Tasks and states in order of their start. */
-static void sum_lanes(const struct heddle_log_view *v,
-                      struct heddle_log_summary *s, int64_t *cover)
+static void sum_lanes(const struct heddle_log_view *v, struct heddle_log_summary *s, int64_t *cover)
 {
     size_t i = 0, j = 0;
 
@@ -100,8 +96,7 @@ static void sum_lanes(const struct heddle_log_view *v,
 
         if (t != NULL && t->lane == HEDDLE_LOG_NO_LANE) {
             i = v->ntasks; /* those that never ran come last */
-        } else if (t != NULL &&
-                   (j == v->nstates || t->start_ns < v->states[j].start_ns)) {
+        } else if (t != NULL && (j == v->nstates || t->start_ns < v->states[j].start_ns)) {
             add_busy(s, cover, t);
             i++;
         } else if (j < v->nstates) {
@@ -110,8 +105,7 @@ static void sum_lanes(const struct heddle_log_view *v,
     }
 }
 
-static void total_lanes(const struct heddle_log_view *v,
-                        struct heddle_log_summary *s)
+static void total_lanes(const struct heddle_log_view *v, struct heddle_log_summary *s)
 {
     for (size_t l = 0; l < v->nlanes; l++) {
         struct heddle_log_lane_sum *x = &s->lanes[l];
@@ -119,8 +113,7 @@ static void total_lanes(const struct heddle_log_view *v,
 
         x->overhead_ns = s->makespan_ns - x->busy_ns - x->idle_ns;
         HEDDLE_ASSERT(x->overhead_ns >= 0);
-        if (kind != HEDDLE_LOG_WORKER && kind != HEDDLE_LOG_DEVICE &&
-            x->ntasks == 0)
+        if (kind != HEDDLE_LOG_WORKER && kind != HEDDLE_LOG_DEVICE && x->ntasks == 0)
             continue;
         s->nworkers++;
         s->busy_ns = sat_add(s->busy_ns, x->busy_ns);
@@ -128,15 +121,13 @@ static void total_lanes(const struct heddle_log_view *v,
         s->overhead_ns = sat_add(s->overhead_ns, x->overhead_ns);
     }
     if (s->makespan_ns > 0 && s->nworkers > 0)
-        s->utilisation =
-            (double)s->busy_ns / ((double)s->nworkers * (double)s->makespan_ns);
+        s->utilisation = (double)s->busy_ns / ((double)s->nworkers * (double)s->makespan_ns);
     if (s->nexecuted > 0)
         s->overhead_task_ns = (double)s->overhead_ns / (double)s->nexecuted;
 }
 
 /* p[0..n) are the executions of one kernel, by duration. */
-static void sum_kernel(const struct heddle_log_view *v,
-                       struct heddle_log_kernel_sum *k,
+static void sum_kernel(const struct heddle_log_view *v, struct heddle_log_kernel_sum *k,
                        const struct heddle_pair *p, size_t n)
 {
     const struct heddle_log_task *t;
@@ -158,18 +149,16 @@ static void sum_kernel(const struct heddle_log_view *v,
         predicted = (double)t->predicted_ns;
         if (predicted > 0.0 && d > 0) {
             k->npredicted++;
-            error += (predicted > (double)d ? predicted - (double)d
-                                            : (double)d - predicted) /
-                     (double)d;
+            error +=
+                (predicted > (double)d ? predicted - (double)d : (double)d - predicted) / (double)d;
         }
     }
     if (k->npredicted > 0)
         k->model_error = error / (double)k->npredicted;
 }
 
-static void sum_kernels(const struct heddle_log_view *v,
-                        struct heddle_log_summary *s, struct heddle_pair *p,
-                        size_t cap)
+static void sum_kernels(const struct heddle_log_view *v, struct heddle_log_summary *s,
+                        struct heddle_pair *p, size_t cap)
 {
     const struct heddle_log_task *t;
     size_t n = 0, first = 0;
@@ -193,8 +182,7 @@ static void sum_kernels(const struct heddle_log_view *v,
     }
 }
 
-void heddle_log_summary_destroy(const heddle_log *log,
-                                struct heddle_log_summary *sum)
+void heddle_log_summary_destroy(const heddle_log *log, struct heddle_log_summary *sum)
 {
     if (log == NULL || sum == NULL)
         return;
@@ -203,8 +191,7 @@ void heddle_log_summary_destroy(const heddle_log *log,
     heddle_free(log->a, sum, sizeof *sum);
 }
 
-heddle_status heddle_log_summary_create(const heddle_log *log,
-                                        struct heddle_log_summary **sum_out)
+heddle_status heddle_log_summary_create(const heddle_log *log, struct heddle_log_summary **sum_out)
 {
     const struct heddle_log_view *v;
     struct heddle_log_summary *s;
@@ -223,8 +210,7 @@ heddle_status heddle_log_summary_create(const heddle_log *log,
     cover = heddle_zalloc(log->a, v->nlanes, sizeof *cover);
     p = heddle_zalloc(log->a, 2 * v->ntasks, sizeof *p);
     if ((v->nlanes == 0 || (s->lanes != NULL && cover != NULL)) &&
-        (v->nkernels == 0 || s->kernels != NULL) &&
-        (v->ntasks == 0 || p != NULL)) {
+        (v->nkernels == 0 || s->kernels != NULL) && (v->ntasks == 0 || p != NULL)) {
         count_tasks(v, s);
         sum_lanes(v, s, cover);
         total_lanes(v, s);

@@ -42,16 +42,16 @@ struct heddle_trace;
 struct heddle_trace_opts {
     const struct heddle_allocator *alloc; /* NULL: the default */
     const struct heddle_clock *clock;     /* copied; required */
-    int level;            /* enum heddle_log_level; OFF takes no memory */
-    uint32_t nlanes;      /* fixed for the life of the trace; > 0 */
-    size_t chunk_bytes;   /* 0: 64 KiB; rounded up to 16, at least 256 */
-    uint32_t nchunks;     /* per lane, flight recorder; 0: 4; at least 2 */
-    size_t max_def_bytes; /* kept for a dump; 0: 16 MiB */
-    const char *path;     /* NULL: flight recorder */
-    unsigned flush_ms;    /* file: between two flushes; 0: 1000 */
-    uint64_t wall_ns;     /* of a virtual clock: CLOCK_REALTIME when the log */
-    uint64_t wall_tick;   /*   began, and the tick then; 0: now, 0 */
-    char *why;            /* gets a sentence on failure; may be NULL */
+    int level;                            /* enum heddle_log_level; OFF takes no memory */
+    uint32_t nlanes;                      /* fixed for the life of the trace; > 0 */
+    size_t chunk_bytes;                   /* 0: 64 KiB; rounded up to 16, at least 256 */
+    uint32_t nchunks;                     /* per lane, flight recorder; 0: 4; at least 2 */
+    size_t max_def_bytes;                 /* kept for a dump; 0: 16 MiB */
+    const char *path;                     /* NULL: flight recorder */
+    unsigned flush_ms;                    /* file: between two flushes; 0: 1000 */
+    uint64_t wall_ns;                     /* of a virtual clock: CLOCK_REALTIME when the log */
+    uint64_t wall_tick;                   /*   began, and the tick then; 0: now, 0 */
+    char *why;                            /* gets a sentence on failure; may be NULL */
     size_t why_bytes;
 };
 
@@ -60,16 +60,15 @@ struct heddle_trace_opts {
  * HEDDLE_EIO     the file cannot be created
  * HEDDLE_ENOMEM  no memory
  */
-HEDDLE_MUST_USE heddle_status heddle_trace_create(
-    const struct heddle_trace_opts *opts, struct heddle_trace **trace_out);
+HEDDLE_MUST_USE heddle_status heddle_trace_create(const struct heddle_trace_opts *opts,
+                                                  struct heddle_trace **trace_out);
 
 /*
  * Ends the trace and frees it; in file mode writes what is left. No lane may
  * be in use. NULL is fine. HEDDLE_EIO or HEDDLE_ENOMEM: the file is not
  * complete and `why` (may be NULL) says why in a sentence.
  */
-heddle_status heddle_trace_close(struct heddle_trace *tr, char *why,
-                                 size_t why_bytes);
+heddle_status heddle_trace_close(struct heddle_trace *tr, char *why, size_t why_bytes);
 
 /*
  * Writes what the flight recorder holds to a new file. Lanes may be written
@@ -79,25 +78,22 @@ heddle_status heddle_trace_close(struct heddle_trace *tr, char *why,
  * HEDDLE_EIO     the file cannot be written; `why` says why
  * HEDDLE_ENOMEM  no memory
  */
-HEDDLE_MUST_USE heddle_status heddle_trace_dump(struct heddle_trace *tr,
-                                                const char *path, char *why,
-                                                size_t why_bytes);
+HEDDLE_MUST_USE heddle_status heddle_trace_dump(struct heddle_trace *tr, const char *path,
+                                                char *why, size_t why_bytes);
 
 /* File mode: everything recorded so far is in the file afterwards. Any thread,
  * any time; a lane that has to change its chunk waits meanwhile. Else nothing. */
 void heddle_trace_flush(struct heddle_trace *tr);
 
 /* Borrowed; i < nlanes. */
-struct heddle_trace_lane *heddle_trace_get_lane(struct heddle_trace *tr,
-                                                uint32_t i);
+struct heddle_trace_lane *heddle_trace_get_lane(struct heddle_trace *tr, uint32_t i);
 
 /* Call it once on the thread that will write the lane: its pages are mapped
  * now, on that thread's NUMA node, and not record by record. Optional. */
 void heddle_trace_lane_touch(struct heddle_trace_lane *l);
 
 /* From now on; HEDDLE_ESTATE when the trace was created with level OFF. */
-HEDDLE_MUST_USE heddle_status heddle_trace_set_level(struct heddle_trace *tr,
-                                                     int level);
+HEDDLE_MUST_USE heddle_status heddle_trace_set_level(struct heddle_trace *tr, int level);
 
 /* Records and definitions dropped so far. */
 uint64_t heddle_trace_lost(struct heddle_trace *tr);
@@ -110,16 +106,14 @@ uint64_t heddle_trace_lost(struct heddle_trace *tr);
  * nothing.
  */
 void heddle_trace_define_lane(struct heddle_trace *tr, uint32_t lane,
-                              enum heddle_log_lane_kind kind, const char *name,
-                              int cpu, uint32_t node);
+                              enum heddle_log_lane_kind kind, const char *name, int cpu,
+                              uint32_t node);
 
-void heddle_trace_define_kernel(struct heddle_trace *tr, uint32_t id,
-                                const char *name,
-                                const struct heddle_log_variant *variants,
-                                uint32_t nvariants);
+void heddle_trace_define_kernel(struct heddle_trace *tr, uint32_t id, const char *name,
+                                const struct heddle_log_variant *variants, uint32_t nvariants);
 
-void heddle_trace_define_node(struct heddle_trace *tr, uint32_t id,
-                              uint32_t kind, const char *name, uint64_t bytes);
+void heddle_trace_define_node(struct heddle_trace *tr, uint32_t id, uint32_t kind, const char *name,
+                              uint64_t bytes);
 
 /* A way from one memory node to another, by their ids. */
 struct heddle_trace_link {
@@ -129,8 +123,7 @@ struct heddle_trace_link {
     double latency_ns;
     const char *name;
 };
-void heddle_trace_define_link(struct heddle_trace *tr,
-                              const struct heddle_trace_link *l);
+void heddle_trace_define_link(struct heddle_trace *tr, const struct heddle_trace_link *l);
 
 struct heddle_trace_handle {
     uint32_t id;
@@ -145,15 +138,13 @@ struct heddle_trace_handle {
     const int64_t *step;   /* likewise */
 };
 /* Below level GRAPH it does nothing. */
-void heddle_trace_define_handle(struct heddle_trace *tr,
-                                const struct heddle_trace_handle *h);
+void heddle_trace_define_handle(struct heddle_trace *tr, const struct heddle_trace_handle *h);
 
 /* The id of a string, the same for equal strings; 0: NULL, off or no room. */
 uint32_t heddle_trace_define_string(struct heddle_trace *tr, const char *s);
 
 /* A fact about the run: "scheduler", "ws". */
-void heddle_trace_define_info(struct heddle_trace *tr, const char *key,
-                              const char *value);
+void heddle_trace_define_info(struct heddle_trace *tr, const char *key, const char *value);
 
 #include "trace/recorder.h"
 

@@ -47,17 +47,16 @@ void heddle_trace_discard(const char *path)
         (void)unlink(path);
 }
 
-void heddle_log_writer_fail(struct heddle_log_writer *w, heddle_status st,
-                            const char *what, int err)
+void heddle_log_writer_fail(struct heddle_log_writer *w, heddle_status st, const char *what,
+                            int err)
 {
     char text[128];
 
     if (w->st != HEDDLE_OK)
         return;
     w->st = st;
-    heddle_trace_why(w->why, sizeof w->why, "The log '%s' %s: %s.",
-                     w->path == NULL ? "" : w->path, what,
-                     strerror_r(err, text, sizeof text));
+    heddle_trace_why(w->why, sizeof w->why, "The log '%s' %s: %s.", w->path == NULL ? "" : w->path,
+                     what, strerror_r(err, text, sizeof text));
 }
 
 /* All of it or an error number. */
@@ -84,8 +83,7 @@ static int write_all(int fd, struct iovec *v, int n)
 }
 
 /* Invariants (1) and (2). */
-static bool writer_append(struct heddle_log_writer *w, struct iovec *v, int n,
-                          size_t bytes)
+static bool writer_append(struct heddle_log_writer *w, struct iovec *v, int n, size_t bytes)
 {
     const int err = write_all(w->fd, v, n);
 
@@ -100,10 +98,8 @@ static bool writer_append(struct heddle_log_writer *w, struct iovec *v, int n,
     return false;
 }
 
-heddle_status heddle_log_writer_open(struct heddle_log_writer *w,
-                                     const struct heddle_allocator *a,
-                                     const char *path,
-                                     const struct heddle_fmt_header *h)
+heddle_status heddle_log_writer_open(struct heddle_log_writer *w, const struct heddle_allocator *a,
+                                     const char *path, const struct heddle_fmt_header *h)
 {
     uint8_t header[HEDDLE_FMT_HEADER];
     struct iovec v = {header, sizeof header};
@@ -124,8 +120,7 @@ heddle_status heddle_log_writer_open(struct heddle_log_writer *w,
     return w->st;
 }
 
-static void index_add(struct heddle_log_writer *w,
-                      const struct heddle_fmt_chunk *k)
+static void index_add(struct heddle_log_writer *w, const struct heddle_fmt_chunk *k)
 {
     const size_t cap = w->nindex == 0 ? INDEX_FIRST_CAP : 2 * w->nindex;
     struct heddle_index_entry *grown;
@@ -153,9 +148,8 @@ static void index_add(struct heddle_log_writer *w,
     };
 }
 
-bool heddle_log_writer_chunk(struct heddle_log_writer *w,
-                             struct heddle_fmt_chunk *k, const uint8_t *payload,
-                             bool is_last)
+bool heddle_log_writer_chunk(struct heddle_log_writer *w, struct heddle_fmt_chunk *k,
+                             const uint8_t *payload, bool is_last)
 {
     uint8_t header[HEDDLE_FMT_CHUNK];
     struct iovec v[2] = {
@@ -179,8 +173,8 @@ bool heddle_log_writer_chunk(struct heddle_log_writer *w,
     return true;
 }
 
-static void write_payload(struct heddle_log_writer *w, uint8_t kind,
-                          uint32_t nrecords, const uint8_t *p, size_t bytes)
+static void write_payload(struct heddle_log_writer *w, uint8_t kind, uint32_t nrecords,
+                          const uint8_t *p, size_t bytes)
 {
     struct heddle_fmt_chunk k = {
         .kind = kind,
@@ -218,8 +212,7 @@ static void write_index(struct heddle_log_writer *w)
     }
 }
 
-void heddle_log_writer_finish(struct heddle_log_writer *w, uint64_t lost,
-                              uint64_t overwritten)
+void heddle_log_writer_finish(struct heddle_log_writer *w, uint64_t lost, uint64_t overwritten)
 {
     uint8_t end[HEDDLE_FMT_END_BYTES];
     const uint64_t at = w->off;
@@ -235,8 +228,7 @@ void heddle_log_writer_finish(struct heddle_log_writer *w, uint64_t lost,
     write_payload(w, HEDDLE_FMT_END, 0, end, sizeof end);
 }
 
-heddle_status heddle_log_writer_close(struct heddle_log_writer *w, char *why,
-                                      size_t why_bytes)
+heddle_status heddle_log_writer_close(struct heddle_log_writer *w, char *why, size_t why_bytes)
 {
     heddle_status st;
 

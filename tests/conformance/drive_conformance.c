@@ -79,16 +79,14 @@ TEST(devices)
 
 static void check_alloc(struct rig *r)
 {
-    static const size_t sizes[] = {1,    2,    63,    64,      65,
-                                   4095, 4096, 65537, 1000003, 1 << 22};
+    static const size_t sizes[] = {1, 2, 63, 64, 65, 4095, 4096, 65537, 1000003, 1 << 22};
     enum { N = sizeof(sizes) / sizeof(sizes[0]) };
     void *p[N], *q;
 
     for (int round = 0; round < 3; round++) {
         for (size_t i = 0; i < N; i++) {
             p[i] = NULL;
-            CHECK_OK(r->drv->alloc(
-                r->dev, sizes[i], (unsigned)i % (r->info.nstreams + 1), &p[i]));
+            CHECK_OK(r->drv->alloc(r->dev, sizes[i], (unsigned)i % (r->info.nstreams + 1), &p[i]));
             CHECK(p[i] != NULL);
             for (size_t j = 0; j < i; j++)
                 CHECK(p[i] != p[j]);
@@ -117,8 +115,7 @@ TEST(memory)
 
 /* Copies a box in and out again, to another place, and compares every byte of
  * both host arrays. */
-static void check_box(struct rig *r, const struct heddle_runs *runs,
-                      size_t span, unsigned stream)
+static void check_box(struct rig *r, const struct heddle_runs *runs, size_t span, unsigned stream)
 {
     const size_t bytes = heddle_runs_bytes(runs), all = span + 2 * GUARD;
     unsigned char *from = host_new(all, 1), *keep = host_new(all, 1);
@@ -168,8 +165,7 @@ static void check_shapes(struct rig *r)
         /* a box that is regular, and one whose planes are at odd places */
         {{16, 20, 2, {4, 5}, {640, 32}}, 3 * 640 + 4 * 32 + 16},
         {{16, 20, 2, {4, 5}, {333, 48}}, 3 * 333 + 4 * 48 + 16},
-        {{8, 105, 3, {3, 5, 7}, {1000, 130, 17}},
-         2 * 1000 + 4 * 130 + 6 * 17 + 8},
+        {{8, 105, 3, {3, 5, 7}, {1000, 130, 17}}, 2 * 1000 + 4 * 130 + 6 * 17 + 8},
         /* transposed: the slowest dimension has the smallest step */
         {{4, 60, 2, {6, 10}, {4, 40}}, 5 * 4 + 9 * 40 + 4},
         {{2, 64, 6, {2, 2, 2, 2, 2, 2}, {3000, 1400, 600, 250, 100, 5}},
@@ -194,8 +190,7 @@ static void check_many(struct rig *r)
     static struct probe_op in[N], out[N];
     size_t order[2] = {0, 0};
     unsigned char *host = host_new(N * 2 * BYTES * 2, 9);
-    const struct heddle_runs tile = {
-        RUN, BYTES / RUN, 1, {BYTES / RUN}, {PITCH}};
+    const struct heddle_runs tile = {RUN, BYTES / RUN, 1, {BYTES / RUN}, {PITCH}};
     const struct heddle_runs odd = {
         RUN / 2, BYTES / RUN * 2, 2, {2, BYTES / RUN}, {RUN / 2, PITCH}};
     const struct heddle_runs flat = dense(BYTES);
@@ -203,26 +198,20 @@ static void check_many(struct rig *r)
 
     for (size_t i = 0; i < N; i++) {
         const unsigned stream = i % 2 == 0 ? 0 : second_stream(r);
-        const struct heddle_runs *runs = i % 3 == 0   ? &flat
-                                         : i % 3 == 1 ? &tile
-                                                      : &odd;
+        const struct heddle_runs *runs = i % 3 == 0 ? &flat : i % 3 == 1 ? &tile : &odd;
         unsigned char *at = host + i * 2 * BYTES * 2;
 
         in[i] = op_make(r);
         out[i] = op_make(r);
         in[i].order = out[i].order = &order[stream != 0];
         CHECK_OK(r->drv->alloc(r->dev, BYTES, stream, &ptr[i]));
-        CHECK_OK(
-            start_copy(r, HEDDLE_COPY_IN, ptr[i], at, runs, stream, &in[i]));
-        CHECK_OK(start_copy(r, HEDDLE_COPY_OUT, ptr[i], at + 2 * BYTES, runs,
-                            stream, &out[i]));
+        CHECK_OK(start_copy(r, HEDDLE_COPY_IN, ptr[i], at, runs, stream, &in[i]));
+        CHECK_OK(start_copy(r, HEDDLE_COPY_OUT, ptr[i], at + 2 * BYTES, runs, stream, &out[i]));
         r->drv->free(r->dev, ptr[i], BYTES, stream); /* after the last use */
     }
     for (size_t i = 0; i < N; i++) {
         unsigned char a[BYTES], b[BYTES];
-        const struct heddle_runs *runs = i % 3 == 0   ? &flat
-                                         : i % 3 == 1 ? &tile
-                                                      : &odd;
+        const struct heddle_runs *runs = i % 3 == 0 ? &flat : i % 3 == 1 ? &tile : &odd;
         unsigned char *at = host + i * 2 * BYTES * 2;
 
         op_wait(&out[i]);
@@ -246,8 +235,8 @@ TEST(many_in_flight)
 
 /* Host memory that one copy writes and the next ones read or write, in one
  * stream, without a look at done(): every pair of shapes. */
-static void check_chain(struct rig *r, const struct heddle_runs *a,
-                        const struct heddle_runs *b, unsigned stream)
+static void check_chain(struct rig *r, const struct heddle_runs *a, const struct heddle_runs *b,
+                        unsigned stream)
 {
     enum { SPAN = 600 };
     const size_t na = heddle_runs_bytes(a), nb = heddle_runs_bytes(b);
@@ -321,9 +310,8 @@ static void relay_done(struct heddle_op *op, heddle_status st)
         return;
     CHECK_OK(y->r->drv->alloc(y->r->dev, 1000, 0, &extra));
     y->r->drv->free(y->r->dev, extra, 1000, 0);
-    CHECK_OK(start_copy(
-        y->r, y->left % 2 == 0 ? HEDDLE_COPY_OUT : HEDDLE_COPY_IN, y->ptr,
-        y->host, &runs, y->left % 2 == 0 ? 0 : y->r->info.nstreams, &y->p));
+    CHECK_OK(start_copy(y->r, y->left % 2 == 0 ? HEDDLE_COPY_OUT : HEDDLE_COPY_IN, y->ptr, y->host,
+                        &runs, y->left % 2 == 0 ? 0 : y->r->info.nstreams, &y->p));
 }
 
 static void check_relay(struct rig *r)
@@ -338,8 +326,7 @@ static void check_relay(struct rig *r)
         y[i].r = r;
         y[i].left = 50;
         CHECK_OK(r->drv->alloc(r->dev, sizeof(y[i].host), 0, &y[i].ptr));
-        CHECK_OK(start_copy(r, HEDDLE_COPY_IN, y[i].ptr, y[i].host, &runs, 0,
-                            &y[i].p));
+        CHECK_OK(start_copy(r, HEDDLE_COPY_IN, y[i].ptr, y[i].host, &runs, 0, &y[i].p));
     }
     while (y[0].left + y[1].left + y[2].left > 0)
         rig_step(r);
@@ -376,12 +363,10 @@ static void check_launch(struct rig *r)
         CHECK_OK(r->drv->alloc(r->dev, BYTES, s, &ptr));
         CHECK_OK(start_copy(r, HEDDLE_COPY_IN, ptr, host, &runs, s, &p[0]));
         for (unsigned i = 0; i < N; i++) {
-            j[i] = (struct job){
-                .r = r, .stream = s, .ptr = ptr, .add = i, .bytes = BYTES};
+            j[i] = (struct job){.r = r, .stream = s, .ptr = ptr, .add = i, .bytes = BYTES};
             CHECK_OK(start_job(&j[i], &p[1 + i]));
         }
-        CHECK_OK(
-            start_copy(r, HEDDLE_COPY_OUT, ptr, host, &runs, s, &p[N + 1]));
+        CHECK_OK(start_copy(r, HEDDLE_COPY_OUT, ptr, host, &runs, s, &p[N + 1]));
         op_wait(&p[N + 1]);
         for (size_t i = 0; i < N + 2; i++) {
             CHECK_OK(p[i].st);
@@ -408,8 +393,8 @@ TEST(launches)
 /* A function that fails, and the next one that does not care. */
 static void check_failing(struct rig *r)
 {
-    static const heddle_status answers[] = {HEDDLE_ETASK, HEDDLE_EDECLINED,
-                                            HEDDLE_EINVAL, HEDDLE_ENOMEM};
+    static const heddle_status answers[] = {HEDDLE_ETASK, HEDDLE_EDECLINED, HEDDLE_EINVAL,
+                                            HEDDLE_ENOMEM};
     unsigned char byte[64] = {0};
     const struct heddle_runs runs = dense(sizeof(byte));
     void *ptr;
@@ -463,15 +448,12 @@ static void check_streams(struct rig *r)
             p[3 * i + k] = op_make(r);
         if (i > 0) /* its own stream: for sim, see second_stream() */
             CHECK_OK(r->drv->order(r->dev, copies, &p[3 * i - 1].op));
-        CHECK_OK(
-            start_copy(r, HEDDLE_COPY_IN, ptr, host, &runs, copies, &p[3 * i]));
+        CHECK_OK(start_copy(r, HEDDLE_COPY_IN, ptr, host, &runs, copies, &p[3 * i]));
         CHECK_OK(r->drv->order(r->dev, s, &p[3 * i].op));
-        j[i] = (struct job){
-            .r = r, .stream = s, .ptr = ptr, .add = i, .bytes = BYTES};
+        j[i] = (struct job){.r = r, .stream = s, .ptr = ptr, .add = i, .bytes = BYTES};
         CHECK_OK(start_job(&j[i], &p[3 * i + 1]));
         CHECK_OK(r->drv->order(r->dev, copies, &p[3 * i + 1].op));
-        CHECK_OK(start_copy(r, HEDDLE_COPY_OUT, ptr, host, &runs, copies,
-                            &p[3 * i + 2]));
+        CHECK_OK(start_copy(r, HEDDLE_COPY_OUT, ptr, host, &runs, copies, &p[3 * i + 2]));
         for (size_t b = 0; b < BYTES; b++)
             want[b] = (unsigned char)(want[b] * 3 + i);
     }
@@ -572,6 +554,5 @@ TEST(every_allocation_fails_once)
     }
 }
 
-TEST_MAIN(the_table, devices, memory, shapes, many_in_flight, order_in_a_stream,
-          done_gives_more, launches, failing_launches, order_between_streams,
-          every_allocation_fails_once)
+TEST_MAIN(the_table, devices, memory, shapes, many_in_flight, order_in_a_stream, done_gives_more,
+          launches, failing_launches, order_between_streams, every_allocation_fails_once)

@@ -91,11 +91,8 @@ static void check_times(struct rig *r)
     begin = heddle_clock_ns();
     for (unsigned i = 0; i < N; i++) {
         p[i] = op_make(r);
-        j[i] = (struct job){.r = r,
-                            .ptr = b.ptr[0],
-                            .add = i,
-                            .bytes = BYTES,
-                            .wants_time = i % 3 != 0};
+        j[i] = (struct job){
+            .r = r, .ptr = b.ptr[0], .add = i, .bytes = BYTES, .wants_time = i % 3 != 0};
         CHECK_OK(start_job(&j[i], &p[i]));
         apply(b.want[0], i);
         if (i % 5 == 4)
@@ -196,8 +193,8 @@ static heddle_status web_put(void *user, unsigned i)
 }
 
 /* `shape` decides who depends on whom, `turn` what each does, and where. */
-static void web_init(struct web *w, struct buffers *b, unsigned n,
-                     uint64_t shape, unsigned turn, unsigned stream)
+static void web_init(struct web *w, struct buffers *b, unsigned n, uint64_t shape, unsigned turn,
+                     unsigned stream)
 {
     int last[BUFFERS] = {-1, -1, -1, -1, -1};
     struct heddle_rng rng;
@@ -237,8 +234,7 @@ static void web_apply(const struct web *w, struct buffers *b)
 }
 
 /* Twice, with a job before, between and behind, and no waiting. */
-static void web_replay(struct web *w, struct buffers *b, void *graph,
-                       unsigned stream)
+static void web_replay(struct web *w, struct buffers *b, void *graph, unsigned stream)
 {
     struct rig *r = b->r;
     struct probe_op p[5];
@@ -250,11 +246,8 @@ static void web_replay(struct web *w, struct buffers *b, void *graph,
             CHECK_OK(r->drv->replay(r->dev, graph, stream, &p[i].op));
             web_apply(w, b);
         } else {
-            j[i / 2] = (struct job){.r = r,
-                                    .stream = stream,
-                                    .ptr = b->ptr[i / 2],
-                                    .add = 7 * i,
-                                    .bytes = BYTES};
+            j[i / 2] = (struct job){
+                .r = r, .stream = stream, .ptr = b->ptr[i / 2], .add = 7 * i, .bytes = BYTES};
             CHECK_OK(start_job(&j[i / 2], &p[i]));
             apply(b->want[i / 2], 7 * i);
         }
@@ -285,8 +278,7 @@ static void check_regions(struct rig *r)
             web_init(&w, &b, sizes[k], test_seed() + k + turn / 4, turn, s);
             before = graph;
             w.fail_at = sizes[k] / 2;
-            CHECK_STATUS(r->drv->region(r->dev, &w.region, s, &graph),
-                         HEDDLE_ETASK);
+            CHECK_STATUS(r->drv->region(r->dev, &w.region, s, &graph), HEDDLE_ETASK);
             CHECK(graph == before);
             w.fail_at = JOBS;
             CHECK_OK(r->drv->region(r->dev, &w.region, s, &graph));
@@ -322,8 +314,7 @@ static void check_old_region(struct rig *r)
     for (unsigned k = 0; k < 20; k += 4) {
         web_init(&new, &b, 20, 1, 1, 0);
         new.fail_at = k;
-        CHECK_STATUS(r->drv->region(r->dev, &new.region, 0, &graph),
-                     HEDDLE_ETASK);
+        CHECK_STATUS(r->drv->region(r->dev, &new.region, 0, &graph), HEDDLE_ETASK);
         CHECK(graph == before);
         web_replay(&old, &b, graph, 0);
     }
@@ -359,13 +350,11 @@ static void check_region_order(struct rig *r)
             p[i] = op_make(r);
         fill(in, BYTES, k);
         memcpy(b.want[0], in, BYTES);
-        CHECK_OK(
-            start_copy(r, HEDDLE_COPY_IN, b.ptr[0], in, &runs, copies, &p[0]));
+        CHECK_OK(start_copy(r, HEDDLE_COPY_IN, b.ptr[0], in, &runs, copies, &p[0]));
         CHECK_OK(r->drv->order(r->dev, s, &p[0].op));
         CHECK_OK(r->drv->replay(r->dev, graph, s, &p[1].op));
         CHECK_OK(r->drv->order(r->dev, copies, &p[1].op));
-        CHECK_OK(start_copy(r, HEDDLE_COPY_OUT, b.ptr[0], got, &runs, copies,
-                            &p[2]));
+        CHECK_OK(start_copy(r, HEDDLE_COPY_OUT, b.ptr[0], got, &runs, copies, &p[2]));
         web_apply(&w, &b);
         for (int i = 0; i < 3; i++) {
             op_wait(&p[i]);
@@ -556,18 +545,15 @@ static void pair_walk(struct pair *p, bool straight)
         if (last != NULL && last->ndone == 0)
             CHECK_OK(r->drv->order(r->dev, straight ? s : copies, &last->op));
         if (i == 0 || !straight) {
-            CHECK_OK(start_copy(r, HEDDLE_COPY_IN, ptr[i % 2], host, &runs,
-                                copies, &o[0]));
+            CHECK_OK(start_copy(r, HEDDLE_COPY_IN, ptr[i % 2], host, &runs, copies, &o[0]));
             CHECK_OK(r->drv->order(r->dev, s, &o[0].op));
         }
-        j[i] = (struct job){
-            .r = r, .stream = s, .ptr = ptr[i % 2], .add = i, .bytes = BYTES};
+        j[i] = (struct job){.r = r, .stream = s, .ptr = ptr[i % 2], .add = i, .bytes = BYTES};
         CHECK_OK(start_job(&j[i], &o[1]));
         apply(want, i);
         CHECK_OK(r->drv->order(r->dev, copies, &o[1].op));
         if (!straight || i == N - 1)
-            CHECK_OK(start_copy(r, HEDDLE_COPY_OUT, ptr[i % 2], host, &runs,
-                                copies, &o[2]));
+            CHECK_OK(start_copy(r, HEDDLE_COPY_OUT, ptr[i % 2], host, &runs, copies, &o[2]));
         else
             CHECK_OK(r->drv->copy(r->dev, &c, copies, &o[2].op));
         last = &o[2];
@@ -618,8 +604,7 @@ TEST(two_devices)
     unsigned n = 0;
 
     for (size_t i = 0; heddle_driver_table[i] != NULL; i++)
-        if (heddle_driver_table[i]->kind != 0 &&
-            heddle_driver_table[i]->order != NULL)
+        if (heddle_driver_table[i]->kind != 0 && heddle_driver_table[i]->order != NULL)
             n += check_pairs(heddle_driver_table[i]);
     if (n == 0)
         SKIP("no driver has two devices here");
@@ -643,8 +628,7 @@ static heddle_status life(struct rig *r)
         r->drv->pin(r->dev, host, sizeof(host));
     for (unsigned i = 0; i < BUFFERS && st == HEDDLE_OK; i++)
         st = r->drv->alloc(r->dev, BYTES, 0, &b.ptr[i]);
-    for (unsigned turn = 0;
-         turn < 3 && st == HEDDLE_OK && r->drv->region != NULL; turn++) {
+    for (unsigned turn = 0; turn < 3 && st == HEDDLE_OK && r->drv->region != NULL; turn++) {
         web_init(&w, &b, JOBS - turn / 2, 5, turn, 0);
         st = r->drv->region(r->dev, &w.region, 0, &graph);
         p = op_make(r);
@@ -709,6 +693,5 @@ TEST(every_allocation_fails_once)
     }
 }
 
-TEST_MAIN(all_or_none, times, a_web_over_streams, regions, regions_that_fail,
-          regions_in_order, pinned_memory, pinned_by_others, two_devices,
-          every_allocation_fails_once)
+TEST_MAIN(all_or_none, times, a_web_over_streams, regions, regions_that_fail, regions_in_order,
+          pinned_memory, pinned_by_others, two_devices, every_allocation_fails_once)

@@ -71,8 +71,7 @@ static inline uint64_t rig_now(void *user)
     return heddle_clock_ns();
 }
 
-static inline heddle_status rig_world(struct rig *r,
-                                      const struct heddle_allocator *a)
+static inline heddle_status rig_world(struct rig *r, const struct heddle_allocator *a)
 {
     char path[128], why[256] = "";
     heddle_status st;
@@ -94,8 +93,7 @@ static inline heddle_status rig_world(struct rig *r,
     return st;
 }
 
-static inline heddle_status rig_init(struct rig *r,
-                                     const struct heddle_driver *drv,
+static inline heddle_status rig_init(struct rig *r, const struct heddle_driver *drv,
                                      const struct heddle_allocator *a)
 {
     rig_folder_make();
@@ -215,20 +213,18 @@ static inline struct heddle_runs dense(size_t bytes)
     return (struct heddle_runs){.run_bytes = bytes, .nruns = 1};
 }
 
-static inline heddle_status
-start_copy(struct rig *r, enum heddle_copy_kind kind, void *ptr, void *host,
-           const struct heddle_runs *runs, unsigned stream, struct probe_op *p)
+static inline heddle_status start_copy(struct rig *r, enum heddle_copy_kind kind, void *ptr,
+                                       void *host, const struct heddle_runs *runs, unsigned stream,
+                                       struct probe_op *p)
 {
-    struct heddle_copy c = {
-        .kind = kind, .ptr = ptr, .host = host, .runs = *runs};
+    struct heddle_copy c = {.kind = kind, .ptr = ptr, .host = host, .runs = *runs};
     const heddle_status st = r->drv->copy(r->dev, &c, stream, &p->op);
 
     memset(&c, 0xee, sizeof(c)); /* it may go when copy() returns */
     return st;
 }
 
-static inline void copy_wait(struct rig *r, enum heddle_copy_kind kind,
-                             void *ptr, void *host,
+static inline void copy_wait(struct rig *r, enum heddle_copy_kind kind, void *ptr, void *host,
                              const struct heddle_runs *runs, unsigned stream)
 {
     struct probe_op p = op_make(r);
@@ -273,9 +269,8 @@ struct job {
 
 static inline heddle_status job_opencl(struct job *j)
 {
-    static const char source[] =
-        "kernel void add(global uchar *p, uint a) "
-        "{ size_t i = get_global_id(0); p[i] = p[i] * 3 + a; }";
+    static const char source[] = "kernel void add(global uchar *p, uint a) "
+                                 "{ size_t i = get_global_id(0); p[i] = p[i] * 3 + a; }";
     struct heddle_dev *dev = j->r->dev;
     void *k;
 
@@ -290,23 +285,21 @@ static inline heddle_status job_opencl(struct job *j)
  */
 static inline heddle_status job_cuda(struct job *j)
 {
-    static const char ptx[] =
-        ".version 6.3\n.target sm_75\n.address_size 64\n"
-        ".visible .entry triple(.param .u64 a0, .param .u32 a1,\n"
-        ".param .u32 a2) { .reg .pred %p<2>; .reg .b32 %r<9>;\n"
-        ".reg .b64 %rd<5>; ld.param.u64 %rd1, [a0];\n"
-        "ld.param.u32 %r2, [a1]; ld.param.u32 %r3, [a2];\n"
-        "mov.u32 %r4, %ctaid.x; mov.u32 %r5, %ntid.x;\n"
-        "mov.u32 %r6, %tid.x; mad.lo.s32 %r1, %r4, %r5, %r6;\n"
-        "setp.ge.u32 %p1, %r1, %r3; @%p1 bra L2;\n"
-        "cvta.to.global.u64 %rd2, %rd1; cvt.u64.u32 %rd3, %r1;\n"
-        "add.s64 %rd4, %rd2, %rd3; ld.global.u8 %r7, [%rd4];\n"
-        "mad.lo.s32 %r8, %r7, 3, %r2; st.global.u8 [%rd4], %r8;\n"
-        "L2: ret; }\n";
+    static const char ptx[] = ".version 6.3\n.target sm_75\n.address_size 64\n"
+                              ".visible .entry triple(.param .u64 a0, .param .u32 a1,\n"
+                              ".param .u32 a2) { .reg .pred %p<2>; .reg .b32 %r<9>;\n"
+                              ".reg .b64 %rd<5>; ld.param.u64 %rd1, [a0];\n"
+                              "ld.param.u32 %r2, [a1]; ld.param.u32 %r3, [a2];\n"
+                              "mov.u32 %r4, %ctaid.x; mov.u32 %r5, %ntid.x;\n"
+                              "mov.u32 %r6, %tid.x; mad.lo.s32 %r1, %r4, %r5, %r6;\n"
+                              "setp.ge.u32 %p1, %r1, %r3; @%p1 bra L2;\n"
+                              "cvta.to.global.u64 %rd2, %rd1; cvt.u64.u32 %rd3, %r1;\n"
+                              "add.s64 %rd4, %rd2, %rd3; ld.global.u8 %r7, [%rd4];\n"
+                              "mad.lo.s32 %r8, %r7, 3, %r2; st.global.u8 [%rd4], %r8;\n"
+                              "L2: ret; }\n";
     struct heddle_dev *dev = j->r->dev;
     const uint32_t n = (uint32_t)j->bytes;
-    const struct heddle_cuda_shape shape = {.grid = {(n + 127) / 128},
-                                            .block = {128}};
+    const struct heddle_cuda_shape shape = {.grid = {(n + 127) / 128}, .block = {128}};
     void *args[] = {&j->ptr, &j->add, (void *)(uintptr_t)&n};
     void *k;
 
@@ -332,10 +325,8 @@ static inline heddle_status job_run(struct heddle_exec *x)
 
 static inline heddle_status start_job(struct job *j, struct probe_op *p)
 {
-    const struct heddle_dev_launch l = {.wants_time = j->wants_time,
-                                        .run = job_run,
-                                        .x = (void *)j,
-                                        .model_ns = 1000};
+    const struct heddle_dev_launch l = {
+        .wants_time = j->wants_time, .run = job_run, .x = (void *)j, .model_ns = 1000};
 
     return j->r->drv->launch(j->r->dev, &l, j->stream, &p->op);
 }

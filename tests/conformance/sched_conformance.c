@@ -32,8 +32,7 @@ struct bench {
     struct faulty f;
 };
 
-static heddle_status bench_init(struct bench *b,
-                                const struct heddle_sched_ops *ops,
+static heddle_status bench_init(struct bench *b, const struct heddle_sched_ops *ops,
                                 unsigned nworkers, size_t fail_at)
 {
     memset(b, 0, sizeof(*b));
@@ -87,9 +86,8 @@ static void check_out(const struct item *items, size_t n, struct item *i)
     CHECK_EQ(atomic_fetch_add(&i->npops, 1u), 0);
 }
 
-#define FOR_EACH_SCHED(ops)                                                    \
-    for (const struct heddle_sched_ops *const *ops = heddle_sched_table;       \
-         *ops != NULL; ops++)
+#define FOR_EACH_SCHED(ops)                                                                        \
+    for (const struct heddle_sched_ops *const *ops = heddle_sched_table; *ops != NULL; ops++)
 
 TEST(the_table)
 {
@@ -382,8 +380,8 @@ static const struct node *node_of(const struct heddle_sched_task *t)
     return (const void *)((const char *)t - offsetof(struct node, t));
 }
 
-static double view_cost(void *view, const struct heddle_sched_task *t,
-                        unsigned cls, double *confidence_out)
+static double view_cost(void *view, const struct heddle_sched_task *t, unsigned cls,
+                        double *confidence_out)
 {
     const struct world *w = view;
     const unsigned kind = node_of(t)->kind;
@@ -395,16 +393,14 @@ static double view_cost(void *view, const struct heddle_sched_task *t,
     return (cls == 0 ? 10000 : 1000) + 100 * kind;
 }
 
-static double view_fetch(void *view, const struct heddle_sched_task *t,
-                         unsigned cls)
+static double view_fetch(void *view, const struct heddle_sched_task *t, unsigned cls)
 {
     (void)view;
     return (double)((node_of(t)->number + cls) % 5) * 100;
 }
 
-static void view_bytes(void *view, const struct heddle_sched_task *t,
-                       unsigned cls, uint64_t *read_out, uint64_t *written_out,
-                       uint64_t *present_out)
+static void view_bytes(void *view, const struct heddle_sched_task *t, unsigned cls,
+                       uint64_t *read_out, uint64_t *written_out, uint64_t *present_out)
 {
     (void)view;
     *read_out = 4096;
@@ -446,8 +442,7 @@ static const struct heddle_sched_view view = {
     .now_ns = view_now,
 };
 
-static heddle_status world_init(struct world *w,
-                                const struct heddle_sched_ops *ops, unsigned n,
+static heddle_status world_init(struct world *w, const struct heddle_sched_ops *ops, unsigned n,
                                 uint64_t seed, size_t fail_at)
 {
     static const char *const name[CLASSES] = {"cpu", "acc0", "acc1"};
@@ -487,8 +482,7 @@ static heddle_status world_init(struct world *w,
         x->number = i;
         x->kind = heddle_rng_below32(&rng, KINDS);
         for (unsigned k = 0; k < npred && i > 0; k++) {
-            const unsigned p =
-                i - 1 - heddle_rng_below32(&rng, i < BACK ? i : BACK);
+            const unsigned p = i - 1 - heddle_rng_below32(&rng, i < BACK ? i : BACK);
 
             if (w->node[p].nsucc < BACK * 2) {
                 w->node[p].succ[w->node[p].nsucc++] = i;
@@ -618,8 +612,7 @@ static void world_run(struct world *w, uint64_t seed, unsigned window)
         CHECK(w->b.ops->pop(w->b.self, k) == NULL);
 }
 
-#define FOR_EACH_WITH_CLASSES(ops)                                             \
-    FOR_EACH_SCHED(ops) if ((*ops)->knows_classes)
+#define FOR_EACH_WITH_CLASSES(ops) FOR_EACH_SCHED(ops) if ((*ops)->knows_classes)
 
 TEST(classes_every_task_runs_where_it_can)
 {
@@ -682,8 +675,7 @@ static void lose_class(struct world *w, unsigned cls)
     struct heddle_sched_task *next;
 
     atomic_store(&w->is_lost, true);
-    for (struct heddle_sched_task *t = w->b.ops->lost(w->b.self, cls);
-         t != NULL; t = next) {
+    for (struct heddle_sched_task *t = w->b.ops->lost(w->b.self, cls); t != NULL; t = next) {
         struct node *x = &w->node[node_of(t)->number];
 
         next = t->link[0];
@@ -781,11 +773,9 @@ TEST(classes_push_and_pop_allocate_nothing)
     }
 }
 
-TEST_MAIN(the_table, empty_and_alone, more_than_any_array_holds,
-          one_worker_gets_everything, eager_is_first_in_first_out,
-          prio_is_by_priority_then_first_in_first_out,
-          each_task_comes_out_once_with_many_threads,
-          each_allocation_fails_once, push_and_pop_allocate_nothing,
-          classes_every_task_runs_where_it_can, classes_without_memory,
-          classes_without_any_memory, classes_one_is_lost, classes_with_threads,
-          classes_push_and_pop_allocate_nothing)
+TEST_MAIN(the_table, empty_and_alone, more_than_any_array_holds, one_worker_gets_everything,
+          eager_is_first_in_first_out, prio_is_by_priority_then_first_in_first_out,
+          each_task_comes_out_once_with_many_threads, each_allocation_fails_once,
+          push_and_pop_allocate_nothing, classes_every_task_runs_where_it_can,
+          classes_without_memory, classes_without_any_memory, classes_one_is_lost,
+          classes_with_threads, classes_push_and_pop_allocate_nothing)

@@ -101,8 +101,7 @@ CUresult fc_capture_unsafe(void)
     for (struct fc_capture *c = captures; c != NULL; c = c->next) {
         const bool is_mine = c->thread == me();
 
-        if (c->mode == RELAXED ||
-            (!is_mine && (c->mode != GLOBAL || thread_mode != GLOBAL)))
+        if (c->mode == RELAXED || (!is_mine && (c->mode != GLOBAL || thread_mode != GLOBAL)))
             continue;
         c->is_bad = true;
         r = FC_ECAPTURE;
@@ -123,8 +122,7 @@ static CUresult check_legacy(CUstream s)
         return FC_OK;
     for (struct fc_capture *c = captures; c != NULL; c = c->next)
         for (size_t i = 0; i < c->nmembers; i++)
-            if (c->member[i]->is_blocking &&
-                c->member[i]->obj.ctx == s->obj.ctx)
+            if (c->member[i]->is_blocking && c->member[i]->obj.ctx == s->obj.ctx)
                 return spoil(c, FC_EIMPLICIT);
     return FC_OK;
 }
@@ -189,8 +187,7 @@ static CUresult wait_captured(CUstream s, CUevent e)
     struct fc_capture *c = capture_find(e->capture_id);
 
     if (c == NULL)
-        return s->capture != NULL ? spoil(s->capture, FC_EISOLATION)
-                                  : FC_ECAPTURED_EVENT;
+        return s->capture != NULL ? spoil(s->capture, FC_EISOLATION) : FC_ECAPTURED_EVENT;
     if (c->is_bad)
         return FC_EINVALIDATED;
     if (s == s->obj.ctx->null)
@@ -363,16 +360,13 @@ CU(cuStreamIsCapturing, CUstream h, unsigned *status_out)
     if (r != FC_OK)
         return r;
     fc_lock(&lock);
-    *status_out = s->capture == NULL   ? NONE
-                  : s->capture->is_bad ? SPOILT
-                                       : ACTIVE;
+    *status_out = s->capture == NULL ? NONE : s->capture->is_bad ? SPOILT : ACTIVE;
     fc_unlock(&lock);
     return FC_OK;
 }
 
-CU(cuStreamGetCaptureInfo_v2, CUstream h, unsigned *status_out,
-   uint64_t *id_out, CUgraph *graph_out, const CUgraphNode **deps_out,
-   size_t *ndeps_out)
+CU(cuStreamGetCaptureInfo_v2, CUstream h, unsigned *status_out, uint64_t *id_out,
+   CUgraph *graph_out, const CUgraphNode **deps_out, size_t *ndeps_out)
 {
     const CUresult r = cuStreamIsCapturing(h, status_out);
     CUstream s = h;
@@ -392,14 +386,12 @@ CU(cuStreamGetCaptureInfo_v2, CUstream h, unsigned *status_out,
     return FC_OK;
 }
 
-CU(cuStreamGetCaptureInfo_v3, CUstream h, unsigned *status_out,
-   uint64_t *id_out, CUgraph *graph_out, const CUgraphNode **deps_out,
-   const void **edges_out, size_t *ndeps_out)
+CU(cuStreamGetCaptureInfo_v3, CUstream h, unsigned *status_out, uint64_t *id_out,
+   CUgraph *graph_out, const CUgraphNode **deps_out, const void **edges_out, size_t *ndeps_out)
 {
     if (edges_out != NULL)
         *edges_out = NULL;
-    return cuStreamGetCaptureInfo_v2(h, status_out, id_out, graph_out, deps_out,
-                                     ndeps_out);
+    return cuStreamGetCaptureInfo_v2(h, status_out, id_out, graph_out, deps_out, ndeps_out);
 }
 
 /* Is one of them named twice? */
@@ -414,8 +406,7 @@ static bool has_twins(const CUgraphNode *v, size_t n)
     return left != n;
 }
 
-CU(cuStreamUpdateCaptureDependencies, CUstream h, CUgraphNode *deps, size_t n,
-   unsigned flags)
+CU(cuStreamUpdateCaptureDependencies, CUstream h, CUgraphNode *deps, size_t n, unsigned flags)
 {
     enum { ADD, SET };
     struct fc_capture *c;
@@ -451,9 +442,8 @@ CU(cuStreamUpdateCaptureDependencies, CUstream h, CUgraphNode *deps, size_t n,
     return r;
 }
 
-CU(cuStreamUpdateCaptureDependencies_v2, CUstream h, CUgraphNode *deps,
-   const void *edges, size_t n, unsigned flags)
+CU(cuStreamUpdateCaptureDependencies_v2, CUstream h, CUgraphNode *deps, const void *edges, size_t n,
+   unsigned flags)
 {
-    return edges != NULL ? FC_ENOTSUPPORTED
-                         : cuStreamUpdateCaptureDependencies(h, deps, n, flags);
+    return edges != NULL ? FC_ENOTSUPPORTED : cuStreamUpdateCaptureDependencies(h, deps, n, flags);
 }

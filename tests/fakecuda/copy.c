@@ -21,8 +21,7 @@ static bool is_pinned(const struct side *s, size_t width, size_t height)
 {
     struct fc_block b;
 
-    return fc_block_find(s->at, s->pitch * (height - 1) + width, &b) &&
-           b.kind != FC_DEVICE;
+    return fc_block_find(s->at, s->pitch * (height - 1) + width, &b) && b.kind != FC_DEVICE;
 }
 
 /* The source as it is now. */
@@ -39,8 +38,8 @@ static void stage(struct fc_work *w, const struct side *src)
     w->u.copy.src_pitch = width;
 }
 
-static CUresult copy(CUstream h, const struct side *dst, const struct side *src,
-                     size_t width, size_t height, bool waits)
+static CUresult copy(CUstream h, const struct side *dst, const struct side *src, size_t width,
+                     size_t height, bool waits)
 {
     struct fc_work w = {.kind = FC_WORK_COPY};
     bool is_capturing;
@@ -143,8 +142,8 @@ CU(cuMemcpyAsync, CUdeviceptr to, CUdeviceptr from, size_t n, CUstream h)
     return copy(h, &dst, &src, n, 1, false);
 }
 
-CU(cuMemcpyPeerAsync, CUdeviceptr to, CUcontext to_ctx, CUdeviceptr from,
-   CUcontext from_ctx, size_t n, CUstream h)
+CU(cuMemcpyPeerAsync, CUdeviceptr to, CUcontext to_ctx, CUdeviceptr from, CUcontext from_ctx,
+   size_t n, CUstream h)
 {
     const struct side dst = device(to, n), src = device(from, n);
     struct fc_block b;
@@ -179,8 +178,7 @@ static CUresult rect_side(const struct rect_side *s, struct side *out)
 
     if (s->type != HOST && s->type != DEVICE)
         return FC_ENOTSUPPORTED;
-    *out =
-        s->type == HOST ? host(s->host, s->pitch) : device(s->device, s->pitch);
+    *out = s->type == HOST ? host(s->host, s->pitch) : device(s->device, s->pitch);
     out->at += s->x_bytes + s->y * s->pitch;
     return FC_OK;
 }
@@ -211,8 +209,7 @@ CU(cuMemcpy2D_v2, const struct rect *c)
     return copy_rect(c, NULL, true);
 }
 
-static CUresult fill(CUstream h, CUdeviceptr at, uint32_t value, unsigned elem,
-                     size_t n)
+static CUresult fill(CUstream h, CUdeviceptr at, uint32_t value, unsigned elem, size_t n)
 {
     struct fc_work w = {.kind = FC_WORK_FILL};
     CUcontext ctx;

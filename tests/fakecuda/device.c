@@ -67,8 +67,8 @@ static struct {
 FC_EXPORT int fakecuda_fail(const char *list);
 int fakecuda_fail(const char *list)
 {
-    static const char *const names[FC_NCLASSES] = {
-        "launch", "copy", "alloc", "event", "register", "host", "graph"};
+    static const char *const names[FC_NCLASSES] = {"launch",   "copy", "alloc", "event",
+                                                   "register", "host", "graph"};
     char name[16];
     unsigned at, code;
     int bad = 0, n;
@@ -100,8 +100,7 @@ int fakecuda_fail(const char *list)
 /* Errors that a context does not survive. */
 static bool is_sticky(unsigned code)
 {
-    static const unsigned codes[] = {214, 220, 700, 702, 710, 714,
-                                     715, 716, 717, 718, 719, 999};
+    static const unsigned codes[] = {214, 220, 700, 702, 710, 714, 715, 716, 717, 718, 719, 999};
 
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
         if (codes[i] == code)
@@ -207,24 +206,19 @@ static const struct {
     {FC_EVALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
     {FC_ENOMEM, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
     {FC_EINIT, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
-    {FC_ENODEVICE, "CUDA_ERROR_NO_DEVICE",
-     "no CUDA-capable device is detected"},
+    {FC_ENODEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
     {FC_EDEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
     {FC_ECONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
-    {FC_EBINARY, "CUDA_ERROR_NO_BINARY_FOR_GPU",
-     "no kernel image for the device"},
+    {FC_EBINARY, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image for the device"},
     {FC_EPTX, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
     {FC_EHANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
     {FC_ESTATE, "CUDA_ERROR_ILLEGAL_STATE",
      "the operation cannot be performed in the present state"},
     {FC_ENOTFOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
     {FC_ENOTREADY, "CUDA_ERROR_NOT_READY", "device not ready"},
-    {FC_EADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS",
-     "an illegal memory access was encountered"},
-    {FC_EPEER_ON, "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED",
-     "peer access is already enabled"},
-    {FC_EPEER_OFF, "CUDA_ERROR_PEER_ACCESS_NOT_ENABLED",
-     "peer access has not been enabled"},
+    {FC_EADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
+    {FC_EPEER_ON, "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", "peer access is already enabled"},
+    {FC_EPEER_OFF, "CUDA_ERROR_PEER_ACCESS_NOT_ENABLED", "peer access has not been enabled"},
     {FC_EREGISTERED, "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED",
      "part or all of the requested memory range is already mapped"},
     {FC_EUNREGISTERED, "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED",
@@ -239,8 +233,7 @@ static const struct {
      "operation would result in a merge of separate capture sequences"},
     {FC_EUNMATCHED, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED",
      "capture was not ended in the same stream as it began"},
-    {FC_EUNJOINED, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED",
-     "capturing stream has unjoined work"},
+    {FC_EUNJOINED, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED", "capturing stream has unjoined work"},
     {FC_EISOLATION, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION",
      "dependency created on uncaptured work in another stream"},
     {FC_EIMPLICIT, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT",
@@ -249,8 +242,7 @@ static const struct {
      "operation not permitted on an event last recorded in a capturing stream"},
     {FC_EWRONG_THREAD, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD",
      "attempt to terminate a thread-local capture from another thread"},
-    {FC_EUPDATE, "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE",
-     "the graph update was not performed"},
+    {FC_EUPDATE, "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE", "the graph update was not performed"},
 };
 
 static const char *error_text(CUresult code, bool is_name)
@@ -450,8 +442,7 @@ static void context_leaks(CUcontext ctx)
         if (n[i] > 0)
             fprintf(stderr, "fakecuda: %u %s left\n", n[i], names[i]);
     if (fc_block_of(ctx, NULL, &b)) {
-        fprintf(stderr, "fakecuda: memory left, %zu bytes (kind %d)\n", b.bytes,
-                (int)b.kind);
+        fprintf(stderr, "fakecuda: memory left, %zu bytes (kind %d)\n", b.bytes, (int)b.kind);
         sum++;
     }
     if (sum > 0)
@@ -548,8 +539,7 @@ CU(cuCtxEnablePeerAccess, CUcontext peer, unsigned flags)
 
     if (r != FC_OK)
         return r;
-    if (peer == NULL || peer == ctx || flags != 0 ||
-        atomic_load(&peer->refs) == 0)
+    if (peer == NULL || peer == ctx || flags != 0 || atomic_load(&peer->refs) == 0)
         return FC_ECONTEXT;
     bit = 1u << peer->device;
     return atomic_fetch_or(&ctx->peers, bit) & bit ? FC_EPEER_ON : FC_OK;

@@ -14,8 +14,8 @@
 
 #include "fakecuda.h"
 
-#define BLAS(name, ...)                                                        \
-    FC_EXPORT int name(__VA_ARGS__);                                           \
+#define BLAS(name, ...)                                                                            \
+    FC_EXPORT int name(__VA_ARGS__);                                                               \
     int name(__VA_ARGS__)
 
 enum { BLAS_OK = 0, BLAS_NOT_INITIALIZED = 1, BLAS_ALLOC_FAILED = 3 };
@@ -27,9 +27,8 @@ enum { NON_UNIT, UNIT };
 
 /* For loops over memory that nobody else has: sanitizers need not look on. Products
  * of many numbers gather their operands first, which they do see. */
-#define BLAS_UNSEEN                                                            \
-    __attribute__((no_sanitize_address, no_sanitize_thread,                    \
-                   no_sanitize_undefined, noinline))
+#define BLAS_UNSEEN                                                                                \
+    __attribute__((no_sanitize_address, no_sanitize_thread, no_sanitize_undefined, noinline))
 
 /* The letters of the four types. */
 #define BLAS_TYPES(X) X(S) X(D) X(C) X(Z)
@@ -57,8 +56,7 @@ static inline double complex blas_scalar(enum blas_type t, const void *p)
     return t == TYPE_Z && (uintptr_t)p % 16 != 0 ? NAN : blas_get(t, p, 0);
 }
 
-static inline void blas_set(enum blas_type t, void *a, size_t i,
-                            double complex v)
+static inline void blas_set(enum blas_type t, void *a, size_t i, double complex v)
 {
     switch (t) {
     case TYPE_S: ((float *)a)[i] = (float)creal(v); break;
@@ -74,14 +72,11 @@ struct blas_handle {
 };
 
 /* False: it leaves the context lost. An empty matrix is always there. */
-static inline bool blas_touch(CUcontext ctx, const void *a, int rows, int cols,
-                              int ld, size_t elem)
+static inline bool blas_touch(CUcontext ctx, const void *a, int rows, int cols, int ld, size_t elem)
 {
     if (rows <= 0 || cols <= 0)
         return true;
-    return fakecuda_touch(ctx, a,
-                          ((size_t)(cols - 1) * (size_t)ld + (size_t)rows) *
-                              elem) == 0;
+    return fakecuda_touch(ctx, a, ((size_t)(cols - 1) * (size_t)ld + (size_t)rows) * elem) == 0;
 }
 
 /* Room for what is gathered; free() ends it. */

@@ -8,19 +8,11 @@
 #include <math.h>
 #include <string.h>
 
-enum {
-    INPUT_SINGLE = 0,
-    INPUT_HALF = 2,
-    COMPUTE_SINGLE = 68,
-    COMPUTE_TF32 = 77
-};
+enum { INPUT_SINGLE = 0, INPUT_HALF = 2, COMPUTE_SINGLE = 68, COMPUTE_TF32 = 77 };
 
-static int give(struct blas_handle *h, fakecuda_fn fn, const void *arg,
-                size_t bytes)
+static int give(struct blas_handle *h, fakecuda_fn fn, const void *arg, size_t bytes)
 {
-    return fakecuda_host_call(h->stream, fn, arg, bytes) == FC_OK
-               ? BLAS_OK
-               : BLAS_EXECUTION_FAILED;
+    return fakecuda_host_call(h->stream, fn, arg, bytes) == FC_OK ? BLAS_OK : BLAS_EXECUTION_FAILED;
 }
 
 struct ex {
@@ -65,15 +57,14 @@ static float input(const struct ex *q, const void *a, size_t i)
 }
 
 /* n vectors of k numbers, one behind the other. */
-static float *gather(const struct ex *q, const void *a, int ld,
-                     bool is_contiguous, int n)
+static float *gather(const struct ex *q, const void *a, int ld, bool is_contiguous, int n)
 {
     float *to = blas_new((size_t)n * (size_t)q->k * sizeof(*to));
 
     for (int i = 0; i < n; i++)
         for (int k = 0; k < q->k; k++)
-            to[blas_at(k, i, q->k)] = input(
-                q, a, is_contiguous ? blas_at(k, i, ld) : blas_at(i, k, ld));
+            to[blas_at(k, i, q->k)] =
+                input(q, a, is_contiguous ? blas_at(k, i, ld) : blas_at(i, k, ld));
     return to;
 }
 
@@ -93,10 +84,8 @@ static void run_ex(CUcontext ctx, void *arg)
     const bool at = q->op_a != OP_N, bt = q->op_b != OP_N;
     float *a, *b;
 
-    if (!blas_touch(ctx, q->a, at ? q->k : q->m, at ? q->m : q->k, q->lda,
-                    elem) ||
-        !blas_touch(ctx, q->b, bt ? q->n : q->k, bt ? q->k : q->n, q->ldb,
-                    elem) ||
+    if (!blas_touch(ctx, q->a, at ? q->k : q->m, at ? q->m : q->k, q->lda, elem) ||
+        !blas_touch(ctx, q->b, bt ? q->n : q->k, bt ? q->k : q->n, q->ldb, elem) ||
         !blas_touch(ctx, q->c, q->m, q->n, q->ldc, sizeof(float)))
         return;
     a = gather(q, q->a, q->lda, at, q->m);
@@ -104,8 +93,7 @@ static void run_ex(CUcontext ctx, void *arg)
     for (int j = 0; j < q->n; j++)
         for (int i = 0; i < q->m; i++) {
             float *c = &q->c[blas_at(i, j, q->ldc)];
-            const float sum =
-                dot(a + blas_at(0, i, q->k), b + blas_at(0, j, q->k), q->k);
+            const float sum = dot(a + blas_at(0, i, q->k), b + blas_at(0, j, q->k), q->k);
 
             *c = q->alpha * sum + (q->beta == 0 ? 0 : q->beta * *c);
         }
@@ -113,10 +101,9 @@ static void run_ex(CUcontext ctx, void *arg)
     free(b);
 }
 
-BLAS(cublasGemmEx, struct blas_handle *h, int op_a, int op_b, int m, int n,
-     int k, const float *alpha, const void *a, int type_a, int lda,
-     const void *b, int type_b, int ldb, const float *beta, void *c, int type_c,
-     int ldc, int compute, int algorithm)
+BLAS(cublasGemmEx, struct blas_handle *h, int op_a, int op_b, int m, int n, int k,
+     const float *alpha, const void *a, int type_a, int lda, const void *b, int type_b, int ldb,
+     const float *beta, void *c, int type_c, int ldc, int compute, int algorithm)
 {
     const struct ex q = {.op_a = op_a,
                          .op_b = op_b,
@@ -139,9 +126,8 @@ BLAS(cublasGemmEx, struct blas_handle *h, int op_a, int op_b, int m, int n,
     if (m < 0 || n < 0 || k < 0 || type_a != type_b || type_c != INPUT_SINGLE ||
         (type_a != INPUT_SINGLE && type_a != INPUT_HALF) ||
         (compute != COMPUTE_SINGLE && compute != COMPUTE_TF32) ||
-        (compute == COMPUTE_TF32 && type_a != INPUT_SINGLE) ||
-        algorithm != -1 || lda < (op_a == OP_N ? m : k) ||
-        ldb < (op_b == OP_N ? k : n) || ldc < m)
+        (compute == COMPUTE_TF32 && type_a != INPUT_SINGLE) || algorithm != -1 ||
+        lda < (op_a == OP_N ? m : k) || ldb < (op_b == OP_N ? k : n) || ldc < m)
         return BLAS_INVALID_VALUE;
     return give(h, run_ex, &q, sizeof(q));
 }
@@ -172,16 +158,12 @@ static void run_gemv(CUcontext ctx, void *arg)
 
         for (int k = 0; k < cols; k++) {
             const double complex v =
-                blas_get(q->t, q->a,
-                         is_n ? blas_at(i, k, q->lda) : blas_at(k, i, q->lda));
+                blas_get(q->t, q->a, is_n ? blas_at(i, k, q->lda) : blas_at(k, i, q->lda));
 
-            sum +=
-                (q->op == OP_C ? conj(v) : v) * blas_get(q->t, q->x, (size_t)k);
+            sum += (q->op == OP_C ? conj(v) : v) * blas_get(q->t, q->x, (size_t)k);
         }
-        blas_set(
-            q->t, q->y, (size_t)i,
-            q->alpha * sum +
-                (q->beta == 0 ? 0 : q->beta * blas_get(q->t, q->y, (size_t)i)));
+        blas_set(q->t, q->y, (size_t)i,
+                 q->alpha * sum + (q->beta == 0 ? 0 : q->beta * blas_get(q->t, q->y, (size_t)i)));
     }
 }
 
@@ -189,21 +171,19 @@ static int gemv(struct blas_handle *h, const struct gemv *q, int incx, int incy)
 {
     if (h == NULL)
         return BLAS_NOT_INITIALIZED;
-    if (q->op < OP_N || q->op > OP_C || q->m < 0 || q->n < 0 || incx != 1 ||
-        incy != 1 || q->lda < (q->m > 1 ? q->m : 1))
+    if (q->op < OP_N || q->op > OP_C || q->m < 0 || q->n < 0 || incx != 1 || incy != 1 ||
+        q->lda < (q->m > 1 ? q->m : 1))
         return BLAS_INVALID_VALUE;
     return give(h, run_gemv, q, sizeof(*q));
 }
 
-#define GEMV(L)                                                                \
-    BLAS(cublas##L##gemv_v2, struct blas_handle *h, int op, int m, int n,      \
-         const void *alpha, const void *a, int lda, const void *x, int incx,   \
-         const void *beta, void *y, int incy)                                  \
-    {                                                                          \
-        return gemv(h,                                                         \
-                    &(struct gemv){TYPE_##L, op, m, n, lda,                    \
-                                   blas_scalar(TYPE_##L, alpha),               \
-                                   blas_scalar(TYPE_##L, beta), a, x, y},      \
-                    incx, incy);                                               \
+#define GEMV(L)                                                                                    \
+    BLAS(cublas##L##gemv_v2, struct blas_handle *h, int op, int m, int n, const void *alpha,       \
+         const void *a, int lda, const void *x, int incx, const void *beta, void *y, int incy)     \
+    {                                                                                              \
+        return gemv(h,                                                                             \
+                    &(struct gemv){TYPE_##L, op, m, n, lda, blas_scalar(TYPE_##L, alpha),          \
+                                   blas_scalar(TYPE_##L, beta), a, x, y},                          \
+                    incx, incy);                                                                   \
     }
 BLAS_TYPES(GEMV)

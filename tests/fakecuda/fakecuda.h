@@ -31,8 +31,8 @@
 #define FC_EXPORT __attribute__((visibility("default")))
 
 /* Defines a function of the API: CU(cuInit, unsigned flags) { ... } */
-#define CU(name, ...)                                                          \
-    FC_EXPORT CUresult name(__VA_ARGS__);                                      \
+#define CU(name, ...)                                                                              \
+    FC_EXPORT CUresult name(__VA_ARGS__);                                                          \
     CUresult name(__VA_ARGS__)
 
 /* --- types of the API ---------------------------------------------------- */
@@ -208,13 +208,7 @@ void *fc_new(size_t bytes); /* zeroed */
 
 /* --- work.c -------------------------------------------------------------- */
 
-enum fc_work_kind {
-    FC_WORK_EMPTY,
-    FC_WORK_KERNEL,
-    FC_WORK_COPY,
-    FC_WORK_FILL,
-    FC_WORK_CALL
-};
+enum fc_work_kind { FC_WORK_EMPTY, FC_WORK_KERNEL, FC_WORK_COPY, FC_WORK_FILL, FC_WORK_CALL };
 
 struct fc_kernel; /* kernels.c */
 
@@ -339,8 +333,7 @@ void fc_stream_close(CUstream s); /* ends when all is done; frees itself */
 void fc_event_close(CUevent e);
 
 /* For the libraries on top: fn(ctx, copy of arg) in the order of the stream. */
-FC_EXPORT CUresult fakecuda_host_call(CUstream h, fakecuda_fn fn,
-                                      const void *arg, size_t bytes);
+FC_EXPORT CUresult fakecuda_host_call(CUstream h, fakecuda_fn fn, const void *arg, size_t bytes);
 
 /* --- capture.c ----------------------------------------------------------- */
 
@@ -365,7 +358,7 @@ struct CUgraphNode_st {
     size_t index;
     struct fc_work work;
     struct fc_node_set deps; /* all before it */
-    void *arg[20]; /* a kernel's, for who asks: in the blob of the work */
+    void *arg[20];           /* a kernel's, for who asks: in the blob of the work */
 };
 
 CUgraph fc_graph_new(void); /* in no list yet */
@@ -390,9 +383,8 @@ void fc_memory_garbage(void *at, size_t bytes);
 void fc_pool_close(CUmemoryPool p);
 bool fc_pool_allows(CUmemoryPool p, CUdevice dev);
 void fc_module_close(CUmodule m);
-CUresult fc_launch_work(CUfunction f, const unsigned grid[3],
-                        const unsigned block[3], size_t shared, void **args,
-                        struct fc_work *out);
+CUresult fc_launch_work(CUfunction f, const unsigned grid[3], const unsigned block[3],
+                        size_t shared, void **args, struct fc_work *out);
 
 /* --- kernels.c ----------------------------------------------------------- */
 

@@ -44,19 +44,17 @@ API(cuEventRecord, CUevent, CUstream);
 API(cuEventQuery, CUevent);
 API(cuEventSynchronize, CUevent);
 API(cuEventElapsedTime, float *, CUevent, CUevent);
-API(cuModuleLoadDataEx, CUmodule *, const void *, unsigned, unsigned *,
-    void **);
+API(cuModuleLoadDataEx, CUmodule *, const void *, unsigned, unsigned *, void **);
 API(cuModuleUnload, CUmodule);
 API(cuModuleGetFunction, CUfunction *, CUmodule, const char *);
-API(cuLaunchKernel, CUfunction, unsigned, unsigned, unsigned, unsigned,
-    unsigned, unsigned, unsigned, CUstream, void **, void **);
+API(cuLaunchKernel, CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+    unsigned, CUstream, void **, void **);
 API(cuThreadExchangeStreamCaptureMode, unsigned *);
 API(cuStreamBeginCapture_v2, CUstream, unsigned);
 API(cuStreamEndCapture, CUstream, CUgraph *);
-API(cuStreamGetCaptureInfo_v2, CUstream, unsigned *, uint64_t *, CUgraph *,
-    const CUgraphNode **, size_t *);
-API(cuStreamUpdateCaptureDependencies, CUstream, CUgraphNode *, size_t,
-    unsigned);
+API(cuStreamGetCaptureInfo_v2, CUstream, unsigned *, uint64_t *, CUgraph *, const CUgraphNode **,
+    size_t *);
+API(cuStreamUpdateCaptureDependencies, CUstream, CUgraphNode *, size_t, unsigned);
 API(cuGraphInstantiateWithFlags, CUgraphExec *, CUgraph, unsigned long long);
 API(cuGraphExecUpdate_v2, CUgraphExec, CUgraph, void *);
 API(cuGraphLaunch, CUgraphExec, CUstream);
@@ -66,29 +64,26 @@ extern int fakecuda_fail(const char *list);
 extern int cublasCreate_v2(void **);
 extern int cublasDestroy_v2(void *);
 extern int cublasSetStream_v2(void *, CUstream);
-extern int cublasDgemm_v2(void *, int, int, int, int, int, const double *,
-                          const double *, int, const double *, int,
-                          const double *, double *, int);
-extern int cublasDsyrk_v2(void *, int, int, int, int, const double *,
+extern int cublasDgemm_v2(void *, int, int, int, int, int, const double *, const double *, int,
                           const double *, int, const double *, double *, int);
-extern int cublasDtrsm_v2(void *, int, int, int, int, int, int, const double *,
-                          const double *, int, double *, int);
+extern int cublasDsyrk_v2(void *, int, int, int, int, const double *, const double *, int,
+                          const double *, double *, int);
+extern int cublasDtrsm_v2(void *, int, int, int, int, int, int, const double *, const double *, int,
+                          double *, int);
 extern int cusolverDnCreate(void **);
 extern int cusolverDnDestroy(void *);
 extern int cusolverDnSetStream(void *, CUstream);
 extern int cusolverDnDpotrf_bufferSize(void *, int, int, double *, int, int *);
-extern int cusolverDnDpotrf(void *, int, int, double *, int, double *, int,
-                            int *);
+extern int cusolverDnDpotrf(void *, int, int, double *, int, double *, int, int *);
 
-static const char ptx[] =
-    ".version 7.0\n.target sm_75\n.address_size 64\n"
-    ".visible .entry store(\n\t.param .u64 store_param_0,\n"
-    "\t.param .u32 store_param_1\n)\n{ ret; }\n"
-    ".visible .entry twice(.param .u64 a, .param .u32 b)\n{ ret; }\n"
-    ".visible .entry spin(.param .u64 a)\n{ ret; }\n"
-    ".visible .entry trap()\n{ trap; }\n"
-    ".visible .entry axpy(.param .u64 a)\n{ ret; }\n" /* wrong on purpose */
-    ".visible .entry nonesuch()\n{ ret; }\n";
+static const char ptx[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
+                          ".visible .entry store(\n\t.param .u64 store_param_0,\n"
+                          "\t.param .u32 store_param_1\n)\n{ ret; }\n"
+                          ".visible .entry twice(.param .u64 a, .param .u32 b)\n{ ret; }\n"
+                          ".visible .entry spin(.param .u64 a)\n{ ret; }\n"
+                          ".visible .entry trap()\n{ trap; }\n"
+                          ".visible .entry axpy(.param .u64 a)\n{ ret; }\n" /* wrong on purpose */
+                          ".visible .entry nonesuch()\n{ ret; }\n";
 
 /* --- a context with a stream or two -------------------------------------- */
 
@@ -393,19 +388,14 @@ TEST(modules)
     rig_init(&r);
     CHECK_EQ(cuModuleLoadDataEx(&m, "what?", 2, options, values), FC_EPTX);
     CHECK(strstr(log, ".version") != NULL);
-    CHECK_EQ(
-        cuModuleLoadDataEx(&m, ".version 1 .target x { {}", 2, options, values),
-        FC_EPTX);
+    CHECK_EQ(cuModuleLoadDataEx(&m, ".version 1 .target x { {}", 2, options, values), FC_EPTX);
     CHECK_EQ(cuModuleGetFunction(&f, r.mod, "stor"), FC_ENOTFOUND);
     CHECK_EQ(cuModuleGetFunction(&f, r.mod, "empty"), FC_ENOTFOUND);
     CHECK_EQ(cuModuleGetFunction(&f, r.mod, "axpy"), FC_ENOTFOUND);
     CHECK_EQ(cuModuleGetFunction(&f, r.mod, "nonesuch"), FC_ENOTFOUND);
-    CHECK_EQ(cuLaunchKernel(r.trap, 0, 1, 1, 1, 1, 1, 0, r.s, NULL, NULL),
-             FC_EVALUE);
-    CHECK_EQ(cuLaunchKernel(r.trap, 1, 1, 1, 1025, 1, 1, 0, r.s, NULL, NULL),
-             FC_EVALUE);
-    CHECK_EQ(cuLaunchKernel(r.trap, 1, 1, 1, 1, 1, 1, 1 << 20, r.s, NULL, NULL),
-             FC_EVALUE);
+    CHECK_EQ(cuLaunchKernel(r.trap, 0, 1, 1, 1, 1, 1, 0, r.s, NULL, NULL), FC_EVALUE);
+    CHECK_EQ(cuLaunchKernel(r.trap, 1, 1, 1, 1025, 1, 1, 0, r.s, NULL, NULL), FC_EVALUE);
+    CHECK_EQ(cuLaunchKernel(r.trap, 1, 1, 1, 1, 1, 1, 1 << 20, r.s, NULL, NULL), FC_EVALUE);
     CHECK_EQ(cuStreamSynchronize(r.s), 0);
     rig_fini(&r);
 }
@@ -453,13 +443,11 @@ static CUgraph diamond(struct rig *r, CUdeviceptr p, uint32_t v, bool joins)
     for (unsigned i = 0; i < 2; i++) {
         CHECK_EQ(cuStreamUpdateCaptureDependencies(r->s, &top, 1, SET), 0);
         CHECK_EQ(store(r, r->s, p + 4 + 4 * i, v + i), 0);
-        CHECK_EQ(cuStreamGetCaptureInfo_v2(r->s, &status, NULL, NULL, &now, &n),
-                 0);
+        CHECK_EQ(cuStreamGetCaptureInfo_v2(r->s, &status, NULL, NULL, &now, &n), 0);
         CHECK_EQ(n, 1);
         leaf[i] = now[0];
     }
-    CHECK_EQ(cuStreamUpdateCaptureDependencies(r->s, leaf, joins ? 2 : 1, SET),
-             0);
+    CHECK_EQ(cuStreamUpdateCaptureDependencies(r->s, leaf, joins ? 2 : 1, SET), 0);
     CHECK_EQ(twice(r, r->s, p, 3), 0);
     CHECK_EQ(cuStreamEndCapture(r->s, &g), 0);
     return g;
@@ -621,21 +609,18 @@ static void check_fill(struct rig *r, void *blas, void *solver, int fill)
     dm = upload(r, m, LD * N);
     df = upload(r, m, LD * N);
     dx = upload(r, b, LD * N);
-    CHECK_EQ(cusolverDnDpotrf_bufferSize(solver, fill, N, on(df), LD, &count),
-             0);
+    CHECK_EQ(cusolverDnDpotrf_bufferSize(solver, fill, N, on(df), LD, &count), 0);
     CHECK_EQ(cuMemAlloc_v2(&work, (size_t)count * 8), 0);
     CHECK_EQ(cuMemAlloc_v2(&info, 4), 0);
-    CHECK_EQ(cusolverDnDpotrf(solver, fill, N, on(df), LD, on(work), count,
-                              (int *)(uintptr_t)info),
+    CHECK_EQ(cusolverDnDpotrf(solver, fill, N, on(df), LD, on(work), count, (int *)(uintptr_t)info),
              0);
     /* X = B M^-1: with M = L L' that is B L'^-1 L^-1, with U'U B U^-1 U'^-1. */
     for (int k = 0; k < 2; k++)
-        CHECK_EQ(cublasDtrsm_v2(blas, 1, fill, fill == 0 ? 1 - k : k, 0, N, N,
-                                &one, on(df), LD, on(dx), LD),
+        CHECK_EQ(cublasDtrsm_v2(blas, 1, fill, fill == 0 ? 1 - k : k, 0, N, N, &one, on(df), LD,
+                                on(dx), LD),
                  0);
     dz = upload(r, b, LD * N);
-    CHECK_EQ(cublasDgemm_v2(blas, 0, 1, N, N, N, &one, on(dx), LD, on(dm), LD,
-                            &minus, on(dz), LD),
+    CHECK_EQ(cublasDgemm_v2(blas, 0, 1, N, N, N, &one, on(dx), LD, on(dm), LD, &minus, on(dz), LD),
              0);
     download(r, z, dz, LD * N);
     for (int j = 0; j < N; j++)
@@ -643,11 +628,8 @@ static void check_fill(struct rig *r, void *blas, void *solver, int fill)
             CHECK_NEAR(z[i + j * LD], 0, 1e-12);
     /* One triangle of X X', twice. */
     dz = upload(r, b, LD * N);
-    CHECK_EQ(cublasDsyrk_v2(blas, fill, 0, N, N, &one, on(dx), LD, &zero,
-                            on(dz), LD),
-             0);
-    CHECK_EQ(cublasDgemm_v2(blas, 0, 1, N, N, N, &one, on(dx), LD, on(dx), LD,
-                            &minus, on(dz), LD),
+    CHECK_EQ(cublasDsyrk_v2(blas, fill, 0, N, N, &one, on(dx), LD, &zero, on(dz), LD), 0);
+    CHECK_EQ(cublasDgemm_v2(blas, 0, 1, N, N, N, &one, on(dx), LD, on(dx), LD, &minus, on(dz), LD),
              0);
     download(r, z, dz, LD * N);
     for (int j = 0; j < N; j++)
@@ -660,8 +642,7 @@ static void check_fill(struct rig *r, void *blas, void *solver, int fill)
     /* A pivot that is not positive. */
     memset(m, 0, sizeof(m));
     CHECK_EQ(cuMemcpyHtoDAsync_v2(df + 3 * (LD + 1) * 8, m, 8, r->s), 0);
-    CHECK_EQ(cusolverDnDpotrf(solver, fill, N, on(df), LD, on(work), count,
-                              (int *)(uintptr_t)info),
+    CHECK_EQ(cusolverDnDpotrf(solver, fill, N, on(df), LD, on(work), count, (int *)(uintptr_t)info),
              0);
     CHECK_EQ(cuMemcpyDtoHAsync_v2(&failed, info, 4, r->s), 0);
     CHECK_EQ(failed, 4);
@@ -752,7 +733,6 @@ TEST(late)
     rig_fini(&r);
 }
 
-TEST_MAIN(before_anything, memory_of_the_device, memory_of_the_host,
-          when_copies_read, events, lost_contexts, memory_that_is_gone, modules,
-          failures_on_demand, graphs, captures_and_what_they_forbid, libraries,
-          race, glance, late)
+TEST_MAIN(before_anything, memory_of_the_device, memory_of_the_host, when_copies_read, events,
+          lost_contexts, memory_that_is_gone, modules, failures_on_demand, graphs,
+          captures_and_what_they_forbid, libraries, race, glance, late)

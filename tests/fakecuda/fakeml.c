@@ -15,8 +15,8 @@ enum { ML_NOT_SUPPORTED = 3, ML_NOT_FOUND = 6 };
 
 static _Atomic unsigned nusers;
 
-#define ML(name, ...)                                                          \
-    FC_EXPORT int name(__VA_ARGS__);                                           \
+#define ML(name, ...)                                                                              \
+    FC_EXPORT int name(__VA_ARGS__);                                                               \
     int name(__VA_ARGS__)
 
 ML(nvmlInit_v2, void)
@@ -87,8 +87,7 @@ ML(nvmlDeviceGetPowerUsage, void *device, unsigned *milliwatts_out)
 
 /* Millijoules, brought up to date every 20 ms as with a GPU. FAKECUDA_ENERGY=0: this
  * model has no counter. */
-ML(nvmlDeviceGetTotalEnergyConsumption, void *device,
-   unsigned long long *millijoules_out)
+ML(nvmlDeviceGetTotalEnergyConsumption, void *device, unsigned long long *millijoules_out)
 {
     const char *s = getenv("FAKECUDA_ENERGY");
     struct timespec t;
@@ -101,9 +100,8 @@ ML(nvmlDeviceGetTotalEnergyConsumption, void *device,
     if (err != ML_OK)
         return err;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    *millijoules_out = ((unsigned long long)t.tv_sec * 50 +
-                        (unsigned long long)t.tv_nsec / 20000000) *
-                       mw / 50;
+    *millijoules_out =
+        ((unsigned long long)t.tv_sec * 50 + (unsigned long long)t.tv_nsec / 20000000) * mw / 50;
     return ML_OK;
 }
 

@@ -78,8 +78,7 @@ static void set(const struct factor *p, int i, int j, double complex v)
 static bool touch(CUcontext ctx, const struct factor *p)
 {
     if (!blas_touch(ctx, p->a, p->m, p->n, p->lda, blas_bytes(p->t)) ||
-        fakecuda_touch(ctx, p->work, (size_t)p->count * blas_bytes(p->t)) !=
-            0 ||
+        fakecuda_touch(ctx, p->work, (size_t)p->count * blas_bytes(p->t)) != 0 ||
         fakecuda_touch(ctx, p->info, sizeof(int)) != 0)
         return false;
     for (int k = 0; k < p->count; k++) /* nobody may count on what was there */
@@ -90,9 +89,8 @@ static bool touch(CUcontext ctx, const struct factor *p)
 
 static int give(handle_t h, fakecuda_fn fn, const struct factor *p)
 {
-    return fakecuda_host_call(h->stream, fn, p, sizeof(*p)) == FC_OK
-               ? BLAS_OK
-               : SOLVER_EXECUTION_FAILED;
+    return fakecuda_host_call(h->stream, fn, p, sizeof(*p)) == FC_OK ? BLAS_OK
+                                                                     : SOLVER_EXECUTION_FAILED;
 }
 
 /* --- Cholesky --------------------------------------------------------------- */
@@ -166,8 +164,7 @@ static void run_getrf(CUcontext ctx, void *arg)
     const int n = p->m < p->n ? p->m : p->n;
 
     if (!touch(ctx, p) ||
-        (p->ipiv != NULL &&
-         fakecuda_touch(ctx, p->ipiv, (size_t)n * sizeof(int)) != 0))
+        (p->ipiv != NULL && fakecuda_touch(ctx, p->ipiv, (size_t)n * sizeof(int)) != 0))
         return;
     for (int k = 0; k < n; k++) {
         int pivot = k;
@@ -218,8 +215,7 @@ static void run_geqrf(CUcontext ctx, void *arg)
     const struct factor *p = arg;
     const int n = p->m < p->n ? p->m : p->n;
 
-    if (!touch(ctx, p) ||
-        fakecuda_touch(ctx, p->tau, (size_t)n * blas_bytes(p->t)) != 0)
+    if (!touch(ctx, p) || fakecuda_touch(ctx, p->tau, (size_t)n * blas_bytes(p->t)) != 0)
         return;
     for (int k = 0; k < n; k++) {
         const double complex tau = reflector(p, k);
@@ -264,65 +260,65 @@ static int factor(handle_t h, bool is_right, fakecuda_fn fn, struct factor p)
     return give(h, fn, &p);
 }
 
-#define SOLVER(L)                                                              \
-    BLAS(cusolverDn##L##potrf_bufferSize, handle_t h, int fill, int n,         \
-         void *a, int lda, int *count_out)                                     \
-    {                                                                          \
-        (void)a;                                                               \
-        return tell_size(h, is_valid(fill, n, lda), n, count_out);             \
-    }                                                                          \
-    BLAS(cusolverDn##L##potrf, handle_t h, int fill, int n, void *a, int lda,  \
-         void *work, int count, int *info)                                     \
-    {                                                                          \
-        return factor(h, is_valid(fill, n, lda), run_potrf,                    \
-                      (struct factor){.t = TYPE_##L,                           \
-                                      .fill = fill,                            \
-                                      .m = n,                                  \
-                                      .n = n,                                  \
-                                      .lda = lda,                              \
-                                      .count = count,                          \
-                                      .a = a,                                  \
-                                      .work = work,                            \
-                                      .info = info});                          \
-    }                                                                          \
-    BLAS(cusolverDn##L##getrf_bufferSize, handle_t h, int m, int n, void *a,   \
-         int lda, int *count_out)                                              \
-    {                                                                          \
-        (void)a;                                                               \
-        return tell_size(h, is_block(m, n, lda), n, count_out);                \
-    }                                                                          \
-    BLAS(cusolverDn##L##getrf, handle_t h, int m, int n, void *a, int lda,     \
-         void *work, int *ipiv, int *info)                                     \
-    {                                                                          \
-        return factor(h, is_block(m, n, lda), run_getrf,                       \
-                      (struct factor){.t = TYPE_##L,                           \
-                                      .m = m,                                  \
-                                      .n = n,                                  \
-                                      .lda = lda,                              \
-                                      .count = work_count(n),                  \
-                                      .a = a,                                  \
-                                      .work = work,                            \
-                                      .ipiv = ipiv,                            \
-                                      .info = info});                          \
-    }                                                                          \
-    BLAS(cusolverDn##L##geqrf_bufferSize, handle_t h, int m, int n, void *a,   \
-         int lda, int *count_out)                                              \
-    {                                                                          \
-        (void)a;                                                               \
-        return tell_size(h, is_block(m, n, lda), n, count_out);                \
-    }                                                                          \
-    BLAS(cusolverDn##L##geqrf, handle_t h, int m, int n, void *a, int lda,     \
-         void *tau, void *work, int count, int *info)                          \
-    {                                                                          \
-        return factor(h, is_block(m, n, lda), run_geqrf,                       \
-                      (struct factor){.t = TYPE_##L,                           \
-                                      .m = m,                                  \
-                                      .n = n,                                  \
-                                      .lda = lda,                              \
-                                      .count = count,                          \
-                                      .a = a,                                  \
-                                      .work = work,                            \
-                                      .tau = tau,                              \
-                                      .info = info});                          \
+#define SOLVER(L)                                                                                  \
+    BLAS(cusolverDn##L##potrf_bufferSize, handle_t h, int fill, int n, void *a, int lda,           \
+         int *count_out)                                                                           \
+    {                                                                                              \
+        (void)a;                                                                                   \
+        return tell_size(h, is_valid(fill, n, lda), n, count_out);                                 \
+    }                                                                                              \
+    BLAS(cusolverDn##L##potrf, handle_t h, int fill, int n, void *a, int lda, void *work,          \
+         int count, int *info)                                                                     \
+    {                                                                                              \
+        return factor(h, is_valid(fill, n, lda), run_potrf,                                        \
+                      (struct factor){.t = TYPE_##L,                                               \
+                                      .fill = fill,                                                \
+                                      .m = n,                                                      \
+                                      .n = n,                                                      \
+                                      .lda = lda,                                                  \
+                                      .count = count,                                              \
+                                      .a = a,                                                      \
+                                      .work = work,                                                \
+                                      .info = info});                                              \
+    }                                                                                              \
+    BLAS(cusolverDn##L##getrf_bufferSize, handle_t h, int m, int n, void *a, int lda,              \
+         int *count_out)                                                                           \
+    {                                                                                              \
+        (void)a;                                                                                   \
+        return tell_size(h, is_block(m, n, lda), n, count_out);                                    \
+    }                                                                                              \
+    BLAS(cusolverDn##L##getrf, handle_t h, int m, int n, void *a, int lda, void *work, int *ipiv,  \
+         int *info)                                                                                \
+    {                                                                                              \
+        return factor(h, is_block(m, n, lda), run_getrf,                                           \
+                      (struct factor){.t = TYPE_##L,                                               \
+                                      .m = m,                                                      \
+                                      .n = n,                                                      \
+                                      .lda = lda,                                                  \
+                                      .count = work_count(n),                                      \
+                                      .a = a,                                                      \
+                                      .work = work,                                                \
+                                      .ipiv = ipiv,                                                \
+                                      .info = info});                                              \
+    }                                                                                              \
+    BLAS(cusolverDn##L##geqrf_bufferSize, handle_t h, int m, int n, void *a, int lda,              \
+         int *count_out)                                                                           \
+    {                                                                                              \
+        (void)a;                                                                                   \
+        return tell_size(h, is_block(m, n, lda), n, count_out);                                    \
+    }                                                                                              \
+    BLAS(cusolverDn##L##geqrf, handle_t h, int m, int n, void *a, int lda, void *tau, void *work,  \
+         int count, int *info)                                                                     \
+    {                                                                                              \
+        return factor(h, is_block(m, n, lda), run_geqrf,                                           \
+                      (struct factor){.t = TYPE_##L,                                               \
+                                      .m = m,                                                      \
+                                      .n = n,                                                      \
+                                      .lda = lda,                                                  \
+                                      .count = count,                                              \
+                                      .a = a,                                                      \
+                                      .work = work,                                                \
+                                      .tau = tau,                                                  \
+                                      .info = info});                                              \
     }
 BLAS_TYPES(SOLVER)

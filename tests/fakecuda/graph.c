@@ -111,8 +111,7 @@ void fc_graph_publish(CUgraph g, CUcontext ctx)
     fc_obj_add(&g->obj, FC_OBJ_GRAPH, ctx);
 }
 
-CUgraphNode fc_graph_add(CUgraph g, struct fc_work *w,
-                         const struct fc_node_set *deps)
+CUgraphNode fc_graph_add(CUgraph g, struct fc_work *w, const struct fc_node_set *deps)
 {
     CUgraphNode node = fc_new(sizeof(*node));
 
@@ -154,8 +153,7 @@ CU(cuGraphDestroy, CUgraph g)
 }
 
 /* As CUDA answers with a list: what is beyond it is NULL. */
-static void list_out(CUgraphNode *list, size_t n, CUgraphNode *out,
-                     size_t *n_inout)
+static void list_out(CUgraphNode *list, size_t n, CUgraphNode *out, size_t *n_inout)
 {
     const size_t cap = out != NULL ? *n_inout : 0;
 
@@ -191,8 +189,7 @@ CU(cuGraphNodeGetType, CUgraphNode node, unsigned *type_out)
     return r;
 }
 
-CU(cuGraphNodeGetDependencies, CUgraphNode node, CUgraphNode *nodes,
-   size_t *n_inout)
+CU(cuGraphNodeGetDependencies, CUgraphNode node, CUgraphNode *nodes, size_t *n_inout)
 {
     CUcontext ctx;
     const CUresult r = fc_enter(&ctx);
@@ -224,17 +221,15 @@ CU(cuGraphKernelNodeGetParams_v2, CUgraphNode node, struct kernel_params *out)
         return FC_EVALUE;
     for (size_t i = 0; i < w->blob_bytes / 8; i++)
         node->arg[i] = (char *)w->blob + 8 * i;
-    *out = (struct kernel_params){.func = w->u.launch.function,
-                                  .shared = w->u.launch.shared,
-                                  .args = node->arg};
+    *out = (struct kernel_params){
+        .func = w->u.launch.function, .shared = w->u.launch.shared, .args = node->arg};
     memcpy(out->grid, w->u.launch.grid, sizeof(out->grid));
     memcpy(out->block, w->u.launch.block, sizeof(out->block));
     return FC_OK;
 }
 
 /* Launches here have none: the values are those of plain ones. */
-CU(cuGraphKernelNodeGetAttribute, CUgraphNode node, unsigned attribute,
-   void *value_out)
+CU(cuGraphKernelNodeGetAttribute, CUgraphNode node, unsigned attribute, void *value_out)
 {
     enum { COOPERATIVE = 2, CLUSTER = 4, VALUE_BYTES = 64 };
     CUcontext ctx;
@@ -242,8 +237,7 @@ CU(cuGraphKernelNodeGetAttribute, CUgraphNode node, unsigned attribute,
 
     if (r != FC_OK)
         return r;
-    if (node->work.kind != FC_WORK_KERNEL ||
-        (attribute != COOPERATIVE && attribute != CLUSTER))
+    if (node->work.kind != FC_WORK_KERNEL || (attribute != COOPERATIVE && attribute != CLUSTER))
         return FC_EVALUE;
     memset(value_out, 0, VALUE_BYTES);
     return FC_OK;
@@ -301,8 +295,7 @@ enum { SAME, OTHER_EDGES = 2, OTHER_TYPE = 3 };
 
 static unsigned plan_compare(const struct fc_plan *a, const struct fc_plan *b)
 {
-    if (a->n != b->n ||
-        memcmp(a->first, b->first, (a->n + 1) * sizeof(*a->first)) != 0 ||
+    if (a->n != b->n || memcmp(a->first, b->first, (a->n + 1) * sizeof(*a->first)) != 0 ||
         memcmp(a->pred, b->pred, a->first[a->n] * sizeof(*a->pred)) != 0)
         return OTHER_EDGES;
     for (size_t i = 0; i < a->n; i++)
@@ -482,8 +475,7 @@ void fc_plan_run(struct fc_plan *p)
 
 /* --- executable graphs --------------------------------------------------- */
 
-CU(cuGraphInstantiateWithFlags, CUgraphExec *out, CUgraph g,
-   unsigned long long flags)
+CU(cuGraphInstantiateWithFlags, CUgraphExec *out, CUgraph g, unsigned long long flags)
 {
     CUcontext ctx;
     CUresult r = fc_enter_obj(&ctx, g, FC_OBJ_GRAPH);
@@ -500,8 +492,8 @@ CU(cuGraphInstantiateWithFlags, CUgraphExec *out, CUgraph g,
     return FC_OK;
 }
 
-CU(cuGraphInstantiate_v2, CUgraphExec *out, CUgraph g, CUgraphNode *node_out,
-   char *log, size_t bytes)
+CU(cuGraphInstantiate_v2, CUgraphExec *out, CUgraph g, CUgraphNode *node_out, char *log,
+   size_t bytes)
 {
     if (node_out != NULL)
         *node_out = NULL;
@@ -538,8 +530,7 @@ CU(cuGraphExecUpdate_v2, CUgraphExec e, CUgraph g, struct update *out)
     return out->result == SAME ? FC_OK : FC_EUPDATE;
 }
 
-CU(cuGraphExecUpdate, CUgraphExec e, CUgraph g, CUgraphNode *node_out,
-   unsigned *result_out)
+CU(cuGraphExecUpdate, CUgraphExec e, CUgraph g, CUgraphNode *node_out, unsigned *result_out)
 {
     struct update u = {0};
     const CUresult r = cuGraphExecUpdate_v2(e, g, &u);
@@ -576,8 +567,8 @@ CU(cuGraphExecKernelNodeSetParams_v2, CUgraphExec e, CUgraphNode node,
 
     if (r == FC_OK)
         r = fc_fail(ctx, FC_FAIL_GRAPH);
-    if (r == FC_OK && (node->graph->id != e->origin ||
-                       e->plan->work[node->index].kind != FC_WORK_KERNEL))
+    if (r == FC_OK &&
+        (node->graph->id != e->origin || e->plan->work[node->index].kind != FC_WORK_KERNEL))
         r = FC_EVALUE;
     if (r == FC_OK)
         r = fc_launch_work(k->func, k->grid, k->block, k->shared, k->args, &w);

@@ -117,8 +117,7 @@ static uint64_t box_count(const struct box *b)
     return b->e[0] * b->e[1] * b->e[2];
 }
 
-static bool box_is_bad(const struct fc_launch *l, const struct box *b,
-                       const void *p)
+static bool box_is_bad(const struct fc_launch *l, const struct box *b, const void *p)
 {
     uint64_t last = 0;
 
@@ -185,8 +184,7 @@ static void k_fuzz_fold(const struct fc_launch *l)
 
 static uint64_t fuzz_value(uint64_t h, uint64_t op, uint64_t at)
 {
-    uint64_t z = h + (op + 1) * UINT64_C(0x9e3779b97f4a7c15) +
-                 at * UINT64_C(0xd1342543de82ef95);
+    uint64_t z = h + (op + 1) * UINT64_C(0x9e3779b97f4a7c15) + at * UINT64_C(0xd1342543de82ef95);
 
     z = (z ^ (z >> 29)) * UINT64_C(0xbf58476d1ce4e5b9);
     return z ^ (z >> 32);
@@ -302,9 +300,8 @@ static void k_bench_fill(const struct fc_launch *l)
     for (uint64_t e = 0; e < all; e++) {
         const uint32_t i = ARG(uint32_t, 3) + (uint32_t)(e % m);
         const uint32_t j = ARG(uint32_t, 4) + (uint32_t)(e / m);
-        const double v = (seed & 1) != 0
-                             ? bench_value(i < j ? i : j, i < j ? j : i, seed)
-                             : bench_value(i, j, seed);
+        const double v = (seed & 1) != 0 ? bench_value(i < j ? i : j, i < j ? j : i, seed)
+                                         : bench_value(i, j, seed);
 
         p[e] = i == j ? v + ARG(double, 6) : v;
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * kernels_la: kernels of the dense library (src/la/cuda_kernels.cu, cuda_cholesky.cu,
- * cuda_nopiv.cu), in C; see kernels.c. Panels are made by one thread: counters and messages are not used.
+ * cuda_nopiv.cu), in C; see kernels.c. Panels are made by one thread: counters and messages are
+ * not used.
  * Clusters are not there.
  */
 #include <math.h>
@@ -80,8 +81,7 @@ static void swap_rows(const struct fc_launch *l, size_t bytes)
         return;
     for (int j = 0; j < n; j++)
         for (int q = 0; q < nk; q++) {
-            const int k = ARG(int, 6) != 0 ? nk - 1 - q : q,
-                      p = ipiv[k] - 1 - ARG(int, 5);
+            const int k = ARG(int, 6) != 0 ? nk - 1 - q : q, p = ipiv[k] - 1 - ARG(int, 5);
             char *column = a + (size_t)j * ld * bytes;
 
             if (is_bad(l, column + (size_t)k * bytes, bytes) ||
@@ -96,29 +96,25 @@ static void copy_triangle(const struct fc_launch *l, size_t bytes)
 {
     const char *x = ARG(const char *, 0);
     char *a = ARG(char *, 3);
-    const int n = ARG(int, 2), ldx = (int)ARG(long long, 1),
-              lda = (int)ARG(long long, 4);
+    const int n = ARG(int, 2), ldx = (int)ARG(long long, 1), lda = (int)ARG(long long, 4);
 
-    if (!blas_touch(l->ctx, x, n, n, ldx, bytes) ||
-        !blas_touch(l->ctx, a, n, n, lda, bytes))
+    if (!blas_touch(l->ctx, x, n, n, ldx, bytes) || !blas_touch(l->ctx, a, n, n, lda, bytes))
         return;
     for (int j = 0; j < n; j++)
         for (int i = 0; i < n; i++)
             if (i == j ? ARG(int, 6) == 0 : ARG(int, 5) != 0 ? i < j : i > j)
-                memcpy(a + blas_at(i, j, lda) * bytes,
-                       x + blas_at(i, j, ldx) * bytes, bytes);
+                memcpy(a + blas_at(i, j, lda) * bytes, x + blas_at(i, j, ldx) * bytes, bytes);
 }
 
 /* (a, ld, m, n, from, t, is_back) */
 static void order_rows(const struct fc_launch *l, size_t bytes)
 {
     char *a = ARG(char *, 0), *t = ARG(char *, 5);
-    const size_t ld = (size_t)ARG(long long, 1), m = (size_t)ARG(int, 2),
-                 n = (size_t)ARG(int, 3);
+    const size_t ld = (size_t)ARG(long long, 1), m = (size_t)ARG(int, 2), n = (size_t)ARG(int, 3);
     const int *from = ARG(const int *, 4);
 
-    if (is_bad(l, a, ((n - 1) * ld + m) * bytes) ||
-        is_bad(l, t, m * n * bytes) || is_bad(l, from, m * sizeof(int)))
+    if (is_bad(l, a, ((n - 1) * ld + m) * bytes) || is_bad(l, t, m * n * bytes) ||
+        is_bad(l, from, m * sizeof(int)))
         return;
     for (size_t j = 0; j < n; j++)
         for (size_t i = 0; i < m; i++) {
@@ -131,18 +127,18 @@ static void order_rows(const struct fc_launch *l, size_t bytes)
         }
 }
 
-#define SIZED(bytes)                                                           \
-    static void k_swap_##bytes(const struct fc_launch *l)                      \
-    {                                                                          \
-        swap_rows(l, bytes);                                                   \
-    }                                                                          \
-    static void k_tri_##bytes(const struct fc_launch *l)                       \
-    {                                                                          \
-        copy_triangle(l, bytes);                                               \
-    }                                                                          \
-    static void k_rows_##bytes(const struct fc_launch *l)                      \
-    {                                                                          \
-        order_rows(l, bytes);                                                  \
+#define SIZED(bytes)                                                                               \
+    static void k_swap_##bytes(const struct fc_launch *l)                                          \
+    {                                                                                              \
+        swap_rows(l, bytes);                                                                       \
+    }                                                                                              \
+    static void k_tri_##bytes(const struct fc_launch *l)                                           \
+    {                                                                                              \
+        copy_triangle(l, bytes);                                                                   \
+    }                                                                                              \
+    static void k_rows_##bytes(const struct fc_launch *l)                                          \
+    {                                                                                              \
+        order_rows(l, bytes);                                                                      \
     }
 SIZED(4)
 SIZED(8)
@@ -153,8 +149,7 @@ SIZED(16)
 /* (a, lda, m, n, v, ldv) */
 static void reflectors(const struct fc_launch *l, enum blas_type t)
 {
-    const struct part a = {t, ARG(char *, 0), ARG(long long, 1), ARG(int, 2),
-                           ARG(int, 3)},
+    const struct part a = {t, ARG(char *, 0), ARG(long long, 1), ARG(int, 2), ARG(int, 3)},
                       v = {t, ARG(char *, 4), ARG(long long, 5), a.m, a.n};
 
     if (is_lost(l, a) || is_lost(l, v))
@@ -168,8 +163,7 @@ static void reflectors(const struct fc_launch *l, enum blas_type t)
 static void scale(const struct fc_launch *l, enum blas_type t)
 {
     const int n = ARG(int, 1);
-    const struct part g = {t, ARG(char *, 0), n, n, n},
-                      tau = {t, ARG(char *, 2), n, n, 1},
+    const struct part g = {t, ARG(char *, 0), n, n, n}, tau = {t, ARG(char *, 2), n, n, 1},
                       tri = {t, ARG(char *, 3), ARG(long long, 4), n, n};
 
     if (is_lost(l, g) || is_lost(l, tau) || is_lost(l, tri))
@@ -212,8 +206,7 @@ static void no_roots(const struct fc_launch *l, enum blas_type t)
 /* (x, ld, m, n, column) */
 static void identity(const struct fc_launch *l, enum blas_type t)
 {
-    const struct part x = {t, ARG(char *, 0), ARG(long long, 1), ARG(int, 2),
-                           ARG(int, 3)};
+    const struct part x = {t, ARG(char *, 0), ARG(long long, 1), ARG(int, 2), ARG(int, 3)};
 
     if (is_lost(l, x))
         return;
@@ -225,8 +218,7 @@ static void identity(const struct fc_launch *l, enum blas_type t)
 /* (c, ld, n, is_upper, re, im, is_real) */
 static void scale_triangle(const struct fc_launch *l, enum blas_type t)
 {
-    const struct part c = {t, ARG(char *, 0), ARG(long long, 1), ARG(int, 2),
-                           ARG(int, 2)};
+    const struct part c = {t, ARG(char *, 0), ARG(long long, 1), ARG(int, 2), ARG(int, 2)};
     const double complex beta = ARG(double, 4) + ARG(double, 5) * I;
 
     if (is_lost(l, c))
@@ -270,8 +262,7 @@ static void below(const struct fc_launch *l, enum blas_type t)
 {
     const int n = ARG(int, 4);
     const struct part u = {t, ARG(char *, 0), ARG(long long, 2), n, n},
-                      b = {t, ARG(char *, 1), ARG(long long, 2), ARG(int, 3),
-                           n};
+                      b = {t, ARG(char *, 1), ARG(long long, 2), ARG(int, 3), n};
 
     if (is_lost(l, u) || is_lost(l, b))
         return;
@@ -285,38 +276,38 @@ static void below(const struct fc_launch *l, enum blas_type t)
         }
 }
 
-#define TYPED(L)                                                               \
-    static void k_v_##L(const struct fc_launch *l)                             \
-    {                                                                          \
-        reflectors(l, TYPE_##L);                                               \
-    }                                                                          \
-    static void k_scale_##L(const struct fc_launch *l)                         \
-    {                                                                          \
-        scale(l, TYPE_##L);                                                    \
-    }                                                                          \
-    static void k_zeros_##L(const struct fc_launch *l)                         \
-    {                                                                          \
-        zeros(l, TYPE_##L);                                                    \
-    }                                                                          \
-    static void k_no_roots_##L(const struct fc_launch *l)                      \
-    {                                                                          \
-        no_roots(l, TYPE_##L);                                                 \
-    }                                                                          \
-    static void k_eye_##L(const struct fc_launch *l)                           \
-    {                                                                          \
-        identity(l, TYPE_##L);                                                 \
-    }                                                                          \
-    static void k_beta_##L(const struct fc_launch *l)                          \
-    {                                                                          \
-        scale_triangle(l, TYPE_##L);                                           \
-    }                                                                          \
-    static void k_nopiv_##L(const struct fc_launch *l)                         \
-    {                                                                          \
-        nopiv(l, TYPE_##L);                                                    \
-    }                                                                          \
-    static void k_below_##L(const struct fc_launch *l)                         \
-    {                                                                          \
-        below(l, TYPE_##L);                                                    \
+#define TYPED(L)                                                                                   \
+    static void k_v_##L(const struct fc_launch *l)                                                 \
+    {                                                                                              \
+        reflectors(l, TYPE_##L);                                                                   \
+    }                                                                                              \
+    static void k_scale_##L(const struct fc_launch *l)                                             \
+    {                                                                                              \
+        scale(l, TYPE_##L);                                                                        \
+    }                                                                                              \
+    static void k_zeros_##L(const struct fc_launch *l)                                             \
+    {                                                                                              \
+        zeros(l, TYPE_##L);                                                                        \
+    }                                                                                              \
+    static void k_no_roots_##L(const struct fc_launch *l)                                          \
+    {                                                                                              \
+        no_roots(l, TYPE_##L);                                                                     \
+    }                                                                                              \
+    static void k_eye_##L(const struct fc_launch *l)                                               \
+    {                                                                                              \
+        identity(l, TYPE_##L);                                                                     \
+    }                                                                                              \
+    static void k_beta_##L(const struct fc_launch *l)                                              \
+    {                                                                                              \
+        scale_triangle(l, TYPE_##L);                                                               \
+    }                                                                                              \
+    static void k_nopiv_##L(const struct fc_launch *l)                                             \
+    {                                                                                              \
+        nopiv(l, TYPE_##L);                                                                        \
+    }                                                                                              \
+    static void k_below_##L(const struct fc_launch *l)                                             \
+    {                                                                                              \
+        below(l, TYPE_##L);                                                                        \
     }
 BLAS_TYPES(TYPED)
 
@@ -325,12 +316,10 @@ BLAS_TYPES(TYPED)
 /* (a, ld, m, w, row0, col0, ipiv, info, tell, bar) */
 static void lu_panel(const struct fc_launch *l, enum blas_type t)
 {
-    const struct part a = {t, ARG(char *, 0), ARG(long long, 1), ARG(int, 2),
-                           ARG(int, 3)};
+    const struct part a = {t, ARG(char *, 0), ARG(long long, 1), ARG(int, 2), ARG(int, 3)};
     int *ipiv = ARG(int *, 6), *info = ARG(int *, 7);
 
-    if (is_lost(l, a) || is_bad(l, ipiv, (size_t)a.n * sizeof(int)) ||
-        is_bad(l, info, sizeof(int)))
+    if (is_lost(l, a) || is_bad(l, ipiv, (size_t)a.n * sizeof(int)) || is_bad(l, info, sizeof(int)))
         return;
     for (int k = 0; k < a.n; k++) {
         int pivot = k;
@@ -374,8 +363,7 @@ static void solve_unit(const struct fc_launch *l, enum blas_type t)
 {
     const int w = ARG(int, 4);
     const struct part low = {t, ARG(char *, 0), ARG(long long, 1), w, w},
-                      b = {t, ARG(char *, 2), ARG(long long, 3), w,
-                           ARG(int, 5)};
+                      b = {t, ARG(char *, 2), ARG(long long, 3), w, ARG(int, 5)};
 
     if (!is_lost(l, low) && !is_lost(l, b))
         solve_low(low, b);
@@ -390,18 +378,13 @@ static void lu_invert(const struct fc_launch *l, enum blas_type t)
                       x = {t, ARG(char *, 3), w, w, w};
     int *from = ARG(int *, 6), *to = ARG(int *, 7);
 
-    if (is_lost(l, low) || is_lost(l, x) ||
-        is_bad(l, ipiv, (size_t)w * sizeof(int)) ||
-        is_bad(l, from, 2 * (size_t)w * sizeof(int)) ||
-        is_bad(l, to, 2 * (size_t)w * sizeof(int)))
+    if (is_lost(l, low) || is_lost(l, x) || is_bad(l, ipiv, (size_t)w * sizeof(int)) ||
+        is_bad(l, from, 2 * (size_t)w * sizeof(int)) || is_bad(l, to, 2 * (size_t)w * sizeof(int)))
         return;
     for (int k = 0; k < w; k += INVERT) {
-        const struct part lk = {t,
-                                low.a +
-                                    blas_at(k, k, (int)low.ld) * blas_bytes(t),
-                                low.ld, INVERT, INVERT},
-                          xk = {t, x.a + blas_at(k, k, w) * blas_bytes(t), w,
-                                INVERT, INVERT};
+        const struct part lk = {t, low.a + blas_at(k, k, (int)low.ld) * blas_bytes(t), low.ld,
+                                INVERT, INVERT},
+                          xk = {t, x.a + blas_at(k, k, w) * blas_bytes(t), w, INVERT, INVERT};
 
         for (int j = 0; j < INVERT; j++)
             for (int i = 0; i < k + INVERT; i++)
@@ -431,8 +414,7 @@ static void take_rows(const struct fc_launch *l, enum blas_type t)
                       top = {t, ARG(char *, 6), w, w, n};
     double complex kept[MOST];
 
-    if (is_lost(l, a) || is_lost(l, top) ||
-        is_bad(l, from, 2 * (size_t)w * sizeof(int)) ||
+    if (is_lost(l, a) || is_lost(l, top) || is_bad(l, from, 2 * (size_t)w * sizeof(int)) ||
         is_bad(l, to, 2 * (size_t)w * sizeof(int)))
         return;
     for (int j = 0; j < n; j++) {
@@ -447,8 +429,7 @@ static void take_rows(const struct fc_launch *l, enum blas_type t)
 /* (x, ld, m, n) */
 static void clear(const struct fc_launch *l, enum blas_type t)
 {
-    const struct part x = {t, ARG(char *, 0), ARG(long long, 1), ARG(int, 2),
-                           ARG(int, 3)};
+    const struct part x = {t, ARG(char *, 0), ARG(long long, 1), ARG(int, 2), ARG(int, 3)};
 
     if (is_lost(l, x))
         return;
@@ -462,8 +443,7 @@ static void clear(const struct fc_launch *l, enum blas_type t)
 /* (a, ld, m, n, before, info, bar) */
 static void cholesky_panel(const struct fc_launch *l, enum blas_type t)
 {
-    const struct part a = {t, ARG(char *, 0), ARG(long long, 1), ARG(int, 2),
-                           ARG(int, 3)};
+    const struct part a = {t, ARG(char *, 0), ARG(long long, 1), ARG(int, 2), ARG(int, 3)};
     int *info = ARG(int *, 5);
 
     if (is_lost(l, a) || is_bad(l, info, sizeof(int)) ||
@@ -522,8 +502,7 @@ static double reflect(struct part a, int k)
 /* (a, ld, m, w, v, ldv, t, ldt, tell, bar) */
 static void qr_panel(const struct fc_launch *l, enum blas_type t)
 {
-    const struct part a = {t, ARG(char *, 0), ARG(long long, 1), ARG(int, 2),
-                           ARG(int, 3)},
+    const struct part a = {t, ARG(char *, 0), ARG(long long, 1), ARG(int, 2), ARG(int, 3)},
                       v = {t, ARG(char *, 4), ARG(long long, 5), a.m, a.n},
                       tri = {t, ARG(char *, 6), ARG(int, 7), a.n, a.n};
 
@@ -548,34 +527,34 @@ static void qr_panel(const struct fc_launch *l, enum blas_type t)
     }
 }
 
-#define REAL(L)                                                                \
-    static void k_cholesky_##L(const struct fc_launch *l)                      \
-    {                                                                          \
-        cholesky_panel(l, TYPE_##L);                                           \
-    }                                                                          \
-    static void k_lu_##L(const struct fc_launch *l)                            \
-    {                                                                          \
-        lu_panel(l, TYPE_##L);                                                 \
-    }                                                                          \
-    static void k_solve_##L(const struct fc_launch *l)                         \
-    {                                                                          \
-        solve_unit(l, TYPE_##L);                                               \
-    }                                                                          \
-    static void k_invert_##L(const struct fc_launch *l)                        \
-    {                                                                          \
-        lu_invert(l, TYPE_##L);                                                \
-    }                                                                          \
-    static void k_take_##L(const struct fc_launch *l)                          \
-    {                                                                          \
-        take_rows(l, TYPE_##L);                                                \
-    }                                                                          \
-    static void k_clear_##L(const struct fc_launch *l)                         \
-    {                                                                          \
-        clear(l, TYPE_##L);                                                    \
-    }                                                                          \
-    static void k_qr_##L(const struct fc_launch *l)                            \
-    {                                                                          \
-        qr_panel(l, TYPE_##L);                                                 \
+#define REAL(L)                                                                                    \
+    static void k_cholesky_##L(const struct fc_launch *l)                                          \
+    {                                                                                              \
+        cholesky_panel(l, TYPE_##L);                                                               \
+    }                                                                                              \
+    static void k_lu_##L(const struct fc_launch *l)                                                \
+    {                                                                                              \
+        lu_panel(l, TYPE_##L);                                                                     \
+    }                                                                                              \
+    static void k_solve_##L(const struct fc_launch *l)                                             \
+    {                                                                                              \
+        solve_unit(l, TYPE_##L);                                                                   \
+    }                                                                                              \
+    static void k_invert_##L(const struct fc_launch *l)                                            \
+    {                                                                                              \
+        lu_invert(l, TYPE_##L);                                                                    \
+    }                                                                                              \
+    static void k_take_##L(const struct fc_launch *l)                                              \
+    {                                                                                              \
+        take_rows(l, TYPE_##L);                                                                    \
+    }                                                                                              \
+    static void k_clear_##L(const struct fc_launch *l)                                             \
+    {                                                                                              \
+        clear(l, TYPE_##L);                                                                        \
+    }                                                                                              \
+    static void k_qr_##L(const struct fc_launch *l)                                                \
+    {                                                                                              \
+        qr_panel(l, TYPE_##L);                                                                     \
     }
 REAL(S)
 REAL(D)

@@ -18,8 +18,8 @@ static bool is_bad(const struct fc_launch *l, const void *at, size_t bytes)
 }
 
 /* A matrix of m rows and n columns that is not there. */
-static bool is_bad_block(const struct fc_launch *l, const void *at, size_t m,
-                         size_t n, size_t ld, size_t elem)
+static bool is_bad_block(const struct fc_launch *l, const void *at, size_t m, size_t n, size_t ld,
+                         size_t elem)
 {
     return m > 0 && n > 0 && is_bad(l, at, ((n - 1) * ld + m) * elem);
 }
@@ -37,28 +37,28 @@ static double larger(double a, double b)
 /* --- copies -------------------------------------------------------------- */
 
 /* (from, ldf, to, ldt, m, n, uplo, col0, lost) */
-#define COPY(name, From, To)                                                   \
-    static void name(const struct fc_launch *l)                                \
-    {                                                                          \
-        const From *from = ARG(const From *, 0);                               \
-        const size_t ldf = ARG(size_t, 1), ldt = ARG(size_t, 3);               \
-        const int m = ARG(int, 4), n = ARG(int, 5);                            \
-        To *to = ARG(To *, 2);                                                 \
-        int *lost = ARG(int *, 8);                                             \
-                                                                               \
-        if (is_bad_block(l, from, (size_t)m, (size_t)n, ldf, sizeof(From)) ||  \
-            is_bad_block(l, to, (size_t)m, (size_t)n, ldt, sizeof(To)))        \
-            return;                                                            \
-        for (int j = 0; j < n; j++)                                            \
-            for (int i = 0; i < m; i++) {                                      \
-                const From v = from[AT(i, j, ldf)];                            \
-                                                                               \
-                if (!counts(ARG(int, 6), i, ARG(int, 7) + j))                  \
-                    continue;                                                  \
-                to[AT(i, j, ldt)] = (To)v;                                     \
-                if (isinf((To)v) && !isinf(v) && !is_bad(l, lost, 4))          \
-                    *lost = 1;                                                 \
-            }                                                                  \
+#define COPY(name, From, To)                                                                       \
+    static void name(const struct fc_launch *l)                                                    \
+    {                                                                                              \
+        const From *from = ARG(const From *, 0);                                                   \
+        const size_t ldf = ARG(size_t, 1), ldt = ARG(size_t, 3);                                   \
+        const int m = ARG(int, 4), n = ARG(int, 5);                                                \
+        To *to = ARG(To *, 2);                                                                     \
+        int *lost = ARG(int *, 8);                                                                 \
+                                                                                                   \
+        if (is_bad_block(l, from, (size_t)m, (size_t)n, ldf, sizeof(From)) ||                      \
+            is_bad_block(l, to, (size_t)m, (size_t)n, ldt, sizeof(To)))                            \
+            return;                                                                                \
+        for (int j = 0; j < n; j++)                                                                \
+            for (int i = 0; i < m; i++) {                                                          \
+                const From v = from[AT(i, j, ldf)];                                                \
+                                                                                                   \
+                if (!counts(ARG(int, 6), i, ARG(int, 7) + j))                                      \
+                    continue;                                                                      \
+                to[AT(i, j, ldt)] = (To)v;                                                         \
+                if (isinf((To)v) && !isinf(v) && !is_bad(l, lost, 4))                              \
+                    *lost = 1;                                                                     \
+            }                                                                                      \
     }
 
 COPY(copy_ss, float, float)
@@ -67,19 +67,19 @@ COPY(copy_ds, double, float)
 COPY(copy_dd, double, double)
 
 /* (to, ld, m, n, uplo, col0, off, diag) */
-#define SET(name, T)                                                           \
-    static void name(const struct fc_launch *l)                                \
-    {                                                                          \
-        T *to = ARG(T *, 0);                                                   \
-        const size_t ld = ARG(size_t, 1);                                      \
-        const int m = ARG(int, 2), n = ARG(int, 3), col0 = ARG(int, 5);        \
-                                                                               \
-        if (is_bad_block(l, to, (size_t)m, (size_t)n, ld, sizeof(T)))          \
-            return;                                                            \
-        for (int j = 0; j < n; j++)                                            \
-            for (int i = 0; i < m; i++)                                        \
-                if (counts(ARG(int, 4), i, col0 + j))                          \
-                    to[AT(i, j, ld)] = i == col0 + j ? ARG(T, 7) : ARG(T, 6);  \
+#define SET(name, T)                                                                               \
+    static void name(const struct fc_launch *l)                                                    \
+    {                                                                                              \
+        T *to = ARG(T *, 0);                                                                       \
+        const size_t ld = ARG(size_t, 1);                                                          \
+        const int m = ARG(int, 2), n = ARG(int, 3), col0 = ARG(int, 5);                            \
+                                                                                                   \
+        if (is_bad_block(l, to, (size_t)m, (size_t)n, ld, sizeof(T)))                              \
+            return;                                                                                \
+        for (int j = 0; j < n; j++)                                                                \
+            for (int i = 0; i < m; i++)                                                            \
+                if (counts(ARG(int, 4), i, col0 + j))                                              \
+                    to[AT(i, j, ld)] = i == col0 + j ? ARG(T, 7) : ARG(T, 6);                      \
     }
 
 SET(set_s, float)
@@ -104,8 +104,7 @@ static void narrow(const struct fc_launch *l)
         double s = ARG(int, 10) != 0 ? sums[i] : 0;
 
         for (int j = 0; j < n; j++) {
-            const double v =
-                counts(ARG(int, 6), i, ARG(int, 7) + j) ? a[AT(i, j, lda)] : 0;
+            const double v = counts(ARG(int, 6), i, ARG(int, 7) + j) ? a[AT(i, j, lda)] : 0;
 
             low[AT(i, j, ldl)] = (float)(ARG(double, 8) * v);
             s += fabs(v);
@@ -139,8 +138,7 @@ static void largest(const struct fc_launch *l)
     const int m = ARG(int, 2);
     double *out = ARG(double *, 3);
 
-    if (is_bad_block(l, a, (size_t)m, n, ld, sizeof(*a)) ||
-        is_bad(l, out, n * sizeof(*out)))
+    if (is_bad_block(l, a, (size_t)m, n, ld, sizeof(*a)) || is_bad(l, out, n * sizeof(*out)))
         return;
     for (size_t j = 0; j < n; j++) {
         out[j] = 0;
@@ -161,8 +159,7 @@ static void down(const struct fc_launch *l)
         (perm != NULL && is_bad(l, perm, n * sizeof(*perm))))
         return;
     for (size_t i = 0; i < n && i < l->nthreads; i++)
-        to[i] =
-            (float)(ARG(double, 4) * from[perm != NULL ? (size_t)perm[i] : i]);
+        to[i] = (float)(ARG(double, 4) * from[perm != NULL ? (size_t)perm[i] : i]);
 }
 
 /* (to, from, n, beta, factor) */
@@ -175,8 +172,7 @@ static void up(const struct fc_launch *l)
     if (is_bad(l, to, n * sizeof(*to)) || is_bad(l, from, n * sizeof(*from)))
         return;
     for (size_t i = 0; i < n && i < l->nthreads; i++)
-        to[i] = (ARG(double, 3) != 0 ? to[i] : 0) +
-                ARG(double, 4) * (double)from[i];
+        to[i] = (ARG(double, 3) != 0 ? to[i] : 0) + ARG(double, 4) * (double)from[i];
 }
 
 /* --- triangles -------------------------------------------------------------- */
@@ -217,11 +213,9 @@ static void corners(const struct fc_launch *l)
 static void push(const struct fc_launch *l)
 {
     const float *a = ARG(const float *, 0);
-    const size_t ld = ARG(size_t, 1), ldx = ARG(size_t, 5),
-                 ldy = ARG(size_t, 7), n = l->grid[1];
+    const size_t ld = ARG(size_t, 1), ldx = ARG(size_t, 5), ldy = ARG(size_t, 7), n = l->grid[1];
     const int m = ARG(int, 2), w = ARG(int, 3);
-    const float *x = ARG(const float *, 4), alpha = ARG(float, 8),
-                beta = ARG(float, 9);
+    const float *x = ARG(const float *, 4), alpha = ARG(float, 8), beta = ARG(float, 9);
     float *y = ARG(float *, 6);
 
     if (w > 512 || is_bad_block(l, a, (size_t)m, (size_t)w, ld, sizeof(*a)) ||
@@ -242,11 +236,10 @@ static void push(const struct fc_launch *l)
 static void pull(const struct fc_launch *l)
 {
     const float *a = ARG(const float *, 0);
-    const size_t ld = ARG(size_t, 1), ldx = ARG(size_t, 4),
-                 ldy = ARG(size_t, 6), n = l->grid[1], w = l->grid[0];
+    const size_t ld = ARG(size_t, 1), ldx = ARG(size_t, 4), ldy = ARG(size_t, 6), n = l->grid[1],
+                 w = l->grid[0];
     const int m = ARG(int, 2);
-    const float *x = ARG(const float *, 3), alpha = ARG(float, 7),
-                beta = ARG(float, 8);
+    const float *x = ARG(const float *, 3), alpha = ARG(float, 7), beta = ARG(float, 8);
     float *y = ARG(float *, 5);
 
     if (is_bad_block(l, a, (size_t)m, w, ld, sizeof(*a)) ||
@@ -286,16 +279,14 @@ static float round_half(float v, uint16_t *bits)
 static void split(const struct fc_launch *l)
 {
     const float *from = ARG(const float *, 0);
-    const size_t ld = ARG(size_t, 1), ldt = ARG(size_t, 6),
-                 step = ARG(size_t, 7);
+    const size_t ld = ARG(size_t, 1), ldt = ARG(size_t, 6), step = ARG(size_t, 7);
     const int m = ARG(int, 2), n = ARG(int, 3), terms = ARG(int, 8);
     uint16_t *to = ARG(uint16_t *, 5);
 
     if (is_bad_block(l, from, (size_t)m, (size_t)n, ld, sizeof(*from)))
         return;
     for (int t = 0; t < terms; t++) {
-        if (is_bad_block(l, to + (size_t)t * step, (size_t)m, (size_t)n, ldt,
-                         sizeof(*to)))
+        if (is_bad_block(l, to + (size_t)t * step, (size_t)m, (size_t)n, ldt, sizeof(*to)))
             return;
         for (int j = 0; j < n; j++)
             for (int i = 0; i < m; i++) {
@@ -303,8 +294,7 @@ static void split(const struct fc_launch *l)
                 uint16_t high, rest;
 
                 (void)round_half(v - round_half(v, &high), &rest);
-                to[(size_t)t * step + AT(i, j, ldt)] =
-                    t == ARG(int, 9) ? rest : high;
+                to[(size_t)t * step + AT(i, j, ldt)] = t == ARG(int, 9) ? rest : high;
             }
     }
 }
@@ -326,8 +316,7 @@ static void dots(const struct fc_launch *l)
     const int n = ARG(int, 9), count = (int)l->grid[0];
     double *out = ARG(double *, 10);
 
-    if (count > 8 || bad_vectors(l, count, n) ||
-        is_bad(l, z, (size_t)n * sizeof(*z)) ||
+    if (count > 8 || bad_vectors(l, count, n) || is_bad(l, z, (size_t)n * sizeof(*z)) ||
         is_bad(l, out, (size_t)count * sizeof(*out)))
         return;
     for (int k = 0; k < count; k++) {
@@ -347,8 +336,7 @@ static void combine(const struct fc_launch *l)
     const double *c = ARG(const double *, 9);
     double *z = ARG(double *, 11);
 
-    if (count > 8 || bad_vectors(l, count, n) ||
-        is_bad(l, c, (size_t)count * sizeof(*c)) ||
+    if (count > 8 || bad_vectors(l, count, n) || is_bad(l, c, (size_t)count * sizeof(*c)) ||
         is_bad(l, z, (size_t)n * sizeof(*z)))
         return;
     for (int i = 0; i < n && (uint64_t)i < l->nthreads; i++) {
@@ -367,8 +355,7 @@ static void unit(const struct fc_launch *l)
     const double *square = ARG(const double *, 1);
     const int n = ARG(int, 2);
 
-    if (is_bad(l, z, (size_t)n * sizeof(*z)) ||
-        is_bad(l, square, sizeof(*square)))
+    if (is_bad(l, z, (size_t)n * sizeof(*z)) || is_bad(l, square, sizeof(*square)))
         return;
     for (int i = 0; i < n && (uint64_t)i<l->nthreads && * square> 0; i++)
         z[i] /= sqrt(*square);
@@ -381,8 +368,7 @@ static void scale(const struct fc_launch *l)
     const double *from = ARG(const double *, 1);
     const int n = ARG(int, 2);
 
-    if (is_bad(l, to, (size_t)n * sizeof(*to)) ||
-        is_bad(l, from, (size_t)n * sizeof(*from)))
+    if (is_bad(l, to, (size_t)n * sizeof(*to)) || is_bad(l, from, (size_t)n * sizeof(*from)))
         return;
     for (int i = 0; i < n && (uint64_t)i < l->nthreads; i++)
         to[i] = ARG(double, 3) * from[i];

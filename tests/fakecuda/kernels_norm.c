@@ -23,7 +23,7 @@ struct part {
     int ld, m, n;
 };
 
-#define PART(t, i, m, n)                                                       \
+#define PART(t, i, m, n)                                                                           \
     ((struct part){(t), ARG(char *, i), (int)ARG(long long, (i) + 1), (m), (n)})
 
 static bool is_lost(const struct fc_launch *l, struct part p)
@@ -54,12 +54,10 @@ static bool is_lost_number(double from, double to)
 }
 
 /* (from, ldf, to, ldt, m, n, uplo, col0, lost) */
-static void copy(const struct fc_launch *l, enum blas_type from_type,
-                 enum blas_type to_type)
+static void copy(const struct fc_launch *l, enum blas_type from_type, enum blas_type to_type)
 {
     const int m = ARG(int, 4), n = ARG(int, 5);
-    const struct part from = PART(from_type, 0, m, n),
-                      to = PART(to_type, 2, m, n);
+    const struct part from = PART(from_type, 0, m, n), to = PART(to_type, 2, m, n);
     int *lost = ARG(int *, 8);
 
     if (is_lost(l, from) || is_lost(l, to))
@@ -107,9 +105,7 @@ static void add(const struct fc_launch *l, enum blas_type t)
     for (int j = 0; j < n; j++)
         for (int i = 0; i < m; i++)
             if (counts(ARG(int, 6), i, ARG(int, 7) + j))
-                set(y, i, j,
-                    (a == 0 ? 0 : a * get(x, i, j)) +
-                        (b == 0 ? 0 : b * get(y, i, j)));
+                set(y, i, j, (a == 0 ? 0 : a * get(x, i, j)) + (b == 0 ? 0 : b * get(y, i, j)));
 }
 
 /* (from, ldf, to, ldt, m, n, is_conj) */
@@ -122,8 +118,7 @@ static void transpose(const struct fc_launch *l, enum blas_type t)
         return;
     for (int j = 0; j < n; j++)
         for (int i = 0; i < m; i++)
-            set(to, j, i,
-                ARG(int, 6) != 0 ? conj(get(from, i, j)) : get(from, i, j));
+            set(to, j, i, ARG(int, 6) != 0 ? conj(get(from, i, j)) : get(from, i, j));
 }
 
 /* --- norms --------------------------------------------------------------- */
@@ -173,8 +168,7 @@ static void norm_columns(const struct fc_launch *l, enum blas_type t)
     const size_t step = (size_t)n * (size_t)count;
     double *part = ARG(double *, 9);
 
-    if (is_lost(l, a) ||
-        is_bad(l, part, (what == SQUARES ? 3 : 1) * step * sizeof(*part)))
+    if (is_lost(l, a) || is_bad(l, part, (what == SQUARES ? 3 : 1) * step * sizeof(*part)))
         return;
     for (int c = 0; c < count; c++)
         for (int j = 0; j < n; j++) {
@@ -315,10 +309,8 @@ static void random_numbers(const struct fc_launch *l, enum blas_type t)
             const uint64_t low = (uint64_t)(is_above ? col : i),
                            high = (uint64_t)(is_above ? i : col);
             const uint64_t at = (high << 32 | low) << 1;
-            const double re =
-                uniform(t, key, at) + (is_on ? ARG(double, 6) : 0);
-            const double im =
-                is_on && is_hermitian ? 0 : uniform(t, key, at + 1);
+            const double re = uniform(t, key, at) + (is_on ? ARG(double, 6) : 0);
+            const double im = is_on && is_hermitian ? 0 : uniform(t, key, at + 1);
 
             set(a, i, j, CMPLX(re, is_above && is_hermitian ? -im : im));
         }
@@ -326,24 +318,24 @@ static void random_numbers(const struct fc_launch *l, enum blas_type t)
 
 /* --- the table ----------------------------------------------------------- */
 
-#define COPY(From, To)                                                         \
-    static void k_copy_##From##To(const struct fc_launch *l)                   \
-    {                                                                          \
-        copy(l, TYPE_##From, TYPE_##To);                                       \
+#define COPY(From, To)                                                                             \
+    static void k_copy_##From##To(const struct fc_launch *l)                                       \
+    {                                                                                              \
+        copy(l, TYPE_##From, TYPE_##To);                                                           \
     }
 COPY(C, C)
 COPY(C, Z)
 COPY(Z, C)
 COPY(Z, Z)
 
-#define TYPED(f, L)                                                            \
-    static void k_##f##_##L(const struct fc_launch *l)                         \
-    {                                                                          \
-        f(l, TYPE_##L);                                                        \
+#define TYPED(f, L)                                                                                \
+    static void k_##f##_##L(const struct fc_launch *l)                                             \
+    {                                                                                              \
+        f(l, TYPE_##L);                                                                            \
     }
-#define TYPED_ALL(L)                                                           \
-    TYPED(add, L)                                                              \
-    TYPED(random_numbers, L)                                                   \
+#define TYPED_ALL(L)                                                                               \
+    TYPED(add, L)                                                                                  \
+    TYPED(random_numbers, L)                                                                       \
     TYPED(transpose, L) TYPED(norm_columns, L) TYPED(norm_rows, L)
 BLAS_TYPES(TYPED_ALL)
 TYPED(laset, C)

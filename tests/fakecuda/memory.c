@@ -95,9 +95,7 @@ bool fc_block_add(const struct fc_block *b)
 
     fc_lock(&lock);
     before = floor_of(b->base + b->bytes - 1);
-    i = before != 0 && node[before].b.base + node[before].b.bytes > b->base
-            ? 0
-            : node_new(b);
+    i = before != 0 && node[before].b.base + node[before].b.bytes > b->base ? 0 : node_new(b);
     if (i != 0) {
         split(root, b->base, &left, &right);
         root = merge(merge(left, i), right);
@@ -169,8 +167,7 @@ bool fc_block_of(CUcontext ctx, CUmemoryPool pool, struct fc_block *out)
     for (int i = 1; i <= nused && !is_found; i++) {
         const struct fc_block *b = &node[i].b;
 
-        is_found = b->ctx == ctx && (pool == NULL || b->pool == pool) &&
-                   floor_of(b->base) == i;
+        is_found = b->ctx == ctx && (pool == NULL || b->pool == pool) && floor_of(b->base) == i;
         if (is_found)
             *out = *b;
     }

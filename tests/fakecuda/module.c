@@ -95,8 +95,7 @@ static bool text_fits(const char *list, const char *args)
 
 enum { OPTION_ERROR_LOG = 5, OPTION_ERROR_LOG_BYTES = 6 };
 
-static void complain(const char *why, unsigned n, const unsigned *options,
-                     void **values)
+static void complain(const char *why, unsigned n, const unsigned *options, void **values)
 {
     size_t cap = 0;
 
@@ -108,8 +107,8 @@ static void complain(const char *why, unsigned n, const unsigned *options,
             snprintf(values[i], cap, "ptxas application ptx input, %s\n", why);
 }
 
-CU(cuModuleLoadDataEx, CUmodule *out, const void *image, unsigned n,
-   unsigned *options, void **values)
+CU(cuModuleLoadDataEx, CUmodule *out, const void *image, unsigned n, unsigned *options,
+   void **values)
 {
     const unsigned char *head = image;
     const char *why;
@@ -235,8 +234,8 @@ CU(cuFuncSetAttribute, CUfunction f, unsigned attribute, int value)
 
 static bool shape_is_valid(const unsigned grid[3], const unsigned block[3])
 {
-    if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0 || block[0] == 0 ||
-        block[1] == 0 || block[2] == 0)
+    if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0 || block[0] == 0 || block[1] == 0 ||
+        block[2] == 0)
         return false;
     if (grid[0] > INT32_MAX || grid[1] > 65535 || grid[2] > 65535)
         return false;
@@ -244,17 +243,15 @@ static bool shape_is_valid(const unsigned grid[3], const unsigned block[3])
            (uint64_t)block[0] * block[1] * block[2] <= 1024;
 }
 
-CUresult fc_launch_work(CUfunction f, const unsigned grid[3],
-                        const unsigned block[3], size_t shared, void **args,
-                        struct fc_work *out)
+CUresult fc_launch_work(CUfunction f, const unsigned grid[3], const unsigned block[3],
+                        size_t shared, void **args, struct fc_work *out)
 {
     const struct fc_kernel *k = f->kernel;
     const size_t n = strlen(k->args);
     uint64_t threads = 1;
     char *at;
 
-    if (!shape_is_valid(grid, block) || shared > f->shared_most ||
-        (n > 0 && args == NULL))
+    if (!shape_is_valid(grid, block) || shared > f->shared_most || (n > 0 && args == NULL))
         return FC_EVALUE;
     for (int d = 0; d < 3; d++)
         threads *= (uint64_t)grid[d] * block[d];
@@ -273,9 +270,8 @@ CUresult fc_launch_work(CUfunction f, const unsigned grid[3],
     return FC_OK;
 }
 
-static CUresult launch(CUfunction f, const unsigned *grid,
-                       const unsigned *block, unsigned shared, CUstream h,
-                       void **args)
+static CUresult launch(CUfunction f, const unsigned *grid, const unsigned *block, unsigned shared,
+                       CUstream h, void **args)
 {
     struct fc_work w;
     CUcontext ctx;
@@ -286,26 +282,24 @@ static CUresult launch(CUfunction f, const unsigned *grid,
         r = fc_fail(ctx, FC_FAIL_LAUNCH);
     if (r != FC_OK)
         return r;
-    if (f == NULL || f->module->obj.what != FC_OBJ_MODULE ||
-        f->module->obj.ctx != s->obj.ctx || s->obj.ctx != ctx)
+    if (f == NULL || f->module->obj.what != FC_OBJ_MODULE || f->module->obj.ctx != s->obj.ctx ||
+        s->obj.ctx != ctx)
         return FC_EHANDLE;
     r = fc_launch_work(f, grid, block, shared, args, &w);
     return r != FC_OK ? r : fc_stream_work(s, &w);
 }
 
 /* Kernels here have no blocks that could wait for each other. */
-CU(cuLaunchCooperativeKernel, CUfunction f, unsigned gx, unsigned gy,
-   unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
-   CUstream h, void **args)
+CU(cuLaunchCooperativeKernel, CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+   unsigned by, unsigned bz, unsigned shared, CUstream h, void **args)
 {
     const unsigned grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};
 
     return launch(f, grid, block, shared, h, args);
 }
 
-CU(cuLaunchKernel, CUfunction f, unsigned gx, unsigned gy, unsigned gz,
-   unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream h,
-   void **args, void **extra)
+CU(cuLaunchKernel, CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+   unsigned bz, unsigned shared, CUstream h, void **args, void **extra)
 {
     const unsigned grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};
 

@@ -59,19 +59,16 @@ static bool budget_take(CUcontext ctx, size_t bytes)
             if (!budget_wait(ctx))
                 return false;
             used = atomic_load(&ctx->memory);
-        } else if (atomic_compare_exchange_weak(&ctx->memory, &used,
-                                                used + bytes)) {
+        } else if (atomic_compare_exchange_weak(&ctx->memory, &used, used + bytes)) {
             return true;
         }
     }
 }
 
-static CUresult memory_new(CUcontext ctx, size_t bytes, CUmemoryPool pool,
-                           CUdeviceptr *out)
+static CUresult memory_new(CUcontext ctx, size_t bytes, CUmemoryPool pool, CUdeviceptr *out)
 {
     enum { ALIGN = 512 };
-    struct fc_block b = {
-        .bytes = bytes, .kind = FC_DEVICE, .ctx = ctx, .pool = pool};
+    struct fc_block b = {.bytes = bytes, .kind = FC_DEVICE, .ctx = ctx, .pool = pool};
     CUresult r = fc_fail(ctx, FC_FAIL_ALLOC);
     void *p;
 
@@ -186,8 +183,8 @@ CU(cuMemPoolCreate, CUmemoryPool *out, const struct props *props)
         return r;
     if (!fc_settings.has_pools)
         return FC_ENOTSUPPORTED;
-    if (props->alloc_type != 1 || props->place.type != 1 ||
-        props->place.id != ctx->device || props->security != NULL)
+    if (props->alloc_type != 1 || props->place.type != 1 || props->place.id != ctx->device ||
+        props->security != NULL)
         return FC_EVALUE;
     for (size_t i = 0; i < sizeof(props->reserved); i++)
         if (props->reserved[i] != 0)
@@ -236,8 +233,7 @@ CU(cuMemPoolSetAttribute, CUmemoryPool p, unsigned attribute, void *value)
 
     if (r != FC_OK)
         return r;
-    if (attribute == 0 || attribute > USED_HIGH || attribute == RESERVED ||
-        attribute == USED)
+    if (attribute == 0 || attribute > USED_HIGH || attribute == RESERVED || attribute == USED)
         return FC_EVALUE;
     memcpy(&v, value, attribute < 4 ? sizeof(int) : sizeof(v));
     atomic_store(&p->value[attribute], v);
@@ -256,7 +252,7 @@ CU(cuMemPoolGetAttribute, CUmemoryPool p, unsigned attribute, void *value)
         return FC_EVALUE;
     v = attribute == RESERVED || attribute == USED ? atomic_load(&p->used)
         : attribute > RESERVED                     ? atomic_load(&p->most)
-                               : atomic_load(&p->value[attribute]);
+                                                   : atomic_load(&p->value[attribute]);
     memcpy(value, &v, attribute < 4 ? sizeof(int) : sizeof(v));
     return FC_OK;
 }
@@ -296,8 +292,7 @@ bool fc_pool_allows(CUmemoryPool p, CUdevice dev)
     return (atomic_load(&p->peers) >> dev & 1) != 0;
 }
 
-CU(cuMemAllocFromPoolAsync, CUdeviceptr *out, size_t bytes, CUmemoryPool p,
-   CUstream h)
+CU(cuMemAllocFromPoolAsync, CUdeviceptr *out, size_t bytes, CUmemoryPool p, CUstream h)
 {
     struct fc_op op = {.kind = FC_OP_ALLOC, .bytes = bytes};
     CUcontext ctx;
@@ -336,8 +331,8 @@ CU(cuMemFreeAsync, CUdeviceptr ptr, CUstream h)
         r = fc_capture_refuse(s);
     if (r != FC_OK)
         return r;
-    if (!fc_block_go((uintptr_t)ptr) ||
-        !fc_block_find((void *)(uintptr_t)ptr, 1, &b) || b.ctx != s->obj.ctx)
+    if (!fc_block_go((uintptr_t)ptr) || !fc_block_find((void *)(uintptr_t)ptr, 1, &b) ||
+        b.ctx != s->obj.ctx)
         return FC_EVALUE;
     fc_lock(&s->obj.ctx->mlock);
     s->obj.ctx->ngoing++;
@@ -387,8 +382,7 @@ CU(cuMemFreeHost, void *ptr)
         r = fc_capture_unsafe();
     if (r != FC_OK)
         return r;
-    if (!fc_block_find(ptr, 1, &b) || b.kind != FC_HOST ||
-        b.base != (uintptr_t)ptr)
+    if (!fc_block_find(ptr, 1, &b) || b.kind != FC_HOST || b.base != (uintptr_t)ptr)
         return FC_EVALUE;
     fc_context_wait(b.ctx);
     if (fc_block_take(b.base, &b))
@@ -398,8 +392,7 @@ CU(cuMemFreeHost, void *ptr)
 
 CU(cuMemHostRegister_v2, void *ptr, size_t bytes, unsigned flags)
 {
-    struct fc_block b = {
-        .base = (uintptr_t)ptr, .bytes = bytes, .kind = FC_REGISTERED};
+    struct fc_block b = {.base = (uintptr_t)ptr, .bytes = bytes, .kind = FC_REGISTERED};
     CUresult r = fc_enter(&b.ctx);
 
     if (r == FC_OK)
@@ -423,8 +416,7 @@ CU(cuMemHostUnregister, void *ptr)
         r = fc_capture_unsafe();
     if (r != FC_OK)
         return r;
-    if (!fc_block_find(ptr, 1, &b) || b.kind != FC_REGISTERED ||
-        b.base != (uintptr_t)ptr)
+    if (!fc_block_find(ptr, 1, &b) || b.kind != FC_REGISTERED || b.base != (uintptr_t)ptr)
         return FC_EUNREGISTERED;
     return fc_block_take(b.base, &b) ? FC_OK : FC_EUNREGISTERED;
 }

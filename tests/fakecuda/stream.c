@@ -162,8 +162,7 @@ static void *stream_thread(void *arg)
     return NULL;
 }
 
-static CUresult stream_new(CUcontext ctx, unsigned flags, int priority,
-                           CUstream *out)
+static CUresult stream_new(CUcontext ctx, unsigned flags, int priority, CUstream *out)
 {
     CUstream s = fc_new(sizeof(*s));
     pthread_attr_t attr;
@@ -325,8 +324,7 @@ CUresult fc_stream_of(CUstream h, CUcontext *ctx_out, CUstream *stream_out)
     return fc_enter_obj(ctx_out, h, FC_OBJ_STREAM);
 }
 
-CUresult fakecuda_host_call(CUstream h, fakecuda_fn fn, const void *arg,
-                            size_t bytes)
+CUresult fakecuda_host_call(CUstream h, fakecuda_fn fn, const void *arg, size_t bytes)
 {
     struct fc_work w = {.kind = FC_WORK_CALL, .u.call = fn};
     CUcontext ctx;
@@ -575,9 +573,7 @@ CU(cuEventQuery, CUevent e)
         r = FC_ENOTREADY;
     fc_mark_unref(m);
     /* Lost before it came to the record? */
-    return atomic_load(&e->obj.ctx->sticky) != 0
-               ? (CUresult)atomic_load(&e->obj.ctx->sticky)
-               : r;
+    return atomic_load(&e->obj.ctx->sticky) != 0 ? (CUresult)atomic_load(&e->obj.ctx->sticky) : r;
 }
 
 CU(cuEventSynchronize, CUevent e)
@@ -600,9 +596,9 @@ CU(cuEventElapsedTime, float *ms_out, CUevent begin, CUevent end)
 
     if (r == FC_OK)
         r = event_mark(end, &b);
-    if (r == FC_OK && (a == NULL || b == NULL ||
-                       ((begin->flags | end->flags) & EVENT_NO_TIME) != 0 ||
-                       begin->obj.ctx != end->obj.ctx))
+    if (r == FC_OK &&
+        (a == NULL || b == NULL || ((begin->flags | end->flags) & EVENT_NO_TIME) != 0 ||
+         begin->obj.ctx != end->obj.ctx))
         r = FC_EHANDLE;
     if (r == FC_OK && (!fc_mark_test(a) || !fc_mark_test(b)))
         r = FC_ENOTREADY;

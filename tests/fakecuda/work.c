@@ -35,9 +35,8 @@ void fc_work_fini(struct fc_work *w)
 static bool is_open(CUcontext ctx, const struct fc_block *b)
 {
     return b->kind != FC_DEVICE || b->ctx == ctx ||
-           (b->pool != NULL
-                ? fc_pool_allows(b->pool, ctx->device)
-                : (atomic_load(&ctx->peers) >> b->ctx->device & 1) != 0);
+           (b->pool != NULL ? fc_pool_allows(b->pool, ctx->device)
+                            : (atomic_load(&ctx->peers) >> b->ctx->device & 1) != 0);
 }
 
 /* As a GPU, which knows no borders between one allocation and the next. */
@@ -83,8 +82,7 @@ static bool is_copyable(const struct fc_work *w, const char *at, size_t pitch)
         return true;
     fc_lose(w->ctx, FC_EADDRESS);
     if (getenv("FAKECUDA_VERBOSE") != NULL)
-        fprintf(stderr, "fakecuda: illegal copy at %p, %zu bytes\n",
-                (const void *)at, bytes);
+        fprintf(stderr, "fakecuda: illegal copy at %p, %zu bytes\n", (const void *)at, bytes);
     return false;
 }
 
@@ -93,10 +91,8 @@ static void run_copy(const struct fc_work *w)
     const char *src = w->u.copy.src;
     char *dst = w->u.copy.dst;
 
-    if ((!w->u.copy.is_src_pageable &&
-         !is_copyable(w, src, w->u.copy.src_pitch)) ||
-        (!w->u.copy.is_dst_pageable &&
-         !is_copyable(w, dst, w->u.copy.dst_pitch)))
+    if ((!w->u.copy.is_src_pageable && !is_copyable(w, src, w->u.copy.src_pitch)) ||
+        (!w->u.copy.is_dst_pageable && !is_copyable(w, dst, w->u.copy.dst_pitch)))
         return;
     for (size_t y = 0; y < w->u.copy.height; y++) {
         memcpy(dst, src, w->u.copy.width);

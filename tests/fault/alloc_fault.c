@@ -106,12 +106,12 @@ static struct heddle_cost cost_of(struct heddle_exec *x)
     return (struct heddle_cost){.flops = (double)heddle_exec_count(x, 0)};
 }
 
-#define KERNEL(id, op_mode, fn, ...)                                           \
-    static const heddle_kernel id = {                                          \
-        .size = sizeof(heddle_kernel),                                         \
-        .name = #id,                                                           \
-        .noperands = 1,                                                        \
-        .mode = {op_mode},                                                     \
+#define KERNEL(id, op_mode, fn, ...)                                                               \
+    static const heddle_kernel id = {                                                              \
+        .size = sizeof(heddle_kernel),                                                             \
+        .name = #id,                                                                               \
+        .noperands = 1,                                                                            \
+        .mode = {op_mode},                                                                         \
         .variants = {{.device = HEDDLE_DEV_CPU, .run = fn, __VA_ARGS__}}}
 
 KERNEL(k_get, HEDDLE_R, run_get, .gang = 0);
@@ -144,12 +144,9 @@ static heddle_status run_parent(struct heddle_exec *x)
 
     st = heddle_view_box(call.operand[0], &offset, &extent, NULL, &part);
     if (good(st))
-        st = heddle_handle_vector(heddle_exec_ctx(x), NULL, 5, HEDDLE_I64,
-                                  &fresh);
+        st = heddle_handle_vector(heddle_exec_ctx(x), NULL, 5, HEDDLE_I64, &fresh);
     for (int i = 0; good(st) && i < 6; i++) {
-        call.operand[0] = i % 3 == 0   ? heddle_exec_operand(x, 0)
-                          : i % 3 == 1 ? part
-                                       : fresh;
+        call.operand[0] = i % 3 == 0 ? heddle_exec_operand(x, 0) : i % 3 == 1 ? part : fresh;
         st = heddle_exec_submit(x, &k_add, &call);
         if (i == 3 && st == HEDDLE_OK) {
             st = heddle_exec_wait(x);
@@ -196,22 +193,18 @@ static void submit(struct world *w, const heddle_kernel *k, heddle_handle *h)
 /* One reference each, or NULL where there was no memory. */
 static void make_handles(struct world *w)
 {
-    (void)good(
-        heddle_handle_vector(w->ctx, w->vec_mem, N, HEDDLE_I64, &w->vec));
+    (void)good(heddle_handle_vector(w->ctx, w->vec_mem, N, HEDDLE_I64, &w->vec));
     if (w->vec != NULL)
         (void)good(heddle_handle_set_name(w->vec, "a name of the vector"));
-    (void)good(
-        heddle_handle_vector(w->ctx, w->sum_mem, N, HEDDLE_I64, &w->sum));
+    (void)good(heddle_handle_vector(w->ctx, w->sum_mem, N, HEDDLE_I64, &w->sum));
     if (w->sum != NULL && !good(heddle_handle_set_sum(w->sum)))
         CHECK_OK(heddle_handle_set_sum(w->sum));
     (void)good(heddle_handle_vector(w->ctx, NULL, 300, HEDDLE_I64, &w->own));
-    (void)good(heddle_handle_matrix(w->ctx, w->mat_mem, SIDE, SIDE, 0,
-                                    HEDDLE_I64, &w->mat));
+    (void)good(heddle_handle_matrix(w->ctx, w->mat_mem, SIDE, SIDE, 0, HEDDLE_I64, &w->mat));
     for (size_t i = 0; w->mat != NULL && i < 4; i++)
         (void)good(heddle_view_tile(w->mat, i / 2, i % 2, 5, 5, &w->tile[i]));
     for (size_t i = 0; i < MANY; i++)
-        (void)good(heddle_handle_vector(w->ctx, &w->small_mem[i], 1, HEDDLE_I64,
-                                        &w->small[i]));
+        (void)good(heddle_handle_vector(w->ctx, &w->small_mem[i], 1, HEDDLE_I64, &w->small[i]));
 }
 
 static void use_modes(struct world *w)
@@ -295,10 +288,8 @@ static void use_retries(struct world *w)
 {
     _Atomic int tries = 0, *where = &tries;
     struct heddle_task_opts opts = {.size = sizeof(opts), .retries = 2};
-    struct heddle_call call = {.operand = {w->vec},
-                               .arg = &where,
-                               .arg_bytes = sizeof(where),
-                               .opts = &opts};
+    struct heddle_call call = {
+        .operand = {w->vec}, .arg = &where, .arg_bytes = sizeof(where), .opts = &opts};
 
     if (w->vec != NULL)
         (void)good(heddle_submit(w->ctx, &k_flaky, &call));
@@ -318,11 +309,8 @@ static void launch(struct world *w, heddle_graph *g)
     unsigned char arg[100];
     struct heddle_binding binding = {w->small[0], w->small[1]};
     struct heddle_graph_arg other = {1, arg, sizeof(arg)};
-    struct heddle_task_opts opts = {.size = sizeof(opts),
-                                    .name = "launch",
-                                    .group = w->group,
-                                    .done = on_done,
-                                    .done_user = w};
+    struct heddle_task_opts opts = {
+        .size = sizeof(opts), .name = "launch", .group = w->group, .done = on_done, .done_user = w};
     struct heddle_launch l = {.size = sizeof(l),
                               .binding = &binding,
                               .nbindings = 1,
@@ -373,8 +361,7 @@ static void use_acquire(struct world *w)
         CHECK(ptr == w->vec_mem);
         CHECK_OK(heddle_handle_release(w->vec));
     }
-    w->due +=
-        good(heddle_handle_acquire_async(w->vec, HEDDLE_R, on_acquired, w));
+    w->due += good(heddle_handle_acquire_async(w->vec, HEDDLE_R, on_acquired, w));
 }
 
 /* The failure is behind: everything works, at the second try at the latest. */
@@ -489,5 +476,4 @@ TEST(some_allocations_eager)
     run_all("eager", 3);
 }
 
-TEST_MAIN(no_failure, each_allocation_ws, some_allocations_prio,
-          some_allocations_eager)
+TEST_MAIN(no_failure, each_allocation_ws, some_allocations_prio, some_allocations_eager)

@@ -56,9 +56,7 @@ static void *storm_alloc(void *user, size_t bytes, size_t align)
     switch (s->kind) {
     case STORM_ONCE: fails = n == s->k; break;
     case STORM_FROM: fails = n >= s->k; break;
-    case STORM_RANDOM:
-        fails = atomic_load(&s->has_begun) && dice % (8u << s->k % 4) == 0;
-        break;
+    case STORM_RANDOM: fails = atomic_load(&s->has_begun) && dice % (8u << s->k % 4) == 0; break;
     }
     if (fails && atomic_load(&s->is_over) == 0) {
         atomic_store(&s->f.has_failed, true);
@@ -162,11 +160,9 @@ static struct heddle_cost any_cost(struct heddle_exec *x)
     return (struct heddle_cost){1, 1};
 }
 
-#define KERNEL(id, n, ...)                                                     \
-    static const heddle_kernel id = {.size = sizeof(heddle_kernel),            \
-                                     .name = #id,                              \
-                                     .noperands = n,                           \
-                                     __VA_ARGS__}
+#define KERNEL(id, n, ...)                                                                         \
+    static const heddle_kernel id = {                                                              \
+        .size = sizeof(heddle_kernel), .name = #id, .noperands = n, __VA_ARGS__}
 #define CPU(fn) .variants = {{.device = HEDDLE_DEV_CPU, .run = fn}}
 
 KERNEL(k_none, 0, CPU(run_touch));
@@ -179,14 +175,12 @@ KERNEL(k_two, 2, .mode = {HEDDLE_R, HEDDLE_RW}, CPU(run_two));
 KERNEL(k_commute, 1, .mode = {HEDDLE_COMMUTE}, CPU(run_add));
 KERNEL(k_reduce, 1, .mode = {HEDDLE_REDUCE}, CPU(run_add));
 KERNEL(k_scratch, 1, .mode = {HEDDLE_SCRATCH},
-       .variants = {
-           {.device = HEDDLE_DEV_CPU, .run = run_touch, .scratch_bytes = 64}});
+       .variants = {{.device = HEDDLE_DEV_CPU, .run = run_touch, .scratch_bytes = 64}});
 KERNEL(k_retry, 1, .mode = {HEDDLE_RW},
        .variants = {{.device = HEDDLE_DEV_CPU, .run = run_fail},
                     {.device = HEDDLE_DEV_CPU, .run = run_add}});
 KERNEL(k_cost, 1, .mode = {HEDDLE_R}, CPU(run_touch), .cost = any_cost);
-KERNEL(k_gang, 0,
-       .variants = {{.device = HEDDLE_DEV_CPU, .run = run_gang, .gang = 2}});
+KERNEL(k_gang, 0, .variants = {{.device = HEDDLE_DEV_CPU, .run = run_gang, .gang = 2}});
 
 /* A task with children: on a view, on a local handle, a reduction. */
 static heddle_status run_parent(struct heddle_exec *x)
@@ -196,8 +190,7 @@ static heddle_status run_parent(struct heddle_exec *x)
     heddle_handle *view = NULL, *local = NULL;
     heddle_status st;
 
-    st =
-        heddle_view_box(heddle_exec_operand(x, 0), offset, extent, NULL, &view);
+    st = heddle_view_box(heddle_exec_operand(x, 0), offset, extent, NULL, &view);
     if (st == HEDDLE_OK)
         st = heddle_handle_set_sum(view);
     call.operand[0] = view;
@@ -208,8 +201,7 @@ static heddle_status run_parent(struct heddle_exec *x)
     if (st == HEDDLE_OK)
         st = heddle_exec_submit(x, &k_reduce, &call);
     if (st == HEDDLE_OK)
-        st = heddle_handle_vector(heddle_exec_ctx(x), NULL, 5, HEDDLE_I64,
-                                  &local);
+        st = heddle_handle_vector(heddle_exec_ctx(x), NULL, 5, HEDDLE_I64, &local);
     call.operand[0] = local;
     if (st == HEDDLE_OK)
         st = heddle_exec_submit(x, &k_commute, &call);
@@ -233,8 +225,7 @@ KERNEL(k_expand, 1, .mode = {HEDDLE_RW}, CPU(run_touch), .expand = run_parent,
 
 /* --- steps ----------------------------------------------------------------------- */
 
-static void add_int(void *dst, const void *src, const struct heddle_layout *l,
-                    void *user)
+static void add_int(void *dst, const void *src, const struct heddle_layout *l, void *user)
 {
     (void)user;
     for (size_t i = 0; i < l->extent[0]; i++)
@@ -254,8 +245,7 @@ static void make_data(struct world *w)
     const size_t first[] = {1, 1}, part[] = {2, 2};
 
     (void)MAY(heddle_handle_vector(w->ctx, w->mem, N, HEDDLE_I64, &w->vec));
-    (void)MAY(
-        heddle_handle_matrix(w->ctx, NULL, N, N, N + 1, HEDDLE_I32, &w->mat));
+    (void)MAY(heddle_handle_matrix(w->ctx, NULL, N, N, N + 1, HEDDLE_I32, &w->mat));
     (void)MAY(heddle_handle_vector(w->ctx, NULL, 6, HEDDLE_I64, &w->sum));
     if (w->sum != NULL)
         (void)MAY(heddle_handle_set_reduction(w->sum, &sum));
@@ -313,8 +303,7 @@ static void submit_kinds(struct world *w)
     submit(w, &k_parent, w->vec, NULL);
     submit(w, &k_expand, w->vec, NULL);
     submit(w, &k_retry, w->vec, &(struct heddle_task_opts){.retries = 1});
-    submit(w, &k_retry, w->vec,
-           &(struct heddle_task_opts){.variant = 2, .name = "second"});
+    submit(w, &k_retry, w->vec, &(struct heddle_task_opts){.variant = 2, .name = "second"});
     if (w->nworkers > 1)
         submit(w, &k_gang, NULL, NULL);
 }
@@ -342,8 +331,7 @@ static void submit_large(struct world *w)
 /* More tasks than one chunk of records holds, all behind one event. */
 static void submit_many(struct world *w)
 {
-    struct heddle_task_opts opts = {
-        .after = &w->gate, .nafter = 1, .group = w->group};
+    struct heddle_task_opts opts = {.after = &w->gate, .nafter = 1, .group = w->group};
     struct heddle_call calls[4];
     size_t n = 0;
 
@@ -433,12 +421,10 @@ static heddle_status record(struct world *w)
     heddle_status st = HEDDLE_OK;
 
     for (unsigned i = 0; i < 70 && st == HEDDLE_OK; i++) {
-        const struct heddle_call one = {
-            .operand = {w->vec}, .arg = &arg, .arg_bytes = sizeof(arg)};
+        const struct heddle_call one = {.operand = {w->vec}, .arg = &arg, .arg_bytes = sizeof(arg)};
         const struct heddle_call two = {.operand = {w->deep, w->tile}};
 
-        st = heddle_graph_submit(w->graph, i % 3 == 0 ? &k_update : &k_read,
-                                 &one);
+        st = heddle_graph_submit(w->graph, i % 3 == 0 ? &k_update : &k_read, &one);
         if (st == HEDDLE_OK && i % 7 == 0)
             st = heddle_graph_submit(w->graph, &k_two, &two);
         if (st == HEDDLE_OK && i % 20 == 0)
@@ -453,15 +439,10 @@ static void use_graph(struct world *w)
     const int64_t arg = 2;
     const struct heddle_graph_arg new_arg = {0, &arg, sizeof(arg)};
     struct heddle_binding bind = {.recorded = w->vec};
-    struct heddle_task_opts opts = {.size = sizeof(opts),
-                                    .done = count_done,
-                                    .done_user = w,
-                                    .group = w->group};
-    struct heddle_launch l = {.size = sizeof(l),
-                              .arg = &new_arg,
-                              .nargs = 1,
-                              .again = three_times,
-                              .opts = &opts};
+    struct heddle_task_opts opts = {
+        .size = sizeof(opts), .done = count_done, .done_user = w, .group = w->group};
+    struct heddle_launch l = {
+        .size = sizeof(l), .arg = &new_arg, .nargs = 1, .again = three_times, .opts = &opts};
 
     if (w->vec == NULL || w->deep == NULL || w->tile == NULL)
         return;
@@ -474,8 +455,7 @@ static void use_graph(struct world *w)
         atomic_fetch_sub(&w->nasked, 1);
     if (!MAY(heddle_handle_vector(w->ctx, NULL, N, HEDDLE_I64, &bind.actual)))
         return;
-    l = (struct heddle_launch){
-        .size = sizeof(l), .binding = &bind, .nbindings = 1};
+    l = (struct heddle_launch){.size = sizeof(l), .binding = &bind, .nbindings = 1};
     (void)MAY(heddle_graph_launch(w->graph, &l));
     heddle_handle_unref(bind.actual);
 }
@@ -588,8 +568,7 @@ static bool run_once(struct heddle_ctx_opts o, enum storm_kind kind, size_t k)
 
 /* Every stride-th allocation; a prime under a sanitizer, so that repeated runs
  * of one part of the scenario are not all hit at the same place. */
-static void run_all(struct heddle_ctx_opts o, enum storm_kind kind,
-                    size_t stride)
+static void run_all(struct heddle_ctx_opts o, enum storm_kind kind, size_t stride)
 {
     const char *one = getenv("HEDDLE_SEED");
     const size_t step = TEST_SANITIZED ? 7 * stride : stride;
@@ -611,20 +590,17 @@ static void run_all(struct heddle_ctx_opts o, enum storm_kind kind,
 
 TEST(from_then_on)
 {
-    run_all((struct heddle_ctx_opts){.nworkers = 2, .window = 8}, STORM_FROM,
-            1);
+    run_all((struct heddle_ctx_opts){.nworkers = 2, .window = 8}, STORM_FROM, 1);
 }
 
 TEST(from_then_on_alone)
 {
-    run_all((struct heddle_ctx_opts){.nworkers = 1, .log_level = 3}, STORM_FROM,
-            1);
+    run_all((struct heddle_ctx_opts){.nworkers = 1, .log_level = 3}, STORM_FROM, 1);
 }
 
 TEST(at_random)
 {
-    run_all((struct heddle_ctx_opts){.nworkers = 3, .sched = "eager"},
-            STORM_RANDOM, 1);
+    run_all((struct heddle_ctx_opts){.nworkers = 3, .sched = "eager"}, STORM_RANDOM, 1);
 }
 
 TEST(at_random_without_help)
@@ -639,18 +615,16 @@ TEST(at_random_without_help)
 
 TEST(once_with_checker)
 {
-    run_all((struct heddle_ctx_opts){.nworkers = 1, .check = HEDDLE_ON},
-            STORM_ONCE, 29);
+    run_all((struct heddle_ctx_opts){.nworkers = 1, .check = HEDDLE_ON}, STORM_ONCE, 29);
 }
 
 TEST(once_without_help)
 {
-    run_all((struct heddle_ctx_opts){.nworkers = 2,
-                                     .helps = HEDDLE_OFF,
-                                     .models = HEDDLE_ON,
-                                     .log_level = 3},
-            STORM_ONCE, 1);
+    run_all(
+        (struct heddle_ctx_opts){
+            .nworkers = 2, .helps = HEDDLE_OFF, .models = HEDDLE_ON, .log_level = 3},
+        STORM_ONCE, 1);
 }
 
-TEST_MAIN(from_then_on, from_then_on_alone, at_random, at_random_without_help,
-          once_with_checker, once_without_help)
+TEST_MAIN(from_then_on, from_then_on_alone, at_random, at_random_without_help, once_with_checker,
+          once_without_help)

@@ -24,17 +24,14 @@ struct world {
 
 static void world_open(struct world *w, unsigned nworkers)
 {
-    const struct heddle_ctx_opts opts = {.size = sizeof(opts),
-                                         .nworkers = nworkers,
-                                         .model_dir = "",
-                                         .ignore_env = true};
+    const struct heddle_ctx_opts opts = {
+        .size = sizeof(opts), .nworkers = nworkers, .model_dir = "", .ignore_env = true};
 
     alarm(HANG_S);
     memset(w, 0, sizeof(*w));
     CHECK_OK(heddle_ctx_create(&opts, &w->ctx));
     CHECK_OK(heddle_handle_vector(w->ctx, w->vec_mem, N, HEDDLE_F64, &w->vec));
-    CHECK_OK(
-        heddle_handle_matrix(w->ctx, w->mat_mem, N, N, 0, HEDDLE_F64, &w->mat));
+    CHECK_OK(heddle_handle_matrix(w->ctx, w->mat_mem, N, N, 0, HEDDLE_F64, &w->mat));
 }
 
 /* Refused calls have left nothing: the context is idle and ends well. */
@@ -46,9 +43,8 @@ static void world_close(struct world *w)
     CHECK_OK(heddle_ctx_destroy(w->ctx));
 }
 
-static void check_said(heddle_ctx *ctx, heddle_status got, heddle_status want,
-                       const char *word, const char *file, int line,
-                       const char *what)
+static void check_said(heddle_ctx *ctx, heddle_status got, heddle_status want, const char *word,
+                       const char *file, int line, const char *what)
 {
     struct heddle_error e = {.size = sizeof(e)};
 
@@ -62,9 +58,8 @@ static void check_said(heddle_ctx *ctx, heddle_status got, heddle_status want,
 }
 
 /* The call is refused, and the sentence has the word. */
-#define CHECK_SAID(ctx, expr, want, word)                                      \
-    check_said(ctx, expr, want, word, TEST_AT, #expr)
-#define CHECK_EINVAL(expr) CHECK_STATUS(expr, HEDDLE_EINVAL)
+#define CHECK_SAID(ctx, expr, want, word) check_said(ctx, expr, want, word, TEST_AT, #expr)
+#define CHECK_EINVAL(expr)                CHECK_STATUS(expr, HEDDLE_EINVAL)
 
 static heddle_status run_nothing(struct heddle_exec *x)
 {
@@ -72,12 +67,12 @@ static heddle_status run_nothing(struct heddle_exec *x)
     return HEDDLE_OK;
 }
 
-#define KERNEL(id, n, op_mode, fn, ngang)                                      \
-    static const heddle_kernel id = {                                          \
-        .size = sizeof(heddle_kernel),                                         \
-        .name = #id,                                                           \
-        .noperands = n,                                                        \
-        .mode = {op_mode},                                                     \
+#define KERNEL(id, n, op_mode, fn, ngang)                                                          \
+    static const heddle_kernel id = {                                                              \
+        .size = sizeof(heddle_kernel),                                                             \
+        .name = #id,                                                                               \
+        .noperands = n,                                                                            \
+        .mode = {op_mode},                                                                         \
         .variants = {{.device = HEDDLE_DEV_CPU, .run = fn, .gang = ngang}}}
 
 KERNEL(k_none, 0, HEDDLE_R, run_nothing, 0);
@@ -272,18 +267,14 @@ TEST(bad_layouts)
     struct world w;
 
     world_open(&w, 1);
-    CHECK_SAID(w.ctx, heddle_handle_vector(w.ctx, NULL, 0, HEDDLE_F64, &h),
-               HEDDLE_EINVAL, "");
+    CHECK_SAID(w.ctx, heddle_handle_vector(w.ctx, NULL, 0, HEDDLE_F64, &h), HEDDLE_EINVAL, "");
     CHECK_EINVAL(heddle_handle_vector(w.ctx, NULL, 4, 0, &h));
     CHECK_EINVAL(heddle_handle_vector(w.ctx, NULL, 4, 77, &h));
-    CHECK_STATUS(heddle_handle_vector(w.ctx, NULL, SIZE_MAX, HEDDLE_F64, &h),
+    CHECK_STATUS(heddle_handle_vector(w.ctx, NULL, SIZE_MAX, HEDDLE_F64, &h), HEDDLE_EOVERFLOW);
+    CHECK_STATUS(heddle_handle_matrix(w.ctx, NULL, SIZE_MAX, SIZE_MAX, 0, HEDDLE_F64, &h),
                  HEDDLE_EOVERFLOW);
-    CHECK_STATUS(heddle_handle_matrix(w.ctx, NULL, SIZE_MAX, SIZE_MAX, 0,
-                                      HEDDLE_F64, &h),
-                 HEDDLE_EOVERFLOW);
-    CHECK_SAID(w.ctx,
-               heddle_handle_matrix(w.ctx, NULL, 4, 4, 3, HEDDLE_F64, &h),
-               HEDDLE_EINVAL, "leading dimension");
+    CHECK_SAID(w.ctx, heddle_handle_matrix(w.ctx, NULL, 4, 4, 3, HEDDLE_F64, &h), HEDDLE_EINVAL,
+               "leading dimension");
     l.ndim = 0;
     CHECK_EINVAL(heddle_handle_create(w.ctx, &l, NULL, &h));
     l.ndim = HEDDLE_MAX_DIMS + 1;
@@ -311,8 +302,7 @@ TEST(bad_views)
     struct world w;
 
     world_open(&w, 1);
-    CHECK_SAID(w.ctx, heddle_view_box(w.mat, at1, all, NULL, &h), HEDDLE_EINVAL,
-               "outside");
+    CHECK_SAID(w.ctx, heddle_view_box(w.mat, at1, all, NULL, &h), HEDDLE_EINVAL, "outside");
     CHECK_EINVAL(heddle_view_box(w.mat, far, two, NULL, &h));
     CHECK_EINVAL(heddle_view_box(w.mat, at0, huge, NULL, &h));
     CHECK_EINVAL(heddle_view_box(w.mat, at1, huge, huge, &h));
@@ -320,8 +310,7 @@ TEST(bad_views)
     CHECK_EINVAL(heddle_view_box(w.mat, at0, two, step, &h));
     CHECK_EINVAL(heddle_view_box(w.mat, at0, two, still, &h));
     CHECK_EINVAL(heddle_view_box(w.mat, at0, two, huge, &h));
-    CHECK_SAID(w.ctx, heddle_view_tile(w.mat, 2, 0, 4, 4, &h), HEDDLE_EINVAL,
-               "tile (2, 0)");
+    CHECK_SAID(w.ctx, heddle_view_tile(w.mat, 2, 0, 4, 4, &h), HEDDLE_EINVAL, "tile (2, 0)");
     CHECK_EINVAL(heddle_view_tile(w.mat, SIZE_MAX, 0, 4, 4, &h));
     CHECK_EINVAL(heddle_view_tile(w.mat, 0, 0, 0, 4, &h));
     CHECK_EINVAL(heddle_view_tile(w.mat, 0, 0, 4, 0, &h));
@@ -369,8 +358,7 @@ TEST(bad_acquire)
 
     world_open(&w, 2);
     CHECK_SAID(w.ctx, heddle_handle_release(w.vec), HEDDLE_ESTATE, "acquired");
-    CHECK_SAID(w.ctx, heddle_handle_acquire(w.vec, HEDDLE_COMMUTE, &ptr),
-               HEDDLE_EINVAL, "mode");
+    CHECK_SAID(w.ctx, heddle_handle_acquire(w.vec, HEDDLE_COMMUTE, &ptr), HEDDLE_EINVAL, "mode");
     CHECK_EINVAL(heddle_handle_acquire(w.vec, HEDDLE_REDUCE, &ptr));
     CHECK_EINVAL(heddle_handle_acquire(w.vec, 0, &ptr));
     CHECK_OK(heddle_handle_acquire(w.vec, HEDDLE_RW, NULL));
@@ -394,37 +382,29 @@ TEST(bad_kernels)
     call.operand[0] = w.vec;
     for (size_t i = 0; i < 8; i++)
         k[i] = k_rw;
-    CHECK_SAID(w.ctx, heddle_submit(w.ctx, NULL, &call), HEDDLE_EINVAL,
-               "kernel");
+    CHECK_SAID(w.ctx, heddle_submit(w.ctx, NULL, &call), HEDDLE_EINVAL, "kernel");
     k[0].name = NULL;
-    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k[0], &call), HEDDLE_EINVAL,
-               "name");
+    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k[0], &call), HEDDLE_EINVAL, "name");
     k[1].size = 0;
-    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k[1], &call), HEDDLE_EINVAL,
-               "size");
+    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k[1], &call), HEDDLE_EINVAL, "size");
     k[2].name = "lame";
     k[2].variants[0].run = NULL;
-    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k[2], &call), HEDDLE_ENOVARIANT,
-               "lame");
+    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k[2], &call), HEDDLE_ENOVARIANT, "lame");
     k[3].name = "modeless";
     k[3].mode[0] = 0;
-    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k[3], &call), HEDDLE_EINVAL,
-               "modeless");
+    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k[3], &call), HEDDLE_EINVAL, "modeless");
     k[4].name = "odd";
     k[4].mode[0] = 5;
     CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k[4], &call), HEDDLE_EINVAL, "odd");
     k[5].name = "wide";
     k[5].noperands = HEDDLE_KERNEL_OPERANDS + 1;
-    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k[5], &call), HEDDLE_EINVAL,
-               "wide");
+    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k[5], &call), HEDDLE_EINVAL, "wide");
     k[6].name = "crowd";
     k[6].variants[0].gang = 3;
-    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k[6], &call), HEDDLE_EINVAL,
-               "crowd");
+    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k[6], &call), HEDDLE_EINVAL, "crowd");
     k[7].name = "alien";
     k[7].variants[0].device = 99;
-    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k[7], &call), HEDDLE_EINVAL,
-               "alien");
+    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k[7], &call), HEDDLE_EINVAL, "alien");
     world_close(&w);
 }
 
@@ -439,22 +419,18 @@ TEST(bad_calls)
 
     world_open(&w, 2);
     CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_rw, NULL), HEDDLE_EINVAL, "k_rw");
-    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_rw, &call), HEDDLE_EINVAL,
-               "k_rw: operand 0");
+    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_rw, &call), HEDDLE_EINVAL, "k_rw: operand 0");
     two[0].operand[0] = w.vec;
-    CHECK_SAID(w.ctx, heddle_submit_n(w.ctx, &k_rw, two, 2, &n), HEDDLE_EINVAL,
-               "k_rw: operand 0");
+    CHECK_SAID(w.ctx, heddle_submit_n(w.ctx, &k_rw, two, 2, &n), HEDDLE_EINVAL, "k_rw: operand 0");
     CHECK_EQ(n, 1);
     call.operand[0] = w.vec;
     call.arg_bytes = 4;
     CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_rw, &call), HEDDLE_EINVAL, "arg");
     call.arg_bytes = SIZE_MAX;
     call.arg = "";
-    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_rw, &call), HEDDLE_EINVAL,
-               "k_rw");
+    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_rw, &call), HEDDLE_EINVAL, "k_rw");
     call.arg_bytes = 0;
-    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_reduce, &call), HEDDLE_EINVAL,
-               "k_reduce: operand 0");
+    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_reduce, &call), HEDDLE_EINVAL, "k_reduce: operand 0");
     for (size_t i = 0; i < 300; i++) {
         many[i] = w.vec;
         modes[i] = HEDDLE_R;
@@ -462,12 +438,10 @@ TEST(bad_calls)
     call.noperands = 300;
     call.operands = many;
     call.modes = modes;
-    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_none, &call), HEDDLE_EINVAL,
-               "operands");
+    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_none, &call), HEDDLE_EINVAL, "operands");
     call.noperands = 3;
     modes[2] = 0;
-    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_none, &call), HEDDLE_EINVAL,
-               "k_none: operand 2");
+    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_none, &call), HEDDLE_EINVAL, "k_none: operand 2");
     call.modes = NULL;
     CHECK_EINVAL(heddle_submit(w.ctx, &k_none, &call));
     call.operands = NULL;
@@ -485,19 +459,15 @@ TEST(bad_task_opts)
 
     world_open(&w, 2);
     call.operand[0] = w.vec;
-    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_rw, &call), HEDDLE_EINVAL,
-               "k_rw");
+    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_rw, &call), HEDDLE_EINVAL, "k_rw");
     opts.size = sizeof(opts);
     opts.variant = 2;
-    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_rw, &call), HEDDLE_ENOVARIANT,
-               "k_rw");
+    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_rw, &call), HEDDLE_ENOVARIANT, "k_rw");
     opts.variant = 0;
     opts.nafter = 1;
-    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_rw, &call), HEDDLE_EINVAL,
-               "k_rw");
+    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_rw, &call), HEDDLE_EINVAL, "k_rw");
     opts.after = none;
-    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_rw, &call), HEDDLE_EINVAL,
-               "k_rw");
+    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_rw, &call), HEDDLE_EINVAL, "k_rw");
     world_close(&w);
 }
 
@@ -516,18 +486,15 @@ TEST(foreign_objects)
     CHECK_OK(heddle_event_create(b.ctx, &eb));
     CHECK_OK(heddle_group_create(b.ctx, &gb));
     call.operand[0] = b.vec;
-    CHECK_SAID(a.ctx, heddle_submit(a.ctx, &k_rw, &call), HEDDLE_EINVAL,
-               "k_rw: operand 0");
+    CHECK_SAID(a.ctx, heddle_submit(a.ctx, &k_rw, &call), HEDDLE_EINVAL, "k_rw: operand 0");
     call.operand[0] = a.vec;
     call.opts = &opts;
     opts.group = gb;
-    CHECK_SAID(a.ctx, heddle_submit(a.ctx, &k_rw, &call), HEDDLE_EINVAL,
-               "group");
+    CHECK_SAID(a.ctx, heddle_submit(a.ctx, &k_rw, &call), HEDDLE_EINVAL, "group");
     opts.group = NULL;
     opts.after = &eb;
     opts.nafter = 1;
-    CHECK_SAID(a.ctx, heddle_submit(a.ctx, &k_rw, &call), HEDDLE_EINVAL,
-               "k_rw: event 0");
+    CHECK_SAID(a.ctx, heddle_submit(a.ctx, &k_rw, &call), HEDDLE_EINVAL, "k_rw: event 0");
     CHECK_EINVAL(heddle_event_after(ea, eb));
     CHECK_OK(heddle_event_complete(ea, HEDDLE_OK));
     CHECK_OK(heddle_event_complete(eb, HEDDLE_OK));
@@ -561,13 +528,11 @@ TEST(bad_events)
     opts.nafter = 1;
     CHECK_OK(heddle_submit(w.ctx, &k_none, &call));
     CHECK_STATUS(heddle_event_after(e[2], mine), HEDDLE_ECYCLE);
-    CHECK_SAID(w.ctx, heddle_event_complete(mine, HEDDLE_OK), HEDDLE_ESTATE,
-               "");
+    CHECK_SAID(w.ctx, heddle_event_complete(mine, HEDDLE_OK), HEDDLE_ESTATE, "");
     CHECK_STATUS(heddle_event_after(mine, e[2]), HEDDLE_ESTATE);
     for (int i = 0; i < 3; i++) {
         CHECK_OK(heddle_event_complete(e[i], HEDDLE_OK));
-        CHECK_SAID(w.ctx, heddle_event_complete(e[i], HEDDLE_OK), HEDDLE_ESTATE,
-                   "");
+        CHECK_SAID(w.ctx, heddle_event_complete(e[i], HEDDLE_OK), HEDDLE_ESTATE, "");
     }
     CHECK_OK(heddle_event_wait(mine, 0));
     CHECK_STATUS(heddle_event_after(e[0], e[2]), HEDDLE_ESTATE);
@@ -586,8 +551,7 @@ static heddle_status run_waits(struct heddle_exec *x)
 
     CHECK_SAID(ctx, heddle_wait(ctx), HEDDLE_EDEADLK, "task");
     CHECK_STATUS(heddle_wait_for(ctx, 1), HEDDLE_EDEADLK);
-    CHECK_SAID(ctx, heddle_handle_acquire(h, HEDDLE_R, NULL), HEDDLE_EDEADLK,
-               "task");
+    CHECK_SAID(ctx, heddle_handle_acquire(h, HEDDLE_R, NULL), HEDDLE_EDEADLK, "task");
     CHECK_SAID(ctx, heddle_ctx_destroy(ctx), HEDDLE_EDEADLK, "task");
     CHECK_EINVAL(heddle_exec_submit(x, NULL, NULL));
     CHECK(heddle_exec_ptr(x, 1) == NULL);
@@ -649,12 +613,10 @@ static heddle_status run_greedy(struct heddle_exec *x)
     heddle_ctx *ctx = heddle_exec_ctx(x);
     struct heddle_call call = {.operand = {heddle_exec_operand(x, 0)}};
 
-    CHECK_SAID(ctx, heddle_exec_submit(x, &k_rw, &call), HEDDLE_EACCESS,
-               "k_rw: operand 0");
+    CHECK_SAID(ctx, heddle_exec_submit(x, &k_rw, &call), HEDDLE_EACCESS, "k_rw: operand 0");
     CHECK_OK(heddle_exec_submit(x, &k_r, &call));
     memcpy(&call.operand[0], heddle_exec_arg(x), sizeof(call.operand[0]));
-    CHECK_SAID(ctx, heddle_exec_submit(x, &k_r, &call), HEDDLE_EACCESS,
-               "k_r: operand 0");
+    CHECK_SAID(ctx, heddle_exec_submit(x, &k_r, &call), HEDDLE_EACCESS, "k_r: operand 0");
     return heddle_exec_wait(x);
 }
 
@@ -692,8 +654,7 @@ TEST(gangs)
     struct world w;
 
     world_open(&w, 1);
-    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_gang, NULL), HEDDLE_EINVAL,
-               "k_gang");
+    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_gang, NULL), HEDDLE_EINVAL, "k_gang");
     world_close(&w);
     world_open(&w, 2);
     for (int i = 0; i < 10; i++)
@@ -716,15 +677,12 @@ TEST(bad_graph_record)
     CHECK_OK(heddle_graph_begin(w.ctx, &g));
     CHECK_SAID(w.ctx, heddle_graph_launch(g, NULL), HEDDLE_ESTATE, "graph");
     CHECK_EINVAL(heddle_graph_submit(g, NULL, &call));
-    CHECK_SAID(w.ctx, heddle_graph_submit(g, &k_rw, NULL), HEDDLE_EINVAL,
-               "k_rw");
+    CHECK_SAID(w.ctx, heddle_graph_submit(g, &k_rw, NULL), HEDDLE_EINVAL, "k_rw");
     call.operand[0] = b.vec;
-    CHECK_SAID(w.ctx, heddle_graph_submit(g, &k_rw, &call), HEDDLE_EINVAL,
-               "k_rw: operand 0");
+    CHECK_SAID(w.ctx, heddle_graph_submit(g, &k_rw, &call), HEDDLE_EINVAL, "k_rw: operand 0");
     call.operand[0] = w.vec;
     call.opts = &opts;
-    CHECK_SAID(w.ctx, heddle_graph_submit(g, &k_rw, &call), HEDDLE_EINVAL,
-               "k_rw");
+    CHECK_SAID(w.ctx, heddle_graph_submit(g, &k_rw, &call), HEDDLE_EINVAL, "k_rw");
     call.opts = NULL;
     CHECK_OK(heddle_handle_set_sum(w.vec));
     CHECK_EINVAL(heddle_graph_submit(g, &k_reduce, &call));
@@ -734,8 +692,7 @@ TEST(bad_graph_record)
     call.arg_bytes = 0;
     CHECK_OK(heddle_graph_submit(g, &k_rw, &call));
     CHECK_OK(heddle_graph_end(g));
-    CHECK_SAID(w.ctx, heddle_graph_submit(g, &k_rw, &call), HEDDLE_ESTATE,
-               "sealed");
+    CHECK_SAID(w.ctx, heddle_graph_submit(g, &k_rw, &call), HEDDLE_ESTATE, "sealed");
     CHECK_SAID(w.ctx, heddle_graph_end(g), HEDDLE_ESTATE, "sealed");
     CHECK_OK(heddle_graph_launch(g, NULL));
     heddle_graph_unref(g);
@@ -790,10 +747,8 @@ TEST(empty_graph)
 {
     _Atomic int ndone = 0;
     heddle_event *e = NULL;
-    struct heddle_task_opts opts = {.size = sizeof(opts),
-                                    .done = count_done,
-                                    .done_user = &ndone,
-                                    .event_out = &e};
+    struct heddle_task_opts opts = {
+        .size = sizeof(opts), .done = count_done, .done_user = &ndone, .event_out = &e};
     struct heddle_launch l = {.size = sizeof(l), .opts = &opts};
     heddle_graph *g = NULL;
     struct world w;
@@ -860,8 +815,7 @@ TEST(after_destroy)
     heddle_handle_unref(w.mat);
 }
 
-TEST_MAIN(null_ctx, null_objects, null_exec, null_tools, null_out, bad_ctx_opts,
-          bad_layouts, bad_views, bad_acquire, acquired_and_dropped,
-          bad_kernels, bad_calls, bad_task_opts, foreign_objects, bad_events,
-          waits_in_a_task, waits_in_done, child_reaches_too_far, gangs,
+TEST_MAIN(null_ctx, null_objects, null_exec, null_tools, null_out, bad_ctx_opts, bad_layouts,
+          bad_views, bad_acquire, acquired_and_dropped, bad_kernels, bad_calls, bad_task_opts,
+          foreign_objects, bad_events, waits_in_a_task, waits_in_done, child_reaches_too_far, gangs,
           bad_graph_record, bad_graph_launch, empty_graph, after_destroy)

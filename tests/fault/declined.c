@@ -37,10 +37,9 @@ TEST(gangs_among_others)
 
         k[i] = (heddle_kernel){.size = sizeof(heddle_kernel), .name = "some"};
         for (unsigned v = 0; v < 3; v++)
-            k[i].variants[v] =
-                (struct heddle_variant){.device = HEDDLE_DEV_CPU,
-                                        .run = v == i ? run_gang : run_decline,
-                                        .gang = v == i ? 2 : 0};
+            k[i].variants[v] = (struct heddle_variant){.device = HEDDLE_DEV_CPU,
+                                                       .run = v == i ? run_gang : run_decline,
+                                                       .gang = v == i ? 2 : 0};
         CHECK_OK(heddle_submit(ctx, &k[i], &call));
     }
     nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);

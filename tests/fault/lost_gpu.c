@@ -39,8 +39,7 @@ static heddle_status put(struct heddle_exec *x, const char *entry,
     void *kernel = NULL;
     heddle_status st = heddle_cuda_kernel(x, cuda_test_ptx, 0, entry, &kernel);
 
-    return st != HEDDLE_OK ? st
-                           : heddle_cuda_launch(x, kernel, &shape, args, nargs);
+    return st != HEDDLE_OK ? st : heddle_cuda_launch(x, kernel, &shape, args, nargs);
 }
 
 static heddle_status twice_cuda(struct heddle_exec *x)
@@ -99,8 +98,7 @@ static bool world_open(struct world *w, const char *faults)
     for (int i = 0; i < HANDLES; i++) {
         for (int k = 0; k < N; k++)
             w->mem[i][k] = 1;
-        CHECK_OK(
-            heddle_handle_vector(w->ctx, w->mem[i], N, HEDDLE_I32, &w->h[i]));
+        CHECK_OK(heddle_handle_vector(w->ctx, w->mem[i], N, HEDDLE_I32, &w->h[i]));
     }
     return true;
 }
@@ -125,8 +123,7 @@ static void submit(struct world *w, const heddle_kernel *k, int i)
 static void check_all(struct world *w, heddle_status st, unsigned doublings)
 {
     if (st != HEDDLE_OK) {
-        CHECK(st == HEDDLE_EDEV || st == HEDDLE_ECANCELED ||
-              st == HEDDLE_ENOVARIANT);
+        CHECK(st == HEDDLE_EDEV || st == HEDDLE_ECANCELED || st == HEDDLE_ENOVARIANT);
         return;
     }
     for (int i = 0; i < HANDLES && !w->is_refused; i++)
@@ -194,9 +191,8 @@ TEST(lost_around_a_region)
             SKIP("no GPU here");
         CHECK_OK(heddle_graph_begin(w.ctx, &g));
         for (int i = 0; i < 2 * HANDLES; i++)
-            CHECK_OK(heddle_graph_submit(
-                g, &twice,
-                &(struct heddle_call){.operand = {w.h[i % HANDLES]}}));
+            CHECK_OK(heddle_graph_submit(g, &twice,
+                                         &(struct heddle_call){.operand = {w.h[i % HANDLES]}}));
         CHECK_OK(heddle_graph_end(g));
         submit(&w, &twice_gpu, 0);
         for (int i = 1; i < HANDLES; i++)

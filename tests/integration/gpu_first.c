@@ -19,8 +19,7 @@ static _Atomic unsigned ncores, nloads;
 
 static void sleep_ms(unsigned ms)
 {
-    struct timespec t = {.tv_sec = ms / 1000,
-                         .tv_nsec = (long)(ms % 1000) * 1000000};
+    struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
 
     nanosleep(&t, NULL);
 }
@@ -42,15 +41,13 @@ static heddle_status twice_cuda(struct heddle_exec *x)
     const uint32_t n = (uint32_t)heddle_exec_count(x, 0);
     const struct heddle_cuda_arg args[] = {{NULL, 0}, {&n, 0}};
     void *kernel = NULL;
-    heddle_status st =
-        heddle_cuda_kernel(x, cuda_test_ptx, 0, "twice", &kernel);
+    heddle_status st = heddle_cuda_kernel(x, cuda_test_ptx, 0, "twice", &kernel);
 
     if (atomic_load(&nloads) > 0) {
         atomic_fetch_sub(&nloads, 1);
         sleep_ms(LOAD_MS);
     }
-    return st != HEDDLE_OK ? st
-                           : heddle_cuda_launch(x, kernel, &shape, args, 2);
+    return st != HEDDLE_OK ? st : heddle_cuda_launch(x, kernel, &shape, args, 2);
 }
 
 static struct heddle_cost twice_cost(struct heddle_exec *x)
@@ -59,30 +56,27 @@ static struct heddle_cost twice_cost(struct heddle_exec *x)
     return (struct heddle_cost){.flops = 2e10, .bytes = 1e6};
 }
 
-static const heddle_kernel twice = {
-    .size = sizeof(heddle_kernel),
-    .name = "twice",
-    .noperands = 1,
-    .mode = {HEDDLE_RW},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = twice_core},
-                 {.device = HEDDLE_DEV_CUDA, .run = twice_cuda}},
-    .cost = twice_cost};
+static const heddle_kernel twice = {.size = sizeof(heddle_kernel),
+                                    .name = "twice",
+                                    .noperands = 1,
+                                    .mode = {HEDDLE_RW},
+                                    .variants = {{.device = HEDDLE_DEV_CPU, .run = twice_core},
+                                                 {.device = HEDDLE_DEV_CUDA, .run = twice_cuda}},
+                                    .cost = twice_cost};
 
 /* Nothing is known of it. */
-static const heddle_kernel stay = {
-    .size = sizeof(heddle_kernel),
-    .name = "stay",
-    .noperands = 1,
-    .mode = {HEDDLE_RW},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = twice_core},
-                 {.device = HEDDLE_DEV_CUDA, .run = twice_cuda}}};
+static const heddle_kernel stay = {.size = sizeof(heddle_kernel),
+                                   .name = "stay",
+                                   .noperands = 1,
+                                   .mode = {HEDDLE_RW},
+                                   .variants = {{.device = HEDDLE_DEV_CPU, .run = twice_core},
+                                                {.device = HEDDLE_DEV_CUDA, .run = twice_cuda}}};
 
-static const heddle_kernel go = {
-    .size = sizeof(heddle_kernel),
-    .name = "go",
-    .noperands = 1,
-    .mode = {HEDDLE_RW},
-    .variants = {{.device = HEDDLE_DEV_CUDA, .run = twice_cuda}}};
+static const heddle_kernel go = {.size = sizeof(heddle_kernel),
+                                 .name = "go",
+                                 .noperands = 1,
+                                 .mode = {HEDDLE_RW},
+                                 .variants = {{.device = HEDDLE_DEV_CUDA, .run = twice_cuda}}};
 
 static void run(unsigned loads, const char *sched)
 {
@@ -153,12 +147,10 @@ static void run_where(const char *sched)
     atomic_store(&ncores, 0);
     for (unsigned i = 0; i < FEW; i++) {
         CHECK_OK(heddle_handle_vector(ctx, NULL, LARGE, HEDDLE_I32, &h[i]));
-        CHECK_OK(
-            heddle_submit(ctx, &go, &(struct heddle_call){.operand = {h[i]}}));
+        CHECK_OK(heddle_submit(ctx, &go, &(struct heddle_call){.operand = {h[i]}}));
     }
     for (unsigned k = 0; k < LENGTH * FEW; k++)
-        CHECK_OK(heddle_submit(ctx, &stay,
-                               &(struct heddle_call){.operand = {h[k % FEW]}}));
+        CHECK_OK(heddle_submit(ctx, &stay, &(struct heddle_call){.operand = {h[k % FEW]}}));
     CHECK_OK(heddle_wait(ctx));
     for (unsigned i = 0; i < FEW; i++)
         heddle_handle_unref(h[i]);
@@ -174,5 +166,4 @@ TEST(unknown_ones_stay_where_their_data_are)
     run_where("heft");
 }
 
-TEST_MAIN(no_core_tries, loading_is_no_measurement,
-          unknown_ones_stay_where_their_data_are)
+TEST_MAIN(no_core_tries, loading_is_no_measurement, unknown_ones_stay_where_their_data_are)

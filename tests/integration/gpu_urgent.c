@@ -13,8 +13,7 @@
 
 enum { WAITING = 16, READY = 6, CHAIN = 32, LEARN = 4, N = 64 };
 
-static const uint64_t long_ns = 400000000, short_ns = 2000000,
-                      link_ns = 20000000;
+static const uint64_t long_ns = 400000000, short_ns = 2000000, link_ns = 20000000;
 
 static heddle_status spin(struct heddle_exec *x)
 {
@@ -22,21 +21,18 @@ static heddle_status spin(struct heddle_exec *x)
     const struct heddle_cuda_shape shape = {.grid = {1}, .block = {1}};
     const struct heddle_cuda_arg args[] = {{ns, 0}};
     void *kernel = NULL;
-    const heddle_status st =
-        heddle_cuda_kernel(x, cuda_test_ptx, 0, "spin", &kernel);
+    const heddle_status st = heddle_cuda_kernel(x, cuda_test_ptx, 0, "spin", &kernel);
 
-    return st != HEDDLE_OK ? st
-                           : heddle_cuda_launch(x, kernel, &shape, args, 1);
+    return st != HEDDLE_OK ? st : heddle_cuda_launch(x, kernel, &shape, args, 1);
 }
 
-#define KERNEL(var, operands, urgent, ...)                                     \
-    static const heddle_kernel var = {                                         \
-        .size = sizeof(heddle_kernel),                                         \
-        .name = #var,                                                          \
-        .noperands = (operands),                                               \
-        .mode = {__VA_ARGS__},                                                 \
-        .variants = {                                                          \
-            {.device = HEDDLE_DEV_CUDA, .run = spin, .is_urgent = (urgent)}}}
+#define KERNEL(var, operands, urgent, ...)                                                         \
+    static const heddle_kernel var = {                                                             \
+        .size = sizeof(heddle_kernel),                                                             \
+        .name = #var,                                                                              \
+        .noperands = (operands),                                                                   \
+        .mode = {__VA_ARGS__},                                                                     \
+        .variants = {{.device = HEDDLE_DEV_CUDA, .run = spin, .is_urgent = (urgent)}}}
 KERNEL(panel, 1, 1, HEDDLE_RW);
 KERNEL(behind, 2, 0, HEDDLE_R, HEDDLE_RW);
 KERNEL(ready, 1, 0, HEDDLE_RW);
@@ -48,36 +44,31 @@ struct rig {
     heddle_handle *h[1 + WAITING + READY];
 };
 
-static void submit(struct rig *r, const heddle_kernel *k, unsigned own,
-                   const uint64_t *ns, int priority, heddle_group *group)
+static void submit(struct rig *r, const heddle_kernel *k, unsigned own, const uint64_t *ns,
+                   int priority, heddle_group *group)
 {
     const bool is_behind = k->noperands == 2;
 
     CHECK_OK(heddle_submit(
         r->ctx, k,
         &(struct heddle_call){
-            .operand = {is_behind ? r->h[0] : r->h[own],
-                        is_behind ? r->h[own] : NULL},
+            .operand = {is_behind ? r->h[0] : r->h[own], is_behind ? r->h[own] : NULL},
             .arg = ns,
             .arg_bytes = sizeof(*ns),
             .priority = priority,
-            .opts = &(struct heddle_task_opts){
-                .size = sizeof(struct heddle_task_opts), .group = group}}));
+            .opts = &(struct heddle_task_opts){.size = sizeof(struct heddle_task_opts),
+                                               .group = group}}));
 }
 
 static bool rig_begin(struct rig *r, heddle_group *group[2])
 {
-    const struct heddle_ctx_opts o = {.size = sizeof(o),
-                                      .nworkers = 2,
-                                      .devices = "cuda0",
-                                      .model_dir = "",
-                                      .ignore_env = true};
+    const struct heddle_ctx_opts o = {
+        .size = sizeof(o), .nworkers = 2, .devices = "cuda0", .model_dir = "", .ignore_env = true};
 
     if (heddle_ctx_create(&o, &r->ctx) != HEDDLE_OK)
         return false;
     for (unsigned i = 0; i < 1 + WAITING + READY; i++)
-        CHECK_OK(
-            heddle_handle_vector(r->ctx, r->mem[i], N, HEDDLE_I32, &r->h[i]));
+        CHECK_OK(heddle_handle_vector(r->ctx, r->mem[i], N, HEDDLE_I32, &r->h[i]));
     for (unsigned i = 0; i < 2; i++)
         CHECK_OK(heddle_group_create(r->ctx, &group[i]));
     return true;

@@ -36,8 +36,7 @@ static void body_spin(unsigned n)
     }
 }
 
-static void body_gather(struct heddle_exec *x, const struct prog_task *t,
-                        struct mix_mem *mem)
+static void body_gather(struct heddle_exec *x, const struct prog_task *t, struct mix_mem *mem)
 {
     CHECK_EQ(heddle_exec_noperands(x), t->nops);
     for (unsigned i = 0; i < t->nops; i++) {
@@ -51,27 +50,23 @@ static void body_gather(struct heddle_exec *x, const struct prog_task *t,
 
 /* --- children -------------------------------------------------------------------- */
 
-static heddle_handle *child_operand(struct heddle_exec *x,
-                                    const struct prog_operand *op,
+static heddle_handle *child_operand(struct heddle_exec *x, const struct prog_operand *op,
                                     heddle_handle *const *local)
 {
-    heddle_handle *from = op->unit >= 0
-                              ? heddle_exec_operand(x, (unsigned)op->unit)
-                              : local[-1 - op->unit];
+    heddle_handle *from =
+        op->unit >= 0 ? heddle_exec_operand(x, (unsigned)op->unit) : local[-1 - op->unit];
     heddle_handle *v = NULL;
 
     CHECK(from != NULL);
     if (op->is_whole)
         return heddle_handle_ref(from);
-    CHECK_OK(
-        heddle_view_box(from, op->rel.first, op->rel.extent, op->rel.step, &v));
+    CHECK_OK(heddle_view_box(from, op->rel.first, op->rel.extent, op->rel.step, &v));
     if (op->mode == HEDDLE_REDUCE)
         CHECK_OK(heddle_handle_set_sum(v));
     return v;
 }
 
-static void child_submit(struct heddle_exec *x, struct prog_task *k,
-                         heddle_handle *const *local)
+static void child_submit(struct heddle_exec *x, struct prog_task *k, heddle_handle *const *local)
 {
     struct body_call c;
 
@@ -93,8 +88,7 @@ static heddle_status body_children(struct heddle_exec *x, struct prog_task *t,
 
     CHECK(t->nlocals <= 8);
     for (unsigned i = 0; i < t->nlocals; i++)
-        CHECK_OK(heddle_handle_create(heddle_exec_ctx(x), &t->local[i].layout,
-                                      NULL, &local[i]));
+        CHECK_OK(heddle_handle_create(heddle_exec_ctx(x), &t->local[i].layout, NULL, &local[i]));
     for (unsigned c = 0; c < t->nchildren && st == HEDDLE_OK; c++) {
         child_submit(x, t->child[c], local);
         if ((t->waits >> c & 1) == 0)
@@ -162,8 +156,7 @@ static heddle_status body_run(struct heddle_exec *x)
             mix_scribble(mem, t->nops);
         return heddle_exec_fail(x, HEDDLE_ETASK, "as planned, half done");
     }
-    mix_task(mem, t->nops, arg + 8, heddle_exec_arg_bytes(x) - 8,
-             gang.size > 1 ? &gang : NULL);
+    mix_task(mem, t->nops, arg + 8, heddle_exec_arg_bytes(x) - 8, gang.size > 1 ? &gang : NULL);
     body_use_scratch(x, t, mem, true);
     if (gang.rank == 0)
         st = body_children(x, t, mem);
@@ -195,8 +188,7 @@ static heddle_status body_wrong(struct heddle_exec *x)
 
 static struct heddle_cost body_cost(struct heddle_exec *x)
 {
-    return (struct heddle_cost){.flops = (double)heddle_exec_noperands(x),
-                                .bytes = 8};
+    return (struct heddle_cost){.flops = (double)heddle_exec_noperands(x), .bytes = 8};
 }
 
 void body_done(void *user, heddle_status st)
@@ -227,15 +219,13 @@ static struct part_arg part_of(struct heddle_exec *x, bool is_top)
 
 static heddle_status part_whole(struct heddle_exec *x, const struct part_arg *a)
 {
-    const struct mix_mem m = {heddle_exec_ptr(x, 0), heddle_exec_layout(x, 0),
-                              HEDDLE_RW};
+    const struct mix_mem m = {heddle_exec_ptr(x, 0), heddle_exec_layout(x, 0), HEDDLE_RW};
 
     mix_part(&m, a->salt, a->origin);
     return HEDDLE_OK;
 }
 
-static heddle_status part_split(struct heddle_exec *x,
-                                const struct part_arg *a);
+static heddle_status part_split(struct heddle_exec *x, const struct part_arg *a);
 
 static heddle_status part_run(struct heddle_exec *x)
 {
@@ -267,9 +257,7 @@ static heddle_status part_expand_top(struct heddle_exec *x)
 
 static int part_wants(struct heddle_exec *x)
 {
-    return (int)(prog_mix(heddle_exec_count(x, 0) +
-                          (uintptr_t)heddle_exec_arg_bytes(x)) &
-                 1);
+    return (int)(prog_mix(heddle_exec_count(x, 0) + (uintptr_t)heddle_exec_arg_bytes(x)) & 1);
 }
 
 static const heddle_kernel part_recurse = {
@@ -312,11 +300,10 @@ static heddle_status part_split(struct heddle_exec *x, const struct part_arg *a)
         offset[d] = half == 0 ? 0 : cut;
         extent[d] = half == 0 ? cut : l->extent[d] - cut;
         b.origin[d] += offset[d];
-        CHECK_OK(heddle_view_box(heddle_exec_operand(x, 0), offset, extent,
-                                 NULL, &call.operand[0]));
+        CHECK_OK(
+            heddle_view_box(heddle_exec_operand(x, 0), offset, extent, NULL, &call.operand[0]));
         CHECK_OK(heddle_exec_submit(
-            x, a->task->shape == SHAPE_DIVIDE ? &part_divide : &part_recurse,
-            &call));
+            x, a->task->shape == SHAPE_DIVIDE ? &part_divide : &part_recurse, &call));
         heddle_handle_unref(call.operand[0]);
     }
     return HEDDLE_OK;
@@ -333,11 +320,9 @@ static heddle_status body_device(struct heddle_exec *x)
 
 /* --- kernels and calls -------------------------------------------------------------- */
 
-static void kernel_variants(heddle_kernel *k, enum prog_shape shape,
-                            unsigned gang)
+static void kernel_variants(heddle_kernel *k, enum prog_shape shape, unsigned gang)
 {
-    const struct heddle_variant good = {
-        .device = HEDDLE_DEV_CPU, .run = body_run, .gang = gang};
+    const struct heddle_variant good = {.device = HEDDLE_DEV_CPU, .run = body_run, .gang = gang};
     struct heddle_variant first = good;
 
     switch (shape) {
@@ -359,17 +344,16 @@ static void kernel_variants(heddle_kernel *k, enum prog_shape shape,
         return;
     if (first.run != body_run)
         k->variants[1] = good;
-    k->variants[first.run != body_run ? 2 : 1] = (struct heddle_variant){
-        .device = HEDDLE_DEV_CUDA,
-        .run = body_device,
-        .scratch_bytes = shape == SHAPE_SCRATCH ? SCRATCH_BYTES : 0};
+    k->variants[first.run != body_run ? 2 : 1] =
+        (struct heddle_variant){.device = HEDDLE_DEV_CUDA,
+                                .run = body_device,
+                                .scratch_bytes = shape == SHAPE_SCRATCH ? SCRATCH_BYTES : 0};
 }
 
 static bool kernel_is_same(const heddle_kernel *a, const heddle_kernel *b)
 {
-    return a->noperands == b->noperands && a->cost == b->cost &&
-           a->expand == b->expand && a->want_expand == b->want_expand &&
-           memcmp(a->mode, b->mode, sizeof(a->mode)) == 0 &&
+    return a->noperands == b->noperands && a->cost == b->cost && a->expand == b->expand &&
+           a->want_expand == b->want_expand && memcmp(a->mode, b->mode, sizeof(a->mode)) == 0 &&
            memcmp(a->variants, b->variants, sizeof(a->variants)) == 0;
 }
 
@@ -422,8 +406,8 @@ void body_make_call(struct prog_task *t, struct body_call *c, bool has_opts)
     const bool is_short = t->nops <= HEDDLE_CALL_OPERANDS && !t->has_call_modes;
 
     memcpy(t->arg, &t, sizeof(t));
-    c->call = (struct heddle_call){
-        .arg = t->arg, .arg_bytes = t->arg_bytes, .priority = t->priority};
+    c->call =
+        (struct heddle_call){.arg = t->arg, .arg_bytes = t->arg_bytes, .priority = t->priority};
     for (unsigned i = 0; i < t->nops; i++) {
         c->mode[i] = t->op[i].mode;
         if (is_short)
@@ -435,8 +419,8 @@ void body_make_call(struct prog_task *t, struct body_call *c, bool has_opts)
         c->call.modes = t->has_call_modes ? c->mode : NULL;
     }
     call_options(t, c);
-    if (has_opts && (t->has_name || t->has_done || t->fail == FAIL_TIMEOUT ||
-                     t->shape == SHAPE_RETRY || t->shape == SHAPE_SECOND ||
-                     t->nafter > 0 || t->event >= 0 || t->group >= 0))
+    if (has_opts &&
+        (t->has_name || t->has_done || t->fail == FAIL_TIMEOUT || t->shape == SHAPE_RETRY ||
+         t->shape == SHAPE_SECOND || t->nafter > 0 || t->event >= 0 || t->group >= 0))
         c->call.opts = &c->opts;
 }

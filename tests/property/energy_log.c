@@ -27,11 +27,8 @@ static void fact(const char *key, const char *value)
 
 static void sample(uint16_t domain, int64_t ms, uint64_t uj, uint32_t gap)
 {
-    event[view.nevents++] = (struct heddle_log_event){.kind = HEDDLE_LOG_POWER,
-                                                      .b = domain,
-                                                      .t_ns = ms * MS,
-                                                      .x = uj,
-                                                      .c = gap};
+    event[view.nevents++] = (struct heddle_log_event){
+        .kind = HEDDLE_LOG_POWER, .b = domain, .t_ns = ms * MS, .x = uj, .c = gap};
 }
 
 static size_t read_all(void)
@@ -131,8 +128,7 @@ TEST(parts_add_up)
         begin();
         for (unsigned i = 0; i < 50; i++) {
             sample(0, t += 1 + (int64_t)heddle_rng_below(&rng, 20),
-                   x += heddle_rng_below(&rng, 3) * 1000,
-                   heddle_rng_below(&rng, 10) == 0);
+                   x += heddle_rng_below(&rng, 3) * 1000, heddle_rng_below(&rng, 10) == 0);
         }
         cut = (int64_t)heddle_rng_below(&rng, (uint64_t)t * MS);
         CHECK_EQ(read_all(), 1);
@@ -144,5 +140,5 @@ TEST(parts_add_up)
     }
 }
 
-TEST_MAIN(names_and_order, sums_and_peaks, what_is_not_known_is_left_out,
-          more_domains_than_room, parts_add_up)
+TEST_MAIN(names_and_order, sums_and_peaks, what_is_not_known_is_left_out, more_domains_than_room,
+          parts_add_up)

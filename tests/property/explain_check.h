@@ -37,8 +37,7 @@ static inline void explain_check_lanes(const struct heddle_log_view *v,
     for (size_t l = 0; l < v->nlanes; l++) {
         const struct heddle_explain_lane *e = &x->lanes[l];
         const bool is_worker = v->lanes[l].kind == HEDDLE_LOG_WORKER ||
-                               v->lanes[l].kind == HEDDLE_LOG_DEVICE ||
-                               s->lanes[l].ntasks > 0;
+                               v->lanes[l].kind == HEDDLE_LOG_DEVICE || s->lanes[l].ntasks > 0;
         int64_t sum = 0;
 
         CHECK_EQ(e->is_worker, is_worker);
@@ -92,8 +91,7 @@ static inline void explain_check_gaps(const struct heddle_log_view *v,
         if (t->lane == HEDDLE_LOG_NO_LANE || t->end_ns <= t->start_ns)
             continue;
         g = &at[t->lane];
-        while (*g < x->ngaps && x->gaps[*g].lane == t->lane &&
-               x->gaps[*g].end_ns <= t->start_ns)
+        while (*g < x->ngaps && x->gaps[*g].lane == t->lane && x->gaps[*g].end_ns <= t->start_ns)
             ++*g;
         if (*g < x->ngaps && x->gaps[*g].lane == t->lane)
             CHECK(x->gaps[*g].start_ns >= t->end_ns);
@@ -144,8 +142,7 @@ static inline bool explain_share(const heddle_log *log, uint64_t a, uint64_t b)
     return false;
 }
 
-static inline void explain_check_path(const heddle_log *log,
-                                      const struct heddle_log_view *v,
+static inline void explain_check_path(const heddle_log *log, const struct heddle_log_view *v,
                                       const struct heddle_explain *x)
 {
     int64_t sum = 0;
@@ -154,8 +151,7 @@ static inline void explain_check_path(const heddle_log *log,
     for (size_t i = 0; i < x->npath; i++) {
         const struct heddle_log_task *t = &v->tasks[x->path[i]];
         size_t first, last;
-        bool is_linked =
-            i == 0 || explain_share(log, v->tasks[x->path[i - 1]].id, t->id);
+        bool is_linked = i == 0 || explain_share(log, v->tasks[x->path[i - 1]].id, t->id);
 
         CHECK(x->path[i] < v->ntasks);
         if (t->lane != HEDDLE_LOG_NO_LANE &&
@@ -163,8 +159,7 @@ static inline void explain_check_path(const heddle_log *log,
             sum = INT64_MAX;
         heddle_log_find_deps(log, t->id, &first, &last);
         for (; first < last; first++)
-            is_linked =
-                is_linked || v->deps[first].pred == v->tasks[x->path[i - 1]].id;
+            is_linked = is_linked || v->deps[first].pred == v->tasks[x->path[i - 1]].id;
         CHECK(is_linked);
     }
     CHECK_EQ(sum, x->path_ns);
@@ -179,8 +174,8 @@ static inline void explain_check_curves(const heddle_log *log)
         for (unsigned w = 0; w < 4; w++) {
             double max = 0;
 
-            CHECK_OK(heddle_explain_curve_create(
-                log, (enum heddle_explain_curve_kind)k, which[w], NULL, &c));
+            CHECK_OK(heddle_explain_curve_create(log, (enum heddle_explain_curve_kind)k, which[w],
+                                                 NULL, &c));
             for (size_t i = 0; i < c->n; i++) {
                 CHECK(i == 0 || c->t_ns[i] > c->t_ns[i - 1]);
                 CHECK(c->value[i] >= 0);
@@ -217,10 +212,8 @@ static inline struct heddle_explain *explain_check(const heddle_log *log)
     explain_check_path(log, v, x);
     CHECK_EQ(x->ntasks, v->ntasks);
     for (size_t i = 0; i < x->ntasks; i++)
-        CHECK(x->wait[i] == HEDDLE_CAUSE_DATA ||
-              x->wait[i] == HEDDLE_CAUSE_MEMORY ||
-              x->wait[i] == HEDDLE_CAUSE_SCHED ||
-              x->wait[i] == HEDDLE_CAUSE_OVERHEAD ||
+        CHECK(x->wait[i] == HEDDLE_CAUSE_DATA || x->wait[i] == HEDDLE_CAUSE_MEMORY ||
+              x->wait[i] == HEDDLE_CAUSE_SCHED || x->wait[i] == HEDDLE_CAUSE_OVERHEAD ||
               x->wait[i] == HEDDLE_CAUSE_UNKNOWN);
     heddle_log_summary_destroy(log, s);
     log_graph_check(log);

@@ -4,17 +4,16 @@
 #include "explain_log.h"
 
 /* ns[] of a lane; what is not named is 0. */
-#define CHECK_LANE(x, l, ...)                                                  \
+#define CHECK_LANE(x, l, ...)                                                                      \
     check_lane(x, l, (const int64_t[HEDDLE_NCAUSES]){__VA_ARGS__}, __LINE__)
 
-static void check_lane(const struct heddle_explain *x, size_t lane,
-                       const int64_t *want, int line)
+static void check_lane(const struct heddle_explain *x, size_t lane, const int64_t *want, int line)
 {
     for (unsigned c = 0; c < HEDDLE_NCAUSES; c++)
         if (x->lanes[lane].ns[c] != want[c]) {
             printf("line %d, lane %zu, %s: %lld, not %lld\n", line, lane,
-                   heddle_explain_cause_name(c),
-                   (long long)x->lanes[lane].ns[c], (long long)want[c]);
+                   heddle_explain_cause_name(c), (long long)x->lanes[lane].ns[c],
+                   (long long)want[c]);
             CHECK(!"the breakdown of a lane");
         }
 }
@@ -31,8 +30,7 @@ static void check_lane(const struct heddle_explain *x, size_t lane,
 #define IS_DEPS     [HEDDLE_CAUSE_DEPS]
 #define IS_UNKNOWN  [HEDDLE_CAUSE_UNKNOWN]
 
-static uint8_t wait_of(const heddle_log *log, const struct heddle_explain *x,
-                       uint64_t id)
+static uint8_t wait_of(const heddle_log *log, const struct heddle_explain *x, uint64_t id)
 {
     return x->wait[heddle_log_find_task(log, id)];
 }
@@ -61,10 +59,9 @@ TEST(two_workers)
     x = explain_check(log);
     CHECK_EQ(x->makespan_ns, 220);
     CHECK_EQ(x->nworkers, 2);
-    CHECK_LANE(x, 0, IS_WORK = 100, IS_START = 10, IS_OVERHEAD = 4,
-               IS_SCHED = 6, IS_END = 100);
-    CHECK_LANE(x, 1, IS_WORK = 120, IS_START = 10, IS_SUBMIT = 40,
-               IS_SCHED = 18, IS_OVERHEAD = 2, IS_DEPS = 30);
+    CHECK_LANE(x, 0, IS_WORK = 100, IS_START = 10, IS_OVERHEAD = 4, IS_SCHED = 6, IS_END = 100);
+    CHECK_LANE(x, 1, IS_WORK = 120, IS_START = 10, IS_SUBMIT = 40, IS_SCHED = 18, IS_OVERHEAD = 2,
+               IS_DEPS = 30);
     CHECK_EQ(x->blame_ns[HEDDLE_BLAME_EXEC], 200);
     CHECK_EQ(x->blame_ns[HEDDLE_BLAME_OVERHEAD], 20);
     CHECK_EQ(x->npath, 2);
@@ -179,8 +176,7 @@ TEST(data_and_room)
     CHECK_EQ(x->blame_ns[HEDDLE_BLAME_OVERHEAD], 25);
     heddle_explain_destroy(x);
     /* 1000 bytes in 30 and in 20 ns. */
-    CHECK_OK(
-        heddle_explain_curve_create(log, HEDDLE_CURVE_LINK, 256, NULL, &c));
+    CHECK_OK(heddle_explain_curve_create(log, HEDDLE_CURVE_LINK, 256, NULL, &c));
     CHECK_EQ(c->n, 4);
     CHECK_EQ(c->t_ns[0], 30);
     CHECK_NEAR(c->value[0], 1e12 / 30, 1);
@@ -243,8 +239,7 @@ TEST(busy_is_a_union)
     CHECK_EQ(x->nworkers, 4);
     CHECK_LANE(x, 0, IS_WORK = 100);
     CHECK_LANE(x, 3, IS_WORK = 100);
-    CHECK_LANE(x, 1, IS_WORK = 30, IS_WASTE = 45, IS_UNKNOWN = 10,
-               IS_SCHED = 15);
+    CHECK_LANE(x, 1, IS_WORK = 30, IS_WASTE = 45, IS_UNKNOWN = 10, IS_SCHED = 15);
     CHECK_EQ(x->lanes[2].ns[HEDDLE_CAUSE_WORK], 45);
     CHECK_EQ(x->lanes[2].ns[HEDDLE_CAUSE_WASTE], 20);
     heddle_explain_destroy(x);
@@ -298,10 +293,9 @@ TEST(nested)
     lab_run(&b, 0, 4, 1, 0, 90, 100);
     log = lab_end(&b);
     x = explain_check(log);
-    CHECK_LANE(x, 0, IS_WORK = 30, IS_START = 10, IS_DEPS = 32 + 20,
-               IS_SCHED = 3 + 5);
-    CHECK_LANE(x, 1, IS_WORK = 60, IS_START = 10, IS_SUBMIT = 10,
-               IS_SCHED = 2 + 3 + 5, IS_END = 10, IS_DEPS = 0);
+    CHECK_LANE(x, 0, IS_WORK = 30, IS_START = 10, IS_DEPS = 32 + 20, IS_SCHED = 3 + 5);
+    CHECK_LANE(x, 1, IS_WORK = 60, IS_START = 10, IS_SUBMIT = 10, IS_SCHED = 2 + 3 + 5, IS_END = 10,
+               IS_DEPS = 0);
     /* 4 <- 3 <- 2 <- submitted by 1, which ran from 10 to 20. */
     CHECK_EQ(x->blame_ns[HEDDLE_BLAME_EXEC], 10 + 20 + 40 + 10);
     CHECK_EQ(x->blame_ns[HEDDLE_BLAME_OVERHEAD], 5 + 3 + 2 + 10);
@@ -378,33 +372,23 @@ TEST(curves)
 
     lab_begin(&b, HEDDLE_LOG_GRAPH, 2, 1);
     for (unsigned i = 0; i < 3; i++) {
-        const struct heddle_trace_event m = {
-            .t = 10 * i, .x = 100 * (i % 2), .b = 1};
-        const struct heddle_trace_event p = {
-            .t = 1000000 * i, .x = 50000 * i * i, .b = 2};
+        const struct heddle_trace_event m = {.t = 10 * i, .x = 100 * (i % 2), .b = 1};
+        const struct heddle_trace_event p = {.t = 1000000 * i, .x = 50000 * i * i, .b = 2};
 
-        heddle_trace_event(lab_lane(&b, 0), HEDDLE_TRACE_DATA,
-                           HEDDLE_LOG_MEM_ALLOC, &m);
-        heddle_trace_event(lab_lane(&b, 0), HEDDLE_TRACE_DATA, HEDDLE_LOG_POWER,
-                           &p);
+        heddle_trace_event(lab_lane(&b, 0), HEDDLE_TRACE_DATA, HEDDLE_LOG_MEM_ALLOC, &m);
+        heddle_trace_event(lab_lane(&b, 0), HEDDLE_TRACE_DATA, HEDDLE_LOG_POWER, &p);
         /* The same with a counter that has jumped before the last sample. */
         heddle_trace_event(lab_lane(&b, 0), HEDDLE_TRACE_DATA, HEDDLE_LOG_POWER,
                            &(struct heddle_trace_event){
-                               .t = p.t,
-                               .x = p.x,
-                               .b = 3,
-                               .c = i == 2 ? HEDDLE_LOG_POWER_GAP : 0});
+                               .t = p.t, .x = p.x, .b = 3, .c = i == 2 ? HEDDLE_LOG_POWER_GAP : 0});
     }
     /* Read four times as often as it is updated; one that never moves. */
     for (unsigned i = 0; i < 10; i++) {
-        const struct heddle_trace_event p = {
-            .t = 1000000 * i, .x = 200000 * (i / 4), .b = 5};
+        const struct heddle_trace_event p = {.t = 1000000 * i, .x = 200000 * (i / 4), .b = 5};
         const struct heddle_trace_event q = {.t = 1000000 * i, .x = 7, .b = 6};
 
-        heddle_trace_event(lab_lane(&b, 0), HEDDLE_TRACE_DATA, HEDDLE_LOG_POWER,
-                           &p);
-        heddle_trace_event(lab_lane(&b, 0), HEDDLE_TRACE_DATA, HEDDLE_LOG_POWER,
-                           &q);
+        heddle_trace_event(lab_lane(&b, 0), HEDDLE_TRACE_DATA, HEDDLE_LOG_POWER, &p);
+        heddle_trace_event(lab_lane(&b, 0), HEDDLE_TRACE_DATA, HEDDLE_LOG_POWER, &q);
     }
     lab_submit(&b, 1, 1, 0, 0);
     lab_submit(&b, 2, 1, 5, 0);
@@ -412,8 +396,7 @@ TEST(curves)
     lab_run(&b, 1, 2, 1, 0, 20, 40);
     log = lab_end(&b);
     explain_check_curves(log);
-    CHECK_OK(
-        heddle_explain_curve_create(log, HEDDLE_CURVE_RUNNING, 0, NULL, &c));
+    CHECK_OK(heddle_explain_curve_create(log, HEDDLE_CURVE_RUNNING, 0, NULL, &c));
     CHECK_EQ(c->n, 4);
     CHECK(c->t_ns[1] == 20 && c->value[1] == 2 && c->max == 2);
     heddle_explain_curve_destroy(c);
@@ -421,12 +404,10 @@ TEST(curves)
     CHECK_EQ(c->n, 4); /* 1 from 0, 2 from 5, 1 from 10, 0 from 20 */
     CHECK(c->value[1] == 2 && c->t_ns[3] == 20);
     heddle_explain_curve_destroy(c);
-    CHECK_OK(
-        heddle_explain_curve_create(log, HEDDLE_CURVE_SUBMITTED, 0, NULL, &c));
+    CHECK_OK(heddle_explain_curve_create(log, HEDDLE_CURVE_SUBMITTED, 0, NULL, &c));
     CHECK(c->n == 4 && c->t_ns[2] == 30 && c->t_ns[3] == 40);
     heddle_explain_curve_destroy(c);
-    CHECK_OK(
-        heddle_explain_curve_create(log, HEDDLE_CURVE_MEMORY, 1, NULL, &c));
+    CHECK_OK(heddle_explain_curve_create(log, HEDDLE_CURVE_MEMORY, 1, NULL, &c));
     CHECK(c->n == 3 && c->value[1] == 100 && c->max == 100);
     heddle_explain_curve_destroy(c);
     /* 50 mJ in a millisecond are 50 W, 150 mJ are 150 W. */
@@ -447,8 +428,7 @@ TEST(curves)
     CHECK_OK(heddle_explain_curve_create(log, HEDDLE_CURVE_POWER, 6, NULL, &c));
     CHECK(c->n == 1 && c->value[0] == 0);
     heddle_explain_curve_destroy(c);
-    CHECK_STATUS(heddle_explain_curve_create(
-                     log, (enum heddle_explain_curve_kind)99, 0, NULL, &c),
+    CHECK_STATUS(heddle_explain_curve_create(log, (enum heddle_explain_curve_kind)99, 0, NULL, &c),
                  HEDDLE_EINVAL);
     heddle_log_close(log);
 }
@@ -471,6 +451,5 @@ TEST(names)
     heddle_explain_curve_destroy(NULL);
 }
 
-TEST_MAIN(two_workers, level_0, types_of_workers, types_of_kernels,
-          data_and_room, early_data, busy_is_a_union, program_runs_its_tasks,
-          nested, implied, nearly_nothing, curves, names)
+TEST_MAIN(two_workers, level_0, types_of_workers, types_of_kernels, data_and_room, early_data,
+          busy_is_a_union, program_runs_its_tasks, nested, implied, nearly_nothing, curves, names)

@@ -37,8 +37,7 @@ static inline void lab_kernels(struct lab *b)
     heddle_trace_define_kernel(b->tr, 3, "both", v, 2);
 }
 
-static inline void lab_begin(struct lab *b, int level, uint32_t ncores,
-                             uint32_t ndevices)
+static inline void lab_begin(struct lab *b, int level, uint32_t ncores, uint32_t ndevices)
 {
     const struct heddle_clock clock = heddle_clock_virtual();
     const char *dir = getenv("TMPDIR");
@@ -49,8 +48,7 @@ static inline void lab_begin(struct lab *b, int level, uint32_t ncores,
                                         .path = b->path};
     int fd;
 
-    snprintf(b->path, sizeof(b->path), "%s/heddle-lab-XXXXXX",
-             dir != NULL ? dir : P_tmpdir);
+    snprintf(b->path, sizeof(b->path), "%s/heddle-lab-XXXXXX", dir != NULL ? dir : P_tmpdir);
     fd = mkstemp(b->path);
     CHECK(fd >= 0);
     close(fd);
@@ -58,11 +56,9 @@ static inline void lab_begin(struct lab *b, int level, uint32_t ncores,
     b->ndevices = ndevices;
     CHECK_OK(heddle_trace_create(&o, &b->tr));
     for (uint32_t i = 0; i < ncores + ndevices; i++)
-        heddle_trace_define_lane(
-            b->tr, i, i < ncores ? HEDDLE_LOG_WORKER : HEDDLE_LOG_DEVICE, NULL,
-            -1, i < ncores ? 0 : 1);
-    heddle_trace_define_lane(b->tr, ncores + ndevices, HEDDLE_LOG_SUBMITTER,
-                             "main", -1, 0);
+        heddle_trace_define_lane(b->tr, i, i < ncores ? HEDDLE_LOG_WORKER : HEDDLE_LOG_DEVICE, NULL,
+                                 -1, i < ncores ? 0 : 1);
+    heddle_trace_define_lane(b->tr, ncores + ndevices, HEDDLE_LOG_SUBMITTER, "main", -1, 0);
     heddle_trace_define_node(b->tr, 0, 0, "host", 0);
     heddle_trace_define_node(b->tr, 1, 1, "gpu", 1 << 20);
     lab_kernels(b);
@@ -78,11 +74,10 @@ static inline struct heddle_trace_lane *lab_lane(struct lab *b, uint32_t lane)
     return heddle_trace_get_lane(b->tr, lane);
 }
 
-static inline void lab_submit(struct lab *b, uint64_t id, uint32_t kernel,
-                              uint64_t t, uint64_t parent)
+static inline void lab_submit(struct lab *b, uint64_t id, uint32_t kernel, uint64_t t,
+                              uint64_t parent)
 {
-    heddle_trace_submit(lab_lane(b, b->ncores + b->ndevices), id, kernel, 0, t,
-                        0, parent);
+    heddle_trace_submit(lab_lane(b, b->ncores + b->ndevices), id, kernel, 0, t, 0, parent);
 }
 
 static inline void lab_dep(struct lab *b, uint64_t succ, uint64_t pred)
@@ -90,25 +85,23 @@ static inline void lab_dep(struct lab *b, uint64_t succ, uint64_t pred)
     heddle_trace_dep(lab_lane(b, b->ncores + b->ndevices), succ, pred);
 }
 
-static inline void lab_run(struct lab *b, uint32_t lane, uint64_t id,
-                           uint32_t kernel, unsigned flags, uint64_t start,
-                           uint64_t end)
+static inline void lab_run(struct lab *b, uint32_t lane, uint64_t id, uint32_t kernel,
+                           unsigned flags, uint64_t start, uint64_t end)
 {
-    heddle_trace_task(lab_lane(b, lane), id, kernel,
-                      kernel == 3 && lane >= b->ncores ? 1 : 0, (uint8_t)flags,
-                      start, end, 0);
+    heddle_trace_task(lab_lane(b, lane), id, kernel, kernel == 3 && lane >= b->ncores ? 1 : 0,
+                      (uint8_t)flags, start, end, 0);
 }
 
-static inline void lab_state(struct lab *b, uint32_t lane,
-                             enum heddle_log_state_kind state, uint64_t t)
+static inline void lab_state(struct lab *b, uint32_t lane, enum heddle_log_state_kind state,
+                             uint64_t t)
 {
     heddle_trace_state(lab_lane(b, lane), state, t, 0);
 }
 
 /* A transfer of a handle between nodes, asked for at t. */
-static inline void lab_move(struct lab *b, enum heddle_log_event_kind kind,
-                            uint64_t task, uint32_t handle, unsigned nodes,
-                            uint64_t t, uint64_t queued, uint64_t copied)
+static inline void lab_move(struct lab *b, enum heddle_log_event_kind kind, uint64_t task,
+                            uint32_t handle, unsigned nodes, uint64_t t, uint64_t queued,
+                            uint64_t copied)
 {
     const struct heddle_trace_event e = {.t = t,
                                          .task = task,
@@ -118,8 +111,7 @@ static inline void lab_move(struct lab *b, enum heddle_log_event_kind kind,
                                          .c = handle,
                                          .b = (uint16_t)nodes};
 
-    heddle_trace_event(lab_lane(b, b->ncores + b->ndevices), HEDDLE_TRACE_DATA,
-                       kind, &e);
+    heddle_trace_event(lab_lane(b, b->ncores + b->ndevices), HEDDLE_TRACE_DATA, kind, &e);
 }
 
 /* The bytes; free() them. */

@@ -34,14 +34,12 @@ static uint64_t wild_time(struct heddle_rng *g, const struct shape *s)
     return heddle_rng_below(g, s->horizon);
 }
 
-static void put_submission(struct lab *b, struct heddle_rng *g,
-                           const struct shape *s, uint64_t id, uint32_t kernel,
-                           uint64_t *t)
+static void put_submission(struct lab *b, struct heddle_rng *g, const struct shape *s, uint64_t id,
+                           uint32_t kernel, uint64_t *t)
 {
-    const uint64_t parent =
-        heddle_rng_below32(g, 4) == 0 && id > 1
-            ? (s->is_wild ? wild_id(g, s) : 1 + heddle_rng_below(g, id - 1))
-            : 0;
+    const uint64_t parent = heddle_rng_below32(g, 4) == 0 && id > 1
+                                ? (s->is_wild ? wild_id(g, s) : 1 + heddle_rng_below(g, id - 1))
+                                : 0;
 
     *t = heddle_rng_below(g, 1 + (s->is_wild ? s->horizon : *t));
     lab_submit(b, id, kernel, *t, parent);
@@ -59,15 +57,13 @@ static void put_submission(struct lab *b, struct heddle_rng *g,
 }
 
 /* Of the same kind. */
-static uint32_t helper_lane(struct heddle_rng *g, const struct shape *s,
-                            uint32_t lane)
+static uint32_t helper_lane(struct heddle_rng *g, const struct shape *s, uint32_t lane)
 {
     return lane < s->ncores ? heddle_rng_below32(g, s->ncores)
                             : s->ncores + heddle_rng_below32(g, s->ndevices);
 }
 
-static void put_task(struct lab *b, struct heddle_rng *g, const struct shape *s,
-                     uint64_t id)
+static void put_task(struct lab *b, struct heddle_rng *g, const struct shape *s, uint64_t id)
 {
     static const unsigned flags[] = {0,
                                      0,
@@ -89,17 +85,14 @@ static void put_task(struct lab *b, struct heddle_rng *g, const struct shape *s,
 
         put_submission(b, g, s, id, kernel, &submit);
         if (heddle_rng_below32(g, 3) == 0)
-            heddle_trace_ready(lab_lane(b, 0), id,
-                               submit + heddle_rng_below(g, 1 + t - submit));
+            heddle_trace_ready(lab_lane(b, 0), id, submit + heddle_rng_below(g, 1 + t - submit));
     }
     /* Pending, once, or repeated. */
-    for (unsigned n = heddle_rng_below32(g, 12), i = 0;
-         n > 0 && i < (n == 1 ? 3 : 1); i++) {
+    for (unsigned n = heddle_rng_below32(g, 12), i = 0; n > 0 && i < (n == 1 ? 3 : 1); i++) {
         d = heddle_rng_below(g, s->horizon / 20 + 2);
         lab_run(b, lane, id, kernel, flags[heddle_rng_below32(g, 8)], t, t + d);
         if (heddle_rng_below32(g, 20) == 0)
-            lab_run(b, helper_lane(g, s, lane), id, kernel, HEDDLE_LOG_GANG, t,
-                    t + d);
+            lab_run(b, helper_lane(g, s, lane), id, kernel, HEDDLE_LOG_GANG, t, t + d);
         t += d + heddle_rng_below(g, 10);
     }
 }
@@ -107,22 +100,19 @@ static void put_task(struct lab *b, struct heddle_rng *g, const struct shape *s,
 static void put_rest(struct lab *b, struct heddle_rng *g, const struct shape *s)
 {
     static const enum heddle_log_state_kind state[] = {
-        HEDDLE_LOG_SLEEP,  HEDDLE_LOG_WAKE,     HEDDLE_LOG_DATA,
-        HEDDLE_LOG_MEMORY, HEDDLE_LOG_OVERHEAD, HEDDLE_LOG_SUBMIT,
-        HEDDLE_LOG_SPIN,   HEDDLE_LOG_IDLE};
-    static const enum heddle_log_event_kind kind[] = {
-        HEDDLE_LOG_FETCH,     HEDDLE_LOG_PREFETCH,  HEDDLE_LOG_EVICT,
-        HEDDLE_LOG_WRITEBACK, HEDDLE_LOG_MEM_ALLOC, HEDDLE_LOG_POWER};
+        HEDDLE_LOG_SLEEP,    HEDDLE_LOG_WAKE,   HEDDLE_LOG_DATA, HEDDLE_LOG_MEMORY,
+        HEDDLE_LOG_OVERHEAD, HEDDLE_LOG_SUBMIT, HEDDLE_LOG_SPIN, HEDDLE_LOG_IDLE};
+    static const enum heddle_log_event_kind kind[] = {HEDDLE_LOG_FETCH,     HEDDLE_LOG_PREFETCH,
+                                                      HEDDLE_LOG_EVICT,     HEDDLE_LOG_WRITEBACK,
+                                                      HEDDLE_LOG_MEM_ALLOC, HEDDLE_LOG_POWER};
 
     for (unsigned i = 0; i < s->ntasks / 2; i++)
         lab_state(b, heddle_rng_below32(g, s->ncores + s->ndevices),
-                  state[heddle_rng_below32(g, s->has_looks ? 8 : 6)],
-                  wild_time(g, s));
+                  state[heddle_rng_below32(g, s->has_looks ? 8 : 6)], wild_time(g, s));
     for (unsigned i = 0; s->has_moves && i < s->ntasks; i++)
         lab_move(b, kind[heddle_rng_below32(g, 6)], wild_id(g, s),
-                 heddle_rng_below32(g, LAB_HANDLES),
-                 heddle_rng_below32(g, 4) % 2 ? 0x100 : 0x001, wild_time(g, s),
-                 heddle_rng_below(g, 10),
+                 heddle_rng_below32(g, LAB_HANDLES), heddle_rng_below32(g, 4) % 2 ? 0x100 : 0x001,
+                 wild_time(g, s), heddle_rng_below(g, 10),
                  heddle_rng_below(g, s->horizon / 10 + 1));
 }
 
@@ -147,8 +137,7 @@ static struct shape random_shape(struct heddle_rng *g)
         .is_wild = heddle_rng_below32(g, 2) == 0,
         .has_moves = heddle_rng_below32(g, 2) == 0,
         .has_looks = heddle_rng_below32(g, 2) == 0,
-        .level =
-            heddle_rng_below32(g, 4) == 0 ? HEDDLE_LOG_TASKS : HEDDLE_LOG_GRAPH,
+        .level = heddle_rng_below32(g, 4) == 0 ? HEDDLE_LOG_TASKS : HEDDLE_LOG_GRAPH,
     };
 }
 
@@ -180,8 +169,7 @@ static int64_t slow_end(const struct heddle_log_view *v, uint64_t id)
     int64_t end = -HEDDLE_LOG_NONE;
 
     for (size_t i = 0; i < v->ntasks; i++)
-        if (v->tasks[i].id == id && has_run(&v->tasks[i]) &&
-            v->tasks[i].end_ns > end)
+        if (v->tasks[i].id == id && has_run(&v->tasks[i]) && v->tasks[i].end_ns > end)
             end = v->tasks[i].end_ns;
     if (end == -HEDDLE_LOG_NONE)
         return end;
@@ -211,22 +199,19 @@ static void slow_times(struct slow *s)
         for (size_t k = 0; k < v->ntasks; k++) {
             const struct heddle_log_task *p = &v->tasks[k];
 
-            if (p->id == t->parent && t->parent != 0 && p->id < t->id &&
-                has_run(p) && !is_helper(p)) {
+            if (p->id == t->parent && t->parent != 0 && p->id < t->id && has_run(p) &&
+                !is_helper(p)) {
                 a = p->start_ns > a ? p->start_ns : a;
                 break;
             }
         }
         for (size_t k = 0; k < i; k++)
-            if (v->tasks[k].id == t->id && !is_helper(&v->tasks[k]) &&
-                !is_helper(t))
+            if (v->tasks[k].id == t->id && !is_helper(&v->tasks[k]) && !is_helper(t))
                 prev = &v->tasks[k];
         r = t->ready_ns != HEDDLE_LOG_NONE ? t->ready_ns : t->submit_ns;
         if (r != HEDDLE_LOG_NONE) {
             r = a > r ? a : r;
-            r = t->submit_ns != HEDDLE_LOG_NONE && t->submit_ns > r
-                    ? t->submit_ns
-                    : r;
+            r = t->submit_ns != HEDDLE_LOG_NONE && t->submit_ns > r ? t->submit_ns : r;
         }
         if (prev != NULL)
             r = prev->end_ns;
@@ -260,8 +245,7 @@ static bool slow_can_run(const struct slow *s, size_t lane, size_t task)
 static unsigned slow_supply(const struct slow *s, size_t lane, int64_t now)
 {
     const struct heddle_log_view *v = s->v;
-    bool has_begun = false, is_left = false, is_ready = false, is_late = false,
-         is_known = false;
+    bool has_begun = false, is_left = false, is_ready = false, is_late = false, is_known = false;
 
     for (size_t i = 0; i < v->ntasks; i++) {
         const struct heddle_log_task *t = &v->tasks[i];
@@ -271,8 +255,7 @@ static unsigned slow_supply(const struct slow *s, size_t lane, int64_t now)
         has_begun = has_begun || t->start_ns <= now;
         if (is_helper(t) || !slow_can_run(s, lane, i))
             continue;
-        if (t->submit_ns != HEDDLE_LOG_NONE && s->avail[i] <= now &&
-            now < t->submit_ns)
+        if (t->submit_ns != HEDDLE_LOG_NONE && s->avail[i] <= now && now < t->submit_ns)
             is_late = true;
         if (t->start_ns <= now)
             continue;
@@ -348,8 +331,7 @@ static unsigned slow_cause(const struct slow *s, size_t lane, int64_t now)
     if (state != NULL && state->start_ns > from)
         from = state->start_ns;
     for (size_t i = 0; i < v->ntasks; i++)
-        if (v->tasks[i].parent == 0 &&
-            v->tasks[i].submit_ns != HEDDLE_LOG_NONE &&
+        if (v->tasks[i].parent == 0 && v->tasks[i].submit_ns != HEDDLE_LOG_NONE &&
             v->tasks[i].submit_ns >= from && v->tasks[i].submit_ns < sub)
             sub = v->tasks[i].submit_ns;
     cause = slow_supply(s, lane, now);
@@ -361,11 +343,10 @@ static unsigned slow_cause(const struct slow *s, size_t lane, int64_t now)
         return HEDDLE_CAUSE_OVERHEAD;
     if ((state != NULL && state->state == HEDDLE_LOG_SUBMIT) ||
         (lane == s->program && sub < (state != NULL ? now + 1 : to)))
-        return cause == HEDDLE_CAUSE_START || cause == HEDDLE_CAUSE_END
-                   ? cause
-                   : HEDDLE_CAUSE_SUBMIT;
-    if (state == NULL && s->has_looks && from > s->x->first_ns &&
-        to < s->x->last_ns && v->lanes[lane].kind == HEDDLE_LOG_WORKER)
+        return cause == HEDDLE_CAUSE_START || cause == HEDDLE_CAUSE_END ? cause
+                                                                        : HEDDLE_CAUSE_SUBMIT;
+    if (state == NULL && s->has_looks && from > s->x->first_ns && to < s->x->last_ns &&
+        v->lanes[lane].kind == HEDDLE_LOG_WORKER)
         return HEDDLE_CAUSE_OVERHEAD;
     return cause;
 }
@@ -384,8 +365,7 @@ static uint64_t slow_program(const struct slow *s)
             continue;
         has_any = true;
         /* Inside the union: busy just before and at that moment. */
-        if (slow_busy(s, 0, t) != HEDDLE_NCAUSES &&
-            slow_busy(s, 0, t - 1) != HEDDLE_NCAUSES)
+        if (slow_busy(s, 0, t) != HEDDLE_NCAUSES && slow_busy(s, 0, t - 1) != HEDDLE_NCAUSES)
             return UINT64_MAX;
     }
     return has_any ? 0 : UINT64_MAX;
@@ -451,11 +431,8 @@ TEST(random_logs)
 /* Many idle workers and many changes: pieces are put together. */
 TEST(many_workers)
 {
-    struct shape s = {.ncores = 100,
-                      .ndevices = 1,
-                      .ntasks = 1500,
-                      .horizon = 4000,
-                      .level = HEDDLE_LOG_GRAPH};
+    struct shape s = {
+        .ncores = 100, .ndevices = 1, .ntasks = 1500, .horizon = 4000, .level = HEDDLE_LOG_GRAPH};
     struct heddle_explain *x;
     struct heddle_rng g;
     struct lab b;
@@ -564,11 +541,8 @@ TEST(damaged)
 TEST(flight_recorder)
 {
     const struct heddle_clock clock = heddle_clock_virtual();
-    const struct heddle_trace_opts o = {.clock = &clock,
-                                        .level = HEDDLE_LOG_GRAPH,
-                                        .nlanes = 4,
-                                        .chunk_bytes = 1024,
-                                        .nchunks = 2};
+    const struct heddle_trace_opts o = {
+        .clock = &clock, .level = HEDDLE_LOG_GRAPH, .nlanes = 4, .chunk_bytes = 1024, .nchunks = 2};
     struct lab b = {.ncores = 3};
     struct heddle_rng g;
     heddle_log *log = NULL;
@@ -636,9 +610,8 @@ TEST(no_memory)
             struct heddle_explain_curve *c = NULL;
 
             faulty_init(&f, k);
-            st = heddle_explain_curve_create(
-                log, (enum heddle_explain_curve_kind)kind,
-                kind == HEDDLE_CURVE_LINK ? 256 : 1, &f.a, &c);
+            st = heddle_explain_curve_create(log, (enum heddle_explain_curve_kind)kind,
+                                             kind == HEDDLE_CURVE_LINK ? 256 : 1, &f.a, &c);
             CHECK_EQ(st, f.has_failed ? HEDDLE_ENOMEM : HEDDLE_OK);
             heddle_explain_curve_destroy(c);
             CHECK_EQ(f.nlive, 0);
@@ -647,5 +620,4 @@ TEST(no_memory)
     heddle_log_close(log);
 }
 
-TEST_MAIN(random_logs, many_workers, many_gaps, damaged, flight_recorder,
-          no_memory)
+TEST_MAIN(random_logs, many_workers, many_gaps, damaged, flight_recorder, no_memory)

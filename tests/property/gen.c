@@ -38,8 +38,7 @@ struct prog_op *gen_emit(struct gen *g, struct prog_op op)
 
 static void gen_complete(struct gen *g, unsigned i, heddle_status st)
 {
-    gen_emit(g,
-             (struct prog_op){.kind = OP_COMPLETE, .a = g->open[i], .st = st});
+    gen_emit(g, (struct prog_op){.kind = OP_COMPLETE, .a = g->open[i], .st = st});
     g->open[i] = g->open[--g->nopen];
 }
 
@@ -56,20 +55,17 @@ static void gen_let_go(struct gen *g)
 {
     while (g->nopen > 0)
         gen_complete(g, g->nopen - 1,
-                     oracle_event_failed(g->o, g->open[g->nopen - 1])
-                         ? HEDDLE_ETASK
-                         : HEDDLE_OK);
+                     oracle_event_failed(g->o, g->open[g->nopen - 1]) ? HEDDLE_ETASK : HEDDLE_OK);
     while (g->nheld > 0)
-        gen_emit(
-            g, (struct prog_op){.kind = OP_RELEASE, .a = g->held[--g->nheld]});
+        gen_emit(g, (struct prog_op){.kind = OP_RELEASE, .a = g->held[--g->nheld]});
 }
 
 /* --- data -------------------------------------------------------------------- */
 
 static void gen_root(struct gen *g)
 {
-    static const size_t shapes[][PROG_DIMS] = {
-        {1, 0, 0}, {7, 0, 0}, {40, 0, 0}, {6, 5, 0}, {12, 9, 0}, {3, 4, 5}};
+    static const size_t shapes[][PROG_DIMS] = {{1, 0, 0}, {7, 0, 0},  {40, 0, 0},
+                                               {6, 5, 0}, {12, 9, 0}, {3, 4, 5}};
     const enum heddle_dtype types[] = {HEDDLE_U8, HEDDLE_I32, HEDDLE_I64};
     const size_t *shape = shapes[prog_below(g->p, 6)];
     struct prog_unit u = {.parent = -1, .owner = -1};
@@ -89,8 +85,7 @@ static void gen_root(struct gen *g)
     u.is_runtime = gen_chance(g, 25);
     u.has_sum = gen_chance(g, 60);
     u.root = (int)g->p->nunits;
-    gen_emit(g,
-             (struct prog_op){.kind = OP_ROOT, .a = prog_add_unit(g->p, &u)});
+    gen_emit(g, (struct prog_op){.kind = OP_ROOT, .a = prog_add_unit(g->p, &u)});
 }
 
 static int gen_live_unit(struct gen *g)
@@ -104,8 +99,7 @@ static int gen_live_unit(struct gen *g)
     return -1;
 }
 
-static void gen_tile(struct gen *g, const struct heddle_layout *l,
-                     struct prog_unit *u)
+static void gen_tile(struct gen *g, const struct heddle_layout *l, struct prog_unit *u)
 {
     for (unsigned d = 0; d < 2; d++) {
         const size_t size = 1 + prog_below(g->p, l->extent[d]);
@@ -136,8 +130,7 @@ static void gen_view(struct gen *g)
     for (unsigned d = 0; d < u.layout.ndim; d++)
         u.layout.extent[d] = u.rel.extent[d];
     u.has_sum = gen_chance(g, 50);
-    gen_emit(g,
-             (struct prog_op){.kind = OP_VIEW, .a = prog_add_unit(g->p, &u)});
+    gen_emit(g, (struct prog_op){.kind = OP_VIEW, .a = prog_add_unit(g->p, &u)});
 }
 
 static bool gen_is_held(const struct gen *g, int unit)
@@ -212,8 +205,7 @@ void gen_options(struct gen *g, struct prog_task *t)
     }
 }
 
-static void gen_emit_tasks(struct gen *g, struct prog_task *const *t,
-                           unsigned n)
+static void gen_emit_tasks(struct gen *g, struct prog_task *const *t, unsigned n)
 {
     struct prog_op op = {.kind = OP_TASK, .ntasks = n};
 
@@ -292,8 +284,7 @@ static void gen_doom(struct gen *g, bool is_group)
             t->group = group;
         gen_emit_tasks(g, &t, 1);
     }
-    gen_emit(g, (struct prog_op){.kind = is_group ? OP_GROUP_CANCEL : OP_CANCEL,
-                                 .a = group});
+    gen_emit(g, (struct prog_op){.kind = is_group ? OP_GROUP_CANCEL : OP_CANCEL, .a = group});
     gen_emit(g, (struct prog_op){.kind = OP_COMPLETE, .a = gate});
     if (is_group)
         g->group_ends[group] = true;
@@ -314,8 +305,7 @@ static void gen_group(struct gen *g)
         gen_emit(g, (struct prog_op){.kind = OP_GROUP, .a = n});
     } else if (n > 0) {
         gen_let_go(g);
-        gen_emit(g, (struct prog_op){.kind = OP_GROUP_WAIT,
-                                     .a = (int)prog_below(g->p, (size_t)n)});
+        gen_emit(g, (struct prog_op){.kind = OP_GROUP_WAIT, .a = (int)prog_below(g->p, (size_t)n)});
     }
 }
 
@@ -331,14 +321,11 @@ static void gen_event(struct gen *g)
         return;
     if (e > 0 && gen_chance(g, 30)) {
         gen_let_go(g);
-        gen_emit(g, (struct prog_op){.kind = OP_EVENT_WAIT,
-                                     .a = (int)prog_below(g->p, (size_t)e)});
+        gen_emit(g, (struct prog_op){.kind = OP_EVENT_WAIT, .a = (int)prog_below(g->p, (size_t)e)});
         return;
     }
     if (g->nopen > 0 && gen_chance(g, 30)) {
-        gen_complete(g, 0,
-                     oracle_event_failed(g->o, g->open[0]) ? HEDDLE_EIO
-                                                           : HEDDLE_OK);
+        gen_complete(g, 0, oracle_event_failed(g->o, g->open[0]) ? HEDDLE_EIO : HEDDLE_OK);
         return;
     }
     g->p->nevents++;
@@ -349,8 +336,7 @@ static void gen_event(struct gen *g)
     if (e > 0 && gen_chance(g, 40)) {
         const int pred = (int)prog_below(g->p, (size_t)e);
 
-        gen_emit(g,
-                 (struct prog_op){.kind = OP_EVENT_AFTER, .a = e, .b = pred});
+        gen_emit(g, (struct prog_op){.kind = OP_EVENT_AFTER, .a = e, .b = pred});
         is_free = is_free && g->p->is_free[pred];
     }
     if (is_free && gen_chance(g, 50))
@@ -358,10 +344,7 @@ static void gen_event(struct gen *g)
     else
         is_free = false;
     if (is_free || gen_chance(g, 25))
-        gen_emit(g, (struct prog_op){.kind = OP_COMPLETE,
-                                     .a = e,
-                                     .st = op.st,
-                                     .is_foreign = true});
+        gen_emit(g, (struct prog_op){.kind = OP_COMPLETE, .a = e, .st = op.st, .is_foreign = true});
     else
         g->open[g->nopen++] = e;
 }
@@ -381,10 +364,8 @@ static void gen_parallel_op(struct gen *g, int list)
             unit = -1;
     }
     if (unit >= 0 && gen_has(WITH_ACQUIRE) && gen_chance(g, 10)) {
-        struct prog_op op = {.kind = OP_ACQUIRE,
-                             .a = unit,
-                             .mode = HEDDLE_RW,
-                             .salt = prog_random(g->p)};
+        struct prog_op op = {
+            .kind = OP_ACQUIRE, .a = unit, .mode = HEDDLE_RW, .salt = prog_random(g->p)};
 
         if (gen_emit(g, op)->want == HEDDLE_OK)
             gen_emit(g, (struct prog_op){.kind = OP_RELEASE, .a = unit});
@@ -447,8 +428,7 @@ static void gen_config(struct prog *p)
     c->window = windows[prog_below(p, 8)];
     c->helps = prog_chance(p, 70);
     c->log_level = (int)prog_below(p, 4);
-    c->has_failures =
-        prog_chance(p, 40) && (prog_features() & WITH_FAILURES) != 0;
+    c->has_failures = prog_chance(p, 40) && (prog_features() & WITH_FAILURES) != 0;
     c->checks = prog_chance(p, 8) && gen_has(WITH_CHECKER);
     if (c->checks)
         c->nworkers = 1;

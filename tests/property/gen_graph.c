@@ -19,27 +19,23 @@ static bool gen_graph_uses(const struct prog_graph *g, int unit)
 }
 
 /* Does `unit` share an element with anything that the graph uses? */
-static bool gen_graph_touches(const struct prog *p, const struct prog_graph *g,
-                              int unit)
+static bool gen_graph_touches(const struct prog *p, const struct prog_graph *g, int unit)
 {
     for (int i = 0; i < (int)p->nunits; i++)
         if (p->unit[i].root == p->unit[unit].root && gen_graph_uses(g, i) &&
-            prog_box_overlap(&p->unit[i].abs, &p->unit[unit].abs,
-                             p->unit[i].layout.ndim))
+            prog_box_overlap(&p->unit[i].abs, &p->unit[unit].abs, p->unit[i].layout.ndim))
             return true;
     return false;
 }
 
 static bool gen_same_shape(const struct prog_unit *a, const struct prog_unit *b)
 {
-    return a->layout.dtype == b->layout.dtype &&
-           a->layout.ndim == b->layout.ndim &&
+    return a->layout.dtype == b->layout.dtype && a->layout.ndim == b->layout.ndim &&
            memcmp(a->layout.extent, b->layout.extent,
                   a->layout.ndim * sizeof(a->layout.extent[0])) == 0;
 }
 
-static void gen_bindings(struct gen *g, const struct prog_graph *graph,
-                         struct prog_launch *l)
+static void gen_bindings(struct gen *g, const struct prog_graph *graph, struct prog_launch *l)
 {
     struct prog *p = g->p;
 
@@ -51,8 +47,7 @@ static void gen_bindings(struct gen *g, const struct prog_graph *graph,
                      !gen_graph_touches(p, graph, act);
 
         for (unsigned i = 0; i < l->nbindings; i++)
-            if (l->recorded[i] == rec ||
-                p->unit[l->actual[i]].root == p->unit[act].root)
+            if (l->recorded[i] == rec || p->unit[l->actual[i]].root == p->unit[act].root)
                 is_ok = false;
         for (unsigned i = 0; is_ok && i < graph->ntasks; i++)
             for (unsigned k = 0; k < graph->task[i]->nops; k++)

@@ -38,8 +38,7 @@ struct prog_box gen_box(struct prog *p, const struct heddle_layout *l)
 
         b.first[d] = prog_chance(p, 40) ? 0 : prog_below(p, n);
         b.step[d] = prog_chance(p, 70) ? 1 : 1 + prog_below(p, 3);
-        b.extent[d] =
-            1 + prog_below(p, (n - b.first[d] + b.step[d] - 1) / b.step[d]);
+        b.extent[d] = 1 + prog_below(p, (n - b.first[d] + b.step[d] - 1) / b.step[d]);
         if (prog_chance(p, 30))
             b.extent[d] = (n - b.first[d] + b.step[d] - 1) / b.step[d];
     }
@@ -58,8 +57,7 @@ void gen_arg(struct prog *p, struct prog_task *t)
         t->arg[i] = (unsigned char)prog_random(p);
 }
 
-static enum heddle_mode gen_mode(struct task_gen *g, bool has_sum,
-                                 enum heddle_mode parent)
+static enum heddle_mode gen_mode(struct task_gen *g, bool has_sum, enum heddle_mode parent)
 {
     const unsigned dice = (unsigned)prog_below(g->p, 100);
 
@@ -98,8 +96,7 @@ static bool gen_fits(const struct task_gen *g, const struct prog_task *t,
             continue;
         /* Units of the program are known; parts of operands are not. */
         if (g->depth > 0 || op->unit == q->unit ||
-            prog_box_overlap(&unit[op->unit].abs, &unit[q->unit].abs,
-                             unit[op->unit].layout.ndim))
+            prog_box_overlap(&unit[op->unit].abs, &unit[q->unit].abs, unit[op->unit].layout.ndim))
             return false;
     }
     return true;
@@ -123,8 +120,7 @@ static unsigned gen_nops(struct prog *p)
 
 /* --- children ------------------------------------------------------------------- */
 
-static struct prog_task *gen_child(struct task_gen *g,
-                                   const struct prog_task *parent);
+static struct prog_task *gen_child(struct task_gen *g, const struct prog_task *parent);
 
 static void gen_locals(struct task_gen *g, struct prog_task *t)
 {
@@ -206,8 +202,7 @@ static bool gen_child_operand(struct task_gen *g, const struct prog_task *t,
     /* A view made for the child can be given a sum. */
     op->mode = gen_mode(g, !op->is_whole, outer);
     if (outer == HEDDLE_COMMUTE) /* whatever is inside commutes as well */
-        op->mode = op->is_whole || !gen_has(WITH_REDUCE) ? HEDDLE_COMMUTE
-                                                         : HEDDLE_REDUCE;
+        op->mode = op->is_whole || !gen_has(WITH_REDUCE) ? HEDDLE_COMMUTE : HEDDLE_REDUCE;
     return gen_fits(g, t, op);
 }
 
@@ -227,8 +222,8 @@ static void gen_shape(struct task_gen *g, struct prog_task *t)
         t->shape = SHAPE_COST;
     else if (dice < 14)
         t->shape = SHAPE_SECOND;
-    if (t->shape == SHAPE_PLAIN && !g->in_gang && prog_chance(p, 6) &&
-        p->config.nworkers > 1 && gen_has(WITH_GANGS))
+    if (t->shape == SHAPE_PLAIN && !g->in_gang && prog_chance(p, 6) && p->config.nworkers > 1 &&
+        gen_has(WITH_GANGS))
         t->gang = 2 + (unsigned)prog_below(p, p->config.nworkers - 1);
     if (p->config.has_failures && prog_chance(p, 5))
         t->fail = FAIL_CLEAN + prog_below(p, 3);
@@ -237,9 +232,8 @@ static void gen_shape(struct task_gen *g, struct prog_task *t)
 /* A task that splits itself: one operand, all of it updated. */
 static bool gen_is_recursive(struct task_gen *g, struct prog_task *t)
 {
-    if (t->nops != 1 || t->op[0].mode != HEDDLE_RW || t->gang > 1 ||
-        t->fail != FAIL_NONE || !gen_has(WITH_RECURSION) ||
-        !prog_chance(g->p, 25))
+    if (t->nops != 1 || t->op[0].mode != HEDDLE_RW || t->gang > 1 || t->fail != FAIL_NONE ||
+        !gen_has(WITH_RECURSION) || !prog_chance(g->p, 25))
         return false;
     t->shape = prog_chance(g->p, 50) ? SHAPE_RECURSE : SHAPE_DIVIDE;
     t->has_call_modes = false;
@@ -257,8 +251,7 @@ static void gen_finish(struct task_gen *g, struct prog_task *t)
         gen_children(g, t);
 }
 
-static struct prog_task *gen_child(struct task_gen *g,
-                                   const struct prog_task *parent)
+static struct prog_task *gen_child(struct task_gen *g, const struct prog_task *parent)
 {
     struct prog_task *t = prog_add_task(g->p);
     const unsigned n = (unsigned)prog_below(g->p, 4);
@@ -284,8 +277,7 @@ static int gen_unit(struct prog *p, int list)
     for (unsigned try = 0; try < 20; try++) {
         const int u = (int)prog_below(p, p->nunits);
 
-        if (p->unit[u].is_live &&
-            (list < 0 || p->unit[u].is_shared || p->unit[u].owner == list))
+        if (p->unit[u].is_live && (list < 0 || p->unit[u].is_shared || p->unit[u].owner == list))
             return u;
     }
     return -1;
@@ -300,16 +292,14 @@ static bool gen_operand(struct task_gen *g, struct prog_task *t, int list)
     if (unit < 0)
         return false;
     u = &g->p->unit[unit];
-    *op = (struct prog_operand){
-        .unit = unit,
-        .root = u->root,
-        .is_whole = true,
-        .layout = u->layout,
-        .mode = gen_mode(g, u->has_sum && !g->in_graph, HEDDLE_RW)};
+    *op = (struct prog_operand){.unit = unit,
+                                .root = u->root,
+                                .is_whole = true,
+                                .layout = u->layout,
+                                .mode = gen_mode(g, u->has_sum && !g->in_graph, HEDDLE_RW)};
     if (list >= 0 && u->is_shared && op->mode != HEDDLE_SCRATCH)
-        op->mode = u->has_sum && gen_has(WITH_REDUCE) && prog_chance(g->p, 50)
-                       ? HEDDLE_REDUCE
-                       : HEDDLE_COMMUTE;
+        op->mode = u->has_sum && gen_has(WITH_REDUCE) && prog_chance(g->p, 50) ? HEDDLE_REDUCE
+                                                                               : HEDDLE_COMMUTE;
     return gen_fits(g, t, op);
 }
 
@@ -369,9 +359,8 @@ struct prog_task *gen_task(struct prog *p, struct oracle *o, int list)
         gen_settle_commute(o, t);
         return t;
     }
-    if (t->shape == SHAPE_PLAIN && t->gang <= 1 && t->nchildren == 0 &&
-        t->fail == FAIL_NONE && t->nops <= PROG_MODES &&
-        gen_has(WITH_RETRIES) && prog_chance(p, 8))
+    if (t->shape == SHAPE_PLAIN && t->gang <= 1 && t->nchildren == 0 && t->fail == FAIL_NONE &&
+        t->nops <= PROG_MODES && gen_has(WITH_RETRIES) && prog_chance(p, 8))
         t->shape = SHAPE_RETRY;
     if (p->config.has_failures && t->fail == FAIL_NONE && prog_chance(p, 2))
         t->fail = FAIL_TIMEOUT;
@@ -380,8 +369,7 @@ struct prog_task *gen_task(struct prog *p, struct oracle *o, int list)
 
 struct prog_task *gen_graph_task(struct prog *p)
 {
-    struct task_gen g = {
-        .p = p, .in_graph = true, .next_root = FIRST_LOCAL_ROOT};
+    struct task_gen g = {.p = p, .in_graph = true, .next_root = FIRST_LOCAL_ROOT};
     struct prog_task *t = gen_top(&g, -1);
 
     gen_tame_children(p, t);

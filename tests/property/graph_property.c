@@ -50,8 +50,8 @@ static void run_seed(uint64_t seed)
     snprintf(stuck, sizeof(stuck),
              "stuck: HEDDLE_SEED=%llu (%u workers, %s, window %u, helps %d, "
              "checks %d, failures %d)\n",
-             (unsigned long long)seed, c->nworkers, c->sched, c->window,
-             c->helps, c->checks, c->has_failures);
+             (unsigned long long)seed, c->nworkers, c->sched, c->window, c->helps, c->checks,
+             c->has_failures);
     if (getenv("HEDDLE_VERBOSE") != NULL)
         printf("%s", stuck + strlen("stuck: "));
     alarm(TEST_SANITIZED ? 3 * PATIENCE_S : PATIENCE_S);

@@ -58,12 +58,10 @@ static void live_view(struct live *v, int n)
     heddle_handle *h = v->unit[u->parent];
 
     if (u->tile[0] != 0)
-        CHECK_OK(heddle_view_tile(h, u->rel.first[0] / u->tile[0],
-                                  u->rel.first[1] / u->tile[1], u->tile[0],
-                                  u->tile[1], &v->unit[n]));
+        CHECK_OK(heddle_view_tile(h, u->rel.first[0] / u->tile[0], u->rel.first[1] / u->tile[1],
+                                  u->tile[0], u->tile[1], &v->unit[n]));
     else
-        CHECK_OK(heddle_view_box(h, u->rel.first, u->rel.extent, u->rel.step,
-                                 &v->unit[n]));
+        CHECK_OK(heddle_view_box(h, u->rel.first, u->rel.extent, u->rel.step, &v->unit[n]));
     if (u->has_sum)
         CHECK_OK(heddle_handle_set_sum(v->unit[n]));
 }
@@ -141,8 +139,7 @@ static void live_acquire_async(struct live *v, const struct prog_op *op)
 
 /* --- tasks ------------------------------------------------------------------------- */
 
-static void live_options(struct live *v, const struct prog_task *t,
-                         struct body_call *c)
+static void live_options(struct live *v, const struct prog_task *t, struct body_call *c)
 {
     for (unsigned i = 0; i < t->nafter; i++)
         c->after[i] = v->event[t->after[i]];
@@ -150,8 +147,7 @@ static void live_options(struct live *v, const struct prog_task *t,
     c->opts.event_out = t->event >= 0 ? &v->event[t->event] : NULL;
 }
 
-static void live_call(struct live *v, struct prog_task *t, struct body_call *c,
-                      bool has_opts)
+static void live_call(struct live *v, struct prog_task *t, struct body_call *c, bool has_opts)
 {
     for (unsigned i = 0; i < t->nops; i++)
         c->operand[i] = v->unit[t->op[i].unit];
@@ -175,8 +171,7 @@ static void live_tasks(struct live *v, const struct prog_op *op)
         CHECK_OK(heddle_submit(v->ctx, op->task[0]->kernel, &calls[0]));
         return;
     }
-    CHECK_OK(
-        heddle_submit_n(v->ctx, op->task[0]->kernel, calls, op->ntasks, &n));
+    CHECK_OK(heddle_submit_n(v->ctx, op->task[0]->kernel, calls, op->ntasks, &n));
     CHECK_EQ(n, op->ntasks);
 }
 
@@ -189,8 +184,7 @@ static void live_record(struct live *v, int n)
     CHECK_OK(heddle_graph_begin(v->ctx, &v->graph[n]));
     for (unsigned i = 0; i < g->ntasks; i++) {
         struct prog_task *t = g->task[i];
-        struct heddle_task_opts opts = {
-            .size = sizeof(opts), .name = "recorded", .variant = 2};
+        struct heddle_task_opts opts = {.size = sizeof(opts), .name = "recorded", .variant = 2};
         struct body_call c;
 
         live_call(v, t, &c, false);
@@ -226,14 +220,12 @@ static void live_launch(struct live *v, const struct prog_op *op)
                                    .again_user = l};
 
     for (unsigned i = 0; i < l->nbindings; i++)
-        binding[i] = (struct heddle_binding){v->unit[l->recorded[i]],
-                                             v->unit[l->actual[i]]};
+        binding[i] = (struct heddle_binding){v->unit[l->recorded[i]], v->unit[l->actual[i]]};
     for (unsigned i = 0; i < l->nargs; i++) {
         struct prog_task *t = g->task[l->index[i]];
 
         memcpy(l->arg[i], &t, sizeof(t));
-        arg[i] =
-            (struct heddle_graph_arg){l->index[i], l->arg[i], t->arg_bytes};
+        arg[i] = (struct heddle_graph_arg){l->index[i], l->arg[i], t->arg_bytes};
     }
     if (l->passes > 1)
         launch.again = live_again;
@@ -275,8 +267,7 @@ static void live_complete(struct live *v, const struct prog_op *op)
     foreign_ask(v->foreign, live_complete_later, e);
 }
 
-static void live_expect(heddle_status st, const struct prog_op *op,
-                        const char *what)
+static void live_expect(heddle_status st, const struct prog_op *op, const char *what)
 {
     if ((st == HEDDLE_OK) != (op->want == HEDDLE_OK)) {
         printf("%s returned %s\n", what, heddle_status_name(st));
@@ -332,9 +323,7 @@ static void live_op(struct live *v, struct prog_op *op)
     case OP_RELEASE: CHECK_OK(heddle_handle_release(v->unit[a])); break;
     case OP_ACQUIRE_ASYNC: live_acquire_async(v, op); break;
     case OP_EVENT: CHECK_OK(heddle_event_create(v->ctx, &v->event[a])); break;
-    case OP_EVENT_AFTER:
-        CHECK_OK(heddle_event_after(v->event[a], v->event[op->b]));
-        break;
+    case OP_EVENT_AFTER: CHECK_OK(heddle_event_after(v->event[a], v->event[op->b])); break;
     case OP_COMPLETE: live_complete(v, op); break;
     case OP_EVENT_WAIT:
         live_expect(heddle_event_wait(v->event[a], 0), op, "heddle_event_wait");
@@ -363,8 +352,7 @@ static void live_list(struct live *v, struct prog_list *l)
 
 /* --- the end ------------------------------------------------------------------------- */
 
-static void compare_bytes(struct live *v, struct oracle *o, int n,
-                          const void *seen)
+static void compare_bytes(struct live *v, struct oracle *o, int n, const void *seen)
 {
     const struct prog_unit *u = &v->p->unit[n];
     const size_t bytes = u->span * heddle_dtype_bytes(u->layout.dtype);
@@ -373,8 +361,8 @@ static void compare_bytes(struct live *v, struct oracle *o, int n,
 
     for (size_t i = 0; i < bytes; i++)
         if (a[i] != b[i] && !unknown[i]) {
-            printf("unit %d (%s), byte %zu of %zu\n", n,
-                   heddle_dtype_name(u->layout.dtype), i, bytes);
+            printf("unit %d (%s), byte %zu of %zu\n", n, heddle_dtype_name(u->layout.dtype), i,
+                   bytes);
             CHECK_EQ(a[i], b[i]);
         }
 }
@@ -411,8 +399,7 @@ static void live_compare_tasks(const struct live *v)
         const unsigned runs = atomic_load(&t->runs);
         const unsigned ends = atomic_load(&t->ends);
 
-        if (t->shape != SHAPE_RECURSE && t->shape != SHAPE_DIVIDE &&
-            runs != t->want_runs) {
+        if (t->shape != SHAPE_RECURSE && t->shape != SHAPE_DIVIDE && runs != t->want_runs) {
             printf("task %u ran %u times\n", t->id, runs);
             CHECK_EQ(runs, t->want_runs);
         }
@@ -440,8 +427,7 @@ static void live_drop(struct live *v)
         heddle_graph_unref(v->graph[n]);
 }
 
-static void live_message(void *user, enum heddle_severity severity,
-                         const char *text)
+static void live_message(void *user, enum heddle_severity severity, const char *text)
 {
     (void)user;
     if (severity == HEDDLE_WARNING || getenv("HEDDLE_VERBOSE") != NULL) {
@@ -452,11 +438,9 @@ static void live_message(void *user, enum heddle_severity severity,
 
 /* A machine in virtual time: some cores, some devices, memories that are too
  * small now and then. */
-static void live_machine(const struct prog *p, struct heddle_ctx_opts *o,
-                         char *path)
+static void live_machine(const struct prog *p, struct heddle_ctx_opts *o, char *path)
 {
-    static const char *const sched[] = {"heft", "prio",      "eager",
-                                        "dual", "multiprio", "heteroprio"};
+    static const char *const sched[] = {"heft", "prio", "eager", "dual", "multiprio", "heteroprio"};
     const uint64_t r = prog_mix(p->seed);
     const unsigned ngpus = (unsigned)(r % 4);
     const int fd = mkstemp(path);
@@ -466,10 +450,9 @@ static void live_machine(const struct prog *p, struct heddle_ctx_opts *o,
     fprintf(f, "heddle-machine 2\nclass cpu kind cpu workers %u gflops 1\n",
             1 + (unsigned)(r >> 8) % 4);
     if ((r >> 40) % 2 == 0)
-        fprintf(f,
-                "overhead submit_us %g wake_us %u drive_us %u notice_us %u\n",
-                (double)((r >> 41) % 8) / 4, (unsigned)(r >> 44) % 4,
-                (unsigned)(r >> 46) % 4, (unsigned)(r >> 48) % 4);
+        fprintf(f, "overhead submit_us %g wake_us %u drive_us %u notice_us %u\n",
+                (double)((r >> 41) % 8) / 4, (unsigned)(r >> 44) % 4, (unsigned)(r >> 46) % 4,
+                (unsigned)(r >> 48) % 4);
     for (unsigned i = 0; i < ngpus; i++) {
         fprintf(f, "node m%u kind device\n", i);
         fprintf(f, "class g%u kind cuda workers %u node m%u gflops 2\n", i,

@@ -24,14 +24,12 @@ static void rig_open(struct rig *r, int level)
     const struct heddle_clock clock = heddle_clock_virtual();
     const struct heddle_trace_opts o = {
         .clock = &clock, .level = level, .nlanes = NLANES, .path = r->path};
-    const struct heddle_log_variant v[2] = {
-        {.name = "cpu", .device = HEDDLE_DEV_CPU},
-        {.name = "cuda", .device = HEDDLE_DEV_CUDA}};
+    const struct heddle_log_variant v[2] = {{.name = "cpu", .device = HEDDLE_DEV_CPU},
+                                            {.name = "cuda", .device = HEDDLE_DEV_CUDA}};
     const char *dir = getenv("TMPDIR");
     int fd;
 
-    snprintf(r->path, sizeof(r->path), "%s/heddle-graph-XXXXXX",
-             dir != NULL ? dir : P_tmpdir);
+    snprintf(r->path, sizeof(r->path), "%s/heddle-graph-XXXXXX", dir != NULL ? dir : P_tmpdir);
     fd = mkstemp(r->path);
     CHECK(fd >= 0);
     close(fd);
@@ -40,8 +38,7 @@ static void rig_open(struct rig *r, int level)
     heddle_trace_define_lane(r->tr, W1, HEDDLE_LOG_WORKER, "worker 1", 1, 0);
     heddle_trace_define_lane(r->tr, G0, HEDDLE_LOG_DEVICE, "cuda0.0", -1, 1);
     heddle_trace_define_lane(r->tr, G1, HEDDLE_LOG_DEVICE, "cuda0.1", -1, 1);
-    heddle_trace_define_lane(r->tr, SUB, HEDDLE_LOG_SUBMITTER, "submitter", -1,
-                             0);
+    heddle_trace_define_lane(r->tr, SUB, HEDDLE_LOG_SUBMITTER, "submitter", -1, 0);
     heddle_trace_define_kernel(r->tr, GEMM, "gemm", v, 2);
     heddle_trace_define_kernel(r->tr, POTRF, "potrf", v, 1);
     for (uint32_t h = 1; h <= 4; h++) {
@@ -58,17 +55,14 @@ static void rig_open(struct rig *r, int level)
     }
 }
 
-static void submit(struct rig *r, uint64_t id, uint32_t kernel, uint64_t t,
-                   uint64_t parent)
+static void submit(struct rig *r, uint64_t id, uint32_t kernel, uint64_t t, uint64_t parent)
 {
-    heddle_trace_submit(heddle_trace_get_lane(r->tr, SUB), id, kernel, 3, t, 0,
-                        parent);
+    heddle_trace_submit(heddle_trace_get_lane(r->tr, SUB), id, kernel, 3, t, 0, parent);
 }
 
 static void takes(struct rig *r, uint64_t id, uint32_t handle, unsigned mode)
 {
-    heddle_trace_access(heddle_trace_get_lane(r->tr, SUB), id, handle,
-                        (uint8_t)mode, 0);
+    heddle_trace_access(heddle_trace_get_lane(r->tr, SUB), id, handle, (uint8_t)mode, 0);
 }
 
 static void after(struct rig *r, uint64_t id, uint64_t pred)
@@ -76,11 +70,11 @@ static void after(struct rig *r, uint64_t id, uint64_t pred)
     heddle_trace_dep(heddle_trace_get_lane(r->tr, SUB), id, pred);
 }
 
-static void ran(struct rig *r, uint32_t lane, uint64_t id, uint32_t kernel,
-                unsigned flags, uint64_t start, uint64_t end)
+static void ran(struct rig *r, uint32_t lane, uint64_t id, uint32_t kernel, unsigned flags,
+                uint64_t start, uint64_t end)
 {
-    heddle_trace_task(heddle_trace_get_lane(r->tr, lane), id, kernel,
-                      lane >= G0 ? 1 : 0, (uint8_t)flags, start, end, 0);
+    heddle_trace_task(heddle_trace_get_lane(r->tr, lane), id, kernel, lane >= G0 ? 1 : 0,
+                      (uint8_t)flags, start, end, 0);
 }
 
 static heddle_log *rig_read(struct rig *r)
@@ -93,8 +87,7 @@ static heddle_log *rig_read(struct rig *r)
     return log;
 }
 
-static struct heddle_log_graph *make(const heddle_log *log,
-                                     enum heddle_log_durations d)
+static struct heddle_log_graph *make(const heddle_log *log, enum heddle_log_durations d)
 {
     struct heddle_log_graph_opts o = {.size = sizeof(o), .durations = d};
     struct heddle_log_graph *g = NULL;
@@ -113,12 +106,10 @@ static uint32_t task(const struct heddle_log_graph *g, uint64_t id)
     return UINT32_MAX;
 }
 
-static bool has_edge(const struct heddle_log_graph *g, uint64_t from,
-                     uint64_t to)
+static bool has_edge(const struct heddle_log_graph *g, uint64_t from, uint64_t to)
 {
     for (uint32_t i = 0; i < g->graph.nedges; i++)
-        if (g->graph.edge_from[i] == task(g, from) &&
-            g->graph.edge_to[i] == task(g, to))
+        if (g->graph.edge_from[i] == task(g, from) && g->graph.edge_to[i] == task(g, to))
             return true;
     return false;
 }
@@ -139,8 +130,7 @@ static double bound(const struct heddle_log_graph *g)
 
     CHECK_OK(heddle_bound_all(&g->graph, NULL, &r));
     for (int k = 0; k < HEDDLE_BOUND_KINDS; k++)
-        CHECK_OK(heddle_bound_check(&g->graph, &r.cert[k], r.cert[k].value,
-                                    NULL, NULL));
+        CHECK_OK(heddle_bound_check(&g->graph, &r.cert[k], r.cert[k].value, NULL, NULL));
     best = r.best;
     heddle_bound_finish(&r);
     return best;
@@ -295,10 +285,8 @@ TEST(parents_and_children)
     takes(&r, 3, 1, HEDDLE_RW);
     ran(&r, W1, 4, GEMM, HEDDLE_LOG_OK, 50, 90);
     ran(&r, W0, 2, GEMM, HEDDLE_LOG_OK | HEDDLE_LOG_INLINE, 150, 250);
-    heddle_trace_state(heddle_trace_get_lane(r.tr, W0), HEDDLE_LOG_SLEEP, 260,
-                       0);
-    heddle_trace_state(heddle_trace_get_lane(r.tr, W0), HEDDLE_LOG_OVERHEAD,
-                       390, 0);
+    heddle_trace_state(heddle_trace_get_lane(r.tr, W0), HEDDLE_LOG_SLEEP, 260, 0);
+    heddle_trace_state(heddle_trace_get_lane(r.tr, W0), HEDDLE_LOG_OVERHEAD, 390, 0);
     ran(&r, W1, 3, GEMM, HEDDLE_LOG_OK, 270, 380);
     ran(&r, W0, 1, POTRF, HEDDLE_LOG_OK, 100, 400);
     ran(&r, W0, 5, GEMM, HEDDLE_LOG_OK, 410, 450);
@@ -362,9 +350,8 @@ TEST(groups_on_a_handle)
     struct rig r;
     heddle_log *log;
     struct heddle_log_graph *g;
-    const unsigned mode[] = {HEDDLE_W,       HEDDLE_R,       HEDDLE_R,
-                             HEDDLE_COMMUTE, HEDDLE_COMMUTE, HEDDLE_R,
-                             HEDDLE_SCRATCH};
+    const unsigned mode[] = {HEDDLE_W,       HEDDLE_R, HEDDLE_R,      HEDDLE_COMMUTE,
+                             HEDDLE_COMMUTE, HEDDLE_R, HEDDLE_SCRATCH};
 
     rig_open(&r, HEDDLE_LOG_GRAPH);
     for (uint64_t i = 1; i <= 7; i++) {
@@ -410,8 +397,7 @@ TEST(wrong_arguments)
 {
     heddle_log *log = small_log();
     char why[128] = "";
-    struct heddle_log_graph_opts o = {
-        .size = sizeof(o), .error = why, .error_bytes = sizeof(why)};
+    struct heddle_log_graph_opts o = {.size = sizeof(o), .error = why, .error_bytes = sizeof(why)};
     struct heddle_log_graph *g = NULL;
     enum heddle_log_durations d;
 
@@ -439,20 +425,18 @@ TEST(on_a_machine)
     FILE *f = fdopen(fd, "w");
     heddle_machine *m = NULL;
     char why[256] = "";
-    struct heddle_log_graph_opts o = {
-        .size = sizeof(o), .error = why, .error_bytes = sizeof(why)};
+    struct heddle_log_graph_opts o = {.size = sizeof(o), .error = why, .error_bytes = sizeof(why)};
     struct heddle_log_graph *g = NULL;
 
     CHECK(f != NULL);
-    fputs(
-        "heddle-machine 1\nname two\nnode a bytes 6G\nnode b bytes 6G\n"
-        "class cores kind cpu workers 5\n"
-        "class a kind cuda workers 1 node a model x\n"
-        "class b kind cuda workers 1 node b model x\n"
-        "link host a gbytes 6 latency_us 9\nlink a host gbytes 6 latency_us 9\n"
-        "link host b gbytes 6 latency_us 9\nlink b host gbytes 6 latency_us 9\n"
-        "time gemm cuda 8000 0.1\n",
-        f);
+    fputs("heddle-machine 1\nname two\nnode a bytes 6G\nnode b bytes 6G\n"
+          "class cores kind cpu workers 5\n"
+          "class a kind cuda workers 1 node a model x\n"
+          "class b kind cuda workers 1 node b model x\n"
+          "link host a gbytes 6 latency_us 9\nlink a host gbytes 6 latency_us 9\n"
+          "link host b gbytes 6 latency_us 9\nlink b host gbytes 6 latency_us 9\n"
+          "time gemm cuda 8000 0.1\n",
+          f);
     fclose(f);
     if (heddle_machine_open(path, &m, why, sizeof(why)) != HEDDLE_OK)
         CHECK_STR(why, "");
@@ -470,7 +454,6 @@ TEST(on_a_machine)
     heddle_log_close(log);
 }
 
-TEST_MAIN(nothing_ran, types_kinds_and_times, never_seen_is_said,
-          retries_gangs_and_cancelled, parents_and_children,
-          the_run_is_a_schedule, groups_on_a_handle, each_allocation_fails,
+TEST_MAIN(nothing_ran, types_kinds_and_times, never_seen_is_said, retries_gangs_and_cancelled,
+          parents_and_children, the_run_is_a_schedule, groups_on_a_handle, each_allocation_fails,
           wrong_arguments, on_a_machine)

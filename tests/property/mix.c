@@ -25,9 +25,8 @@ struct cursor {
 
 static struct cursor cursor_at(const struct mix_mem *m)
 {
-    return (struct cursor){.l = m->layout,
-                           .at = m->ptr,
-                           .elem = heddle_dtype_bytes(m->layout->dtype)};
+    return (struct cursor){
+        .l = m->layout, .at = m->ptr, .elem = heddle_dtype_bytes(m->layout->dtype)};
 }
 
 static void cursor_step(struct cursor *c)
@@ -83,8 +82,7 @@ static uint64_t mix_read(const struct mix_mem *m, uint64_t h)
     return prog_mix(h + n);
 }
 
-static void mix_write(const struct mix_mem *m, uint64_t key,
-                      const struct mix_gang *g)
+static void mix_write(const struct mix_mem *m, uint64_t key, const struct mix_gang *g)
 {
     const size_t n = mix_count(m->layout);
     struct cursor c = cursor_at(m);
@@ -121,8 +119,8 @@ static void mix_update(const struct mix_mem *mem, unsigned n, uint64_t h,
     }
 }
 
-void mix_task(const struct mix_mem *mem, unsigned n, const unsigned char *arg,
-              size_t arg_bytes, const struct mix_gang *gang)
+void mix_task(const struct mix_mem *mem, unsigned n, const unsigned char *arg, size_t arg_bytes,
+              const struct mix_gang *gang)
 {
     uint64_t h = arg_bytes;
 
@@ -187,8 +185,7 @@ int mix_is_filled(const struct mix_mem *m, uint64_t salt)
     struct cursor c = cursor_at(m);
 
     for (size_t i = 0; i < n; i++, cursor_step(&c)) {
-        const uint64_t mask =
-            c.elem == 8 ? UINT64_MAX : (UINT64_C(1) << (8 * c.elem)) - 1;
+        const uint64_t mask = c.elem == 8 ? UINT64_MAX : (UINT64_C(1) << (8 * c.elem)) - 1;
 
         if (cursor_get(&c) != (prog_mix(salt + i) & mask))
             return 0;

@@ -22,8 +22,8 @@ struct mix_gang {
 };
 
 /* Reads R and RW, updates the others; `arg` without its first 8 bytes. */
-void mix_task(const struct mix_mem *mem, unsigned n, const unsigned char *arg,
-              size_t arg_bytes, const struct mix_gang *gang);
+void mix_task(const struct mix_mem *mem, unsigned n, const unsigned char *arg, size_t arg_bytes,
+              const struct mix_gang *gang);
 
 /* Another round, after children. */
 void mix_again(const struct mix_mem *mem, unsigned n, uint64_t round);

@@ -54,8 +54,7 @@ static bool mode_writes(enum heddle_mode m)
     return m != HEDDLE_R && m != HEDDLE_SCRATCH;
 }
 
-static heddle_status task_start(const struct oracle *o,
-                                const struct prog_task *t,
+static heddle_status task_start(const struct oracle *o, const struct prog_task *t,
                                 const struct place *pl)
 {
     if (t->is_doomed)
@@ -72,8 +71,8 @@ static heddle_status task_start(const struct oracle *o,
 }
 
 /* What is left behind by a task that ended with st. */
-static void task_settle(struct oracle *o, const struct prog_task *t,
-                        const struct place *pl, heddle_status st)
+static void task_settle(struct oracle *o, const struct prog_task *t, const struct place *pl,
+                        heddle_status st)
 {
     o->is_lost = false;
     for (unsigned i = 0; i < t->nops; i++) {
@@ -93,8 +92,7 @@ static void task_settle(struct oracle *o, const struct prog_task *t,
     }
 }
 
-static void task_gather(const struct prog_task *t, const struct place *pl,
-                        struct mix_mem *mem)
+static void task_gather(const struct prog_task *t, const struct place *pl, struct mix_mem *mem)
 {
     for (unsigned i = 0; i < t->nops; i++) {
         mem[i] = place_mem(&pl[i], t->op[i].mode);
@@ -103,12 +101,10 @@ static void task_gather(const struct prog_task *t, const struct place *pl,
     }
 }
 
-static heddle_status task_exec(struct oracle *o, struct prog_task *t,
-                               const struct place *pl,
+static heddle_status task_exec(struct oracle *o, struct prog_task *t, const struct place *pl,
                                const unsigned char *arg);
 
-static void locals_create(const struct prog_task *t, struct store *store,
-                          struct place *pl)
+static void locals_create(const struct prog_task *t, struct store *store, struct place *pl)
 {
     for (unsigned i = 0; i < t->nlocals; i++) {
         const struct prog_unit *u = &t->local[i];
@@ -118,8 +114,7 @@ static void locals_create(const struct prog_task *t, struct store *store,
     }
 }
 
-static void locals_destroy(struct oracle *o, const struct prog_task *t,
-                           struct store *store)
+static void locals_destroy(struct oracle *o, const struct prog_task *t, struct store *store)
 {
     for (unsigned i = 0; i < t->nlocals; i++) {
         mark_forget(&o->marks, &store[i]);
@@ -128,10 +123,8 @@ static void locals_destroy(struct oracle *o, const struct prog_task *t,
 }
 
 /* The children in order. *left: the failure of those nobody waited for. */
-static heddle_status task_children(struct oracle *o, struct prog_task *t,
-                                   const struct place *pl,
-                                   const struct mix_mem *mem,
-                                   heddle_status *left)
+static heddle_status task_children(struct oracle *o, struct prog_task *t, const struct place *pl,
+                                   const struct mix_mem *mem, heddle_status *left)
 {
     struct store *store = calloc(t->nlocals + 1, sizeof(*store));
     struct place *local = calloc(t->nlocals + 1, sizeof(*local));
@@ -147,8 +140,7 @@ static heddle_status task_children(struct oracle *o, struct prog_task *t,
         CHECK(part != NULL);
         for (unsigned i = 0; i < k->nops; i++) {
             const struct prog_operand *op = &k->op[i];
-            const struct place *from =
-                op->unit >= 0 ? &pl[op->unit] : &local[-1 - op->unit];
+            const struct place *from = op->unit >= 0 ? &pl[op->unit] : &local[-1 - op->unit];
 
             part[i] = op->is_whole ? *from : place_part(from, &op->rel);
         }
@@ -172,8 +164,8 @@ static heddle_status task_children(struct oracle *o, struct prog_task *t,
     return st;
 }
 
-static heddle_status task_body(struct oracle *o, struct prog_task *t,
-                               const struct place *pl, const unsigned char *arg)
+static heddle_status task_body(struct oracle *o, struct prog_task *t, const struct place *pl,
+                               const unsigned char *arg)
 {
     struct mix_mem *mem = calloc(t->nops + 1, sizeof(*mem));
     heddle_status st = HEDDLE_OK, left = HEDDLE_OK;
@@ -210,8 +202,8 @@ static heddle_status task_body(struct oracle *o, struct prog_task *t,
     return st != HEDDLE_OK ? st : left;
 }
 
-static heddle_status task_exec(struct oracle *o, struct prog_task *t,
-                               const struct place *pl, const unsigned char *arg)
+static heddle_status task_exec(struct oracle *o, struct prog_task *t, const struct place *pl,
+                               const unsigned char *arg)
 {
     heddle_status st = task_start(o, t, pl);
 
@@ -248,8 +240,7 @@ static struct place *task_places(struct oracle *o, const struct prog_task *t,
         int unit = t->op[i].unit;
 
         for (unsigned b = 0; l != NULL && b < l->nbindings; b++)
-            if (l->recorded[b] == t->op[i].unit &&
-                t->op[i].mode != HEDDLE_SCRATCH)
+            if (l->recorded[b] == t->op[i].unit && t->op[i].mode != HEDDLE_SCRATCH)
                 unit = l->actual[b];
         pl[i] = place_unit(o, unit);
     }
@@ -306,8 +297,7 @@ static heddle_status launch_pass(struct oracle *o, const struct prog_graph *g,
 }
 
 /* A launch that does not start marks all it would have written. */
-static void launch_cancel(struct oracle *o, const struct prog_graph *g,
-                          const struct prog_launch *l)
+static void launch_cancel(struct oracle *o, const struct prog_graph *g, const struct prog_launch *l)
 {
     for (unsigned i = 0; i < g->ntasks; i++) {
         struct place *pl = task_places(o, g->task[i], l);
@@ -427,9 +417,7 @@ void oracle_op(struct oracle *o, struct prog_op *op)
         if (o->event_failed[op->b])
             o->event_failed[op->a] = true;
         break;
-    case OP_EVENT_WAIT:
-        op->want = o->event_failed[op->a] ? HEDDLE_ECANCELED : HEDDLE_OK;
-        break;
+    case OP_EVENT_WAIT: op->want = o->event_failed[op->a] ? HEDDLE_ECANCELED : HEDDLE_OK; break;
     case OP_GROUP_WAIT:
         op->want = o->group_failed[op->a] ? HEDDLE_ECANCELED : HEDDLE_OK;
         o->group_failed[op->a] = false;

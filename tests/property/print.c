@@ -26,8 +26,8 @@ static void print_box(const struct prog_box *b, unsigned ndim)
 
 static void print_options(const struct prog_task *t)
 {
-    static const char *const fails[] = {"", " fails-clean", " fails-dirty",
-                                        " fails-late", " times-out"};
+    static const char *const fails[] = {"", " fails-clean", " fails-dirty", " fails-late",
+                                        " times-out"};
 
     printf("%s", fails[t->fail]);
     for (unsigned i = 0; i < t->nafter; i++)
@@ -45,9 +45,8 @@ static void print_options(const struct prog_task *t)
 
 static void print_task(const struct prog_task *t, unsigned depth)
 {
-    static const char *const shapes[] = {"",        "retry",   "decline",
-                                         "second",  "scratch", "cost",
-                                         "recurse", "divide"};
+    static const char *const shapes[] = {"",        "retry", "decline", "second",
+                                         "scratch", "cost",  "recurse", "divide"};
 
     printf("%*stask %u %s", (int)depth * 2 + 2, "", t->id, shapes[t->shape]);
     if (t->gang > 1)
@@ -81,22 +80,20 @@ static void print_launch(const struct prog_launch *l)
 void prog_print_op(const struct prog *p, const struct prog_op *op)
 {
     static const char *const kinds[] = {
-        "root",     "view",       "unref",         "tasks",      "wait",
-        "acquire",  "release",    "acquire async", "event",      "event after",
-        "complete", "event wait", "group",         "group wait", "group cancel",
-        "record",   "launch",     "restore",       "cancel",     "parallel"};
+        "root",          "view",   "unref",       "tasks",    "wait",       "acquire", "release",
+        "acquire async", "event",  "event after", "complete", "event wait", "group",   "group wait",
+        "group cancel",  "record", "launch",      "restore",  "cancel",     "parallel"};
     const bool has_unit = op->kind == OP_ROOT || op->kind == OP_VIEW;
     const struct prog_unit *u = has_unit ? &p->unit[op->a] : NULL;
 
     printf("%s %d", kinds[op->kind], op->a);
     if (u != NULL) {
-        printf(" of %d root %d %s%s ", u->parent, u->root,
-               heddle_dtype_name(u->layout.dtype), u->is_runtime ? " rt" : "");
+        printf(" of %d root %d %s%s ", u->parent, u->root, heddle_dtype_name(u->layout.dtype),
+               u->is_runtime ? " rt" : "");
         print_box(&u->abs, u->layout.ndim);
     }
     if (op->kind == OP_ACQUIRE || op->kind == OP_ACQUIRE_ASYNC)
-        printf(" %s wants %s", print_mode(op->mode),
-               heddle_status_name(op->want));
+        printf(" %s wants %s", print_mode(op->mode), heddle_status_name(op->want));
     if (op->kind == OP_EVENT_AFTER)
         printf(" e%d", op->b);
     printf("%s\n", op->is_foreign ? " (foreign)" : "");

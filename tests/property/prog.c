@@ -29,8 +29,7 @@ void *prog_alloc(struct prog *p, size_t n, size_t bytes)
 {
     if (p->nblocks == p->block_cap) {
         p->block_cap = p->block_cap == 0 ? 256 : 2 * p->block_cap;
-        p->block =
-            prog_must(realloc(p->block, p->block_cap * sizeof(*p->block)));
+        p->block = prog_must(realloc(p->block, p->block_cap * sizeof(*p->block)));
     }
     return p->block[p->nblocks++] = prog_must(calloc(n + 1, bytes));
 }
@@ -85,8 +84,7 @@ struct prog_task *prog_add_task(struct prog *p)
     return t;
 }
 
-struct prog_op *prog_add_op(struct prog *p, struct prog_list *l,
-                            enum prog_kind kind)
+struct prog_op *prog_add_op(struct prog *p, struct prog_list *l, enum prog_kind kind)
 {
     (void)p;
     if (l->n == l->cap) {
@@ -117,8 +115,7 @@ void prog_free(struct prog *p)
 }
 
 /* Do two progressions share a number? They are short: try all. */
-static bool range_overlap(const struct prog_box *a, const struct prog_box *b,
-                          unsigned d)
+static bool range_overlap(const struct prog_box *a, const struct prog_box *b, unsigned d)
 {
     for (size_t i = 0; i < a->extent[d]; i++) {
         const size_t x = a->first[d] + i * a->step[d];
@@ -130,8 +127,7 @@ static bool range_overlap(const struct prog_box *a, const struct prog_box *b,
     return false;
 }
 
-static bool range_contains(const struct prog_box *out,
-                           const struct prog_box *in, unsigned d)
+static bool range_contains(const struct prog_box *out, const struct prog_box *in, unsigned d)
 {
     for (size_t i = 0; i < in->extent[d]; i++) {
         const size_t x = in->first[d] + i * in->step[d];
@@ -143,8 +139,7 @@ static bool range_contains(const struct prog_box *out,
     return true;
 }
 
-bool prog_box_overlap(const struct prog_box *a, const struct prog_box *b,
-                      unsigned ndim)
+bool prog_box_overlap(const struct prog_box *a, const struct prog_box *b, unsigned ndim)
 {
     for (unsigned d = 0; d < ndim; d++)
         if (!range_overlap(a, b, d))
@@ -152,8 +147,7 @@ bool prog_box_overlap(const struct prog_box *a, const struct prog_box *b,
     return true;
 }
 
-bool prog_box_contains(const struct prog_box *out, const struct prog_box *in,
-                       unsigned ndim)
+bool prog_box_contains(const struct prog_box *out, const struct prog_box *in, unsigned ndim)
 {
     for (unsigned d = 0; d < ndim; d++)
         if (!range_contains(out, in, d))
@@ -161,8 +155,8 @@ bool prog_box_contains(const struct prog_box *out, const struct prog_box *in,
     return true;
 }
 
-struct prog_box prog_box_inside(const struct prog_box *abs,
-                                const struct prog_box *rel, unsigned ndim)
+struct prog_box prog_box_inside(const struct prog_box *abs, const struct prog_box *rel,
+                                unsigned ndim)
 {
     struct prog_box b = *rel;
 

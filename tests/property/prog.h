@@ -250,19 +250,16 @@ uint64_t prog_mix(uint64_t x);
 
 int prog_add_unit(struct prog *p, const struct prog_unit *u);
 struct prog_task *prog_add_task(struct prog *p);
-struct prog_op *prog_add_op(struct prog *p, struct prog_list *l,
-                            enum prog_kind kind);
+struct prog_op *prog_add_op(struct prog *p, struct prog_list *l, enum prog_kind kind);
 void prog_free(struct prog *p);
 /* For whoever looks for the reason of a failure. */
 void prog_print_op(const struct prog *p, const struct prog_op *op);
 
-bool prog_box_overlap(const struct prog_box *a, const struct prog_box *b,
-                      unsigned ndim);
-bool prog_box_contains(const struct prog_box *out, const struct prog_box *in,
-                       unsigned ndim);
+bool prog_box_overlap(const struct prog_box *a, const struct prog_box *b, unsigned ndim);
+bool prog_box_contains(const struct prog_box *out, const struct prog_box *in, unsigned ndim);
 /* `rel` inside of `abs`, in the index space that abs is given in. */
-struct prog_box prog_box_inside(const struct prog_box *abs,
-                                const struct prog_box *rel, unsigned ndim);
+struct prog_box prog_box_inside(const struct prog_box *abs, const struct prog_box *rel,
+                                unsigned ndim);
 
 /* --- gen*.c -------------------------------------------------------- */
 

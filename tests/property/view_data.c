@@ -80,12 +80,10 @@ static void out_byte(struct inflate *z, unsigned v)
     z->out[z->nout++] = (uint8_t)v;
 }
 
-static void inflate_codes(struct inflate *z, const struct tree *lit,
-                          const struct tree *dist)
+static void inflate_codes(struct inflate *z, const struct tree *lit, const struct tree *dist)
 {
-    static const uint16_t lb[] = {3,  4,  5,  6,   7,   8,   9,   10,  11, 13,
-                                  15, 17, 19, 23,  27,  31,  35,  43,  51, 59,
-                                  67, 83, 99, 115, 131, 163, 195, 227, 258};
+    static const uint16_t lb[] = {3,  4,  5,  6,  7,  8,  9,  10, 11,  13,  15,  17,  19,  23, 27,
+                                  31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258};
     static const uint8_t le[] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2,
                                  2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0};
     unsigned s, n, d;
@@ -99,8 +97,7 @@ static void inflate_codes(struct inflate *z, const struct tree *lit,
         n = lb[s - 257] + bits(z, le[s - 257]);
         s = tree_read(z, dist);
         CHECK(s < 30);
-        d = s < 4 ? s + 1
-                  : ((2 + (s & 1)) << (s / 2 - 1)) + 1 + bits(z, s / 2 - 1);
+        d = s < 4 ? s + 1 : ((2 + (s & 1)) << (s / 2 - 1)) + 1 + bits(z, s / 2 - 1);
         CHECK(d <= z->nout && d <= 32768);
         for (; n > 0; n--)
             out_byte(z, z->out[z->nout - d]);
@@ -136,10 +133,7 @@ static void inflate_own(struct inflate *z)
     tree_init(&lit, len, 19);
     while (i < nlit + ndist) {
         s = tree_read(z, &lit);
-        run = s < 16    ? 1
-              : s == 16 ? 3 + bits(z, 2)
-              : s == 17 ? 3 + bits(z, 3)
-                        : 11 + bits(z, 7);
+        run = s < 16 ? 1 : s == 16 ? 3 + bits(z, 2) : s == 17 ? 3 + bits(z, 3) : 11 + bits(z, 7);
         CHECK(s != 16 || i > 0);
         what = s < 16 ? s : s == 16 ? len[i - 1] : 0;
         CHECK(i + run <= nlit + ndist);
@@ -206,8 +200,8 @@ static bool bytes_put(void *user, const uint8_t *p, size_t n)
 enum { MOST = 700000 };
 
 /* Compresses in pieces and compares; returns the compressed size. */
-static size_t round_trip(struct view_deflate *z, struct bytes *b,
-                         const uint8_t *in, size_t n, struct heddle_rng *rng)
+static size_t round_trip(struct view_deflate *z, struct bytes *b, const uint8_t *in, size_t n,
+                         struct heddle_rng *rng)
 {
     struct inflate i = {.cap = n, .out = malloc(n + 1)};
     size_t at = 0, k;
@@ -231,8 +225,7 @@ static size_t round_trip(struct view_deflate *z, struct bytes *b,
 }
 
 /* Data of one kind, n bytes. */
-static void make_data(uint8_t *p, size_t n, unsigned kind,
-                      struct heddle_rng *rng)
+static void make_data(uint8_t *p, size_t n, unsigned kind, struct heddle_rng *rng)
 {
     for (size_t i = 0; i < n; i++) {
         const uint64_t r = heddle_rng_next(rng);
@@ -254,9 +247,8 @@ static void make_data(uint8_t *p, size_t n, unsigned kind,
 
 TEST(deflate_gives_back_what_it_got)
 {
-    static const size_t size[] = {0,     1,     2,     3,     4,      5,
-                                  257,   258,   259,   32767, 32768,  65536,
-                                  98303, 98304, 98305, 98308, 131072, 200000};
+    static const size_t size[] = {0,     1,     2,     3,     4,     5,     257,   258,    259,
+                                  32767, 32768, 65536, 98303, 98304, 98305, 98308, 131072, 200000};
     struct bytes b = {.cap = 2 * MOST, .p = malloc(2 * MOST)};
     uint8_t *in = malloc(MOST);
     struct view_deflate *z;
@@ -365,15 +357,12 @@ static void temp_path(char *path, size_t bytes)
     close(fd);
 }
 
-static struct heddle_trace *sample_create(const char *path,
-                                          struct heddle_clock *clock)
+static struct heddle_trace *sample_create(const char *path, struct heddle_clock *clock)
 {
     const struct heddle_trace_handle h = {
         .id = 5, .parent = 5, .name = "A", .bytes = 1 << 14, .elem_bytes = 8};
-    const struct heddle_trace_opts o = {.clock = clock,
-                                        .level = HEDDLE_LOG_EXPERT,
-                                        .nlanes = SAMPLE_LANES,
-                                        .path = path};
+    const struct heddle_trace_opts o = {
+        .clock = clock, .level = HEDDLE_LOG_EXPERT, .nlanes = SAMPLE_LANES, .path = path};
     struct heddle_trace *tr;
 
     heddle_clock_init(clock);
@@ -405,17 +394,12 @@ static heddle_log *sample_log(uint64_t ntasks)
     heddle_trace_mark(main_lane, s, HEDDLE_LOG_MARK_BEGIN, clock.tick0);
     for (uint64_t i = 1; i <= ntasks; i++) {
         const uint64_t t = clock.tick0 + i * 30000;
-        const struct heddle_trace_event e = {.t = t + 200,
-                                             .task = i,
-                                             .x = 1 << 20,
-                                             .y = 10,
-                                             .z = 20,
-                                             .c = 5,
-                                             .b = 0x0100};
+        const struct heddle_trace_event e = {
+            .t = t + 200, .task = i, .x = 1 << 20, .y = 10, .z = 20, .c = 5, .b = 0x0100};
 
         l = heddle_trace_get_lane(tr, 1 + (uint32_t)(i & 1));
-        heddle_trace_submit(main_lane, i, 7, (int32_t)(i % 5) - 2, t,
-                            i % 3 == 0 ? 1234.5f : 0.0f, i > 8 ? i - 8 : 0);
+        heddle_trace_submit(main_lane, i, 7, (int32_t)(i % 5) - 2, t, i % 3 == 0 ? 1234.5f : 0.0f,
+                            i > 8 ? i - 8 : 0);
         heddle_trace_access(main_lane, i, 5, 0, 3);
         if (i > 1)
             heddle_trace_dep(main_lane, i, i - 1);
@@ -423,8 +407,8 @@ static heddle_log *sample_log(uint64_t ntasks)
         heddle_trace_event(l, HEDDLE_TRACE_DATA, HEDDLE_LOG_FETCH, &e);
         heddle_trace_event(l, HEDDLE_TRACE_DATA, HEDDLE_LOG_MEM_ALLOC, &e);
         heddle_trace_task(l, i, i % 4 == 0 ? 9 : 7, 0,
-                          i % 11 == 0 ? HEDDLE_LOG_FAILED : HEDDLE_LOG_OK,
-                          t + 300, t + 300 + i * 997 % 20000, 50);
+                          i % 11 == 0 ? HEDDLE_LOG_FAILED : HEDDLE_LOG_OK, t + 300,
+                          t + 300 + i * 997 % 20000, 50);
         heddle_trace_state(l, HEDDLE_LOG_IDLE, t + 300 + i * 997 % 20000, 0);
     }
     heddle_trace_attr(main_lane, 1, HEDDLE_LOG_ATTR_NAME, s);
@@ -437,8 +421,8 @@ static heddle_log *sample_log(uint64_t ntasks)
 
 /* --- columns -------------------------------------------------------------- */
 
-static const void *column(const struct view_pack *p, const char *name,
-                          enum view_type type, size_t n)
+static const void *column(const struct view_pack *p, const char *name, enum view_type type,
+                          size_t n)
 {
     const struct view_array *x = view_pack_find(p, name);
 
@@ -448,8 +432,7 @@ static const void *column(const struct view_pack *p, const char *name,
     return x->data;
 }
 
-static uint32_t units(const heddle_log *log, const struct view_pack *p,
-                      int64_t t)
+static uint32_t units(const heddle_log *log, const struct view_pack *p, int64_t t)
 {
     struct heddle_log_summary *s = NULL;
     uint32_t u;
@@ -566,8 +549,7 @@ TEST(ids_may_be_anything)
     for (size_t i = 0; i < 5; i++) {
         const uint64_t t = clock.tick0 + 1000 * i;
 
-        heddle_trace_task(heddle_trace_get_lane(tr, 1), id[i], 7, 0,
-                          HEDDLE_LOG_OK, t, t + 900, 0);
+        heddle_trace_task(heddle_trace_get_lane(tr, 1), id[i], 7, 0, HEDDLE_LOG_OK, t, t + 900, 0);
     }
     heddle_trace_dep(heddle_trace_get_lane(tr, 0), 5000000000, 77);
     heddle_trace_dep(heddle_trace_get_lane(tr, 0), 77, 123456); /* unknown */
@@ -622,18 +604,14 @@ TEST(a_quick_pack_has_the_tasks)
     heddle_log_close(log);
 }
 
-static void fail_allocations(const heddle_log *log, bool is_quick,
-                             const heddle_energy *energy)
+static void fail_allocations(const heddle_log *log, bool is_quick, const heddle_energy *energy)
 {
     struct view_pack *p = NULL;
     struct faulty f;
     heddle_status st = HEDDLE_ENOMEM;
 
     for (size_t k = 1; st != HEDDLE_OK; k++) {
-        struct view_opts o = {.file = "x.log",
-                              .npacks = 1,
-                              .is_quick = is_quick,
-                              .energy = energy};
+        struct view_opts o = {.file = "x.log", .npacks = 1, .is_quick = is_quick, .energy = energy};
 
         faulty_init(&f, k);
         o.allocator = &f.a;
@@ -667,8 +645,7 @@ TEST(every_allocation_may_fail)
 /* --- requests ------------------------------------------------------------- */
 
 /* The status of the answer to a request; 0: it is not whole. */
-static unsigned answer(struct view_site *s, const char *in,
-                       struct view_answer *ans)
+static unsigned answer(struct view_site *s, const char *in, struct view_answer *ans)
 {
     const size_t n = strlen(in), used = view_http_answer(s, in, n, ans);
 
@@ -680,8 +657,7 @@ static unsigned answer(struct view_site *s, const char *in,
     return (unsigned)strtoul(ans->head + 9, NULL, 10);
 }
 
-static void expect(struct view_site *s, const char *in, unsigned status,
-                   bool is_last)
+static void expect(struct view_site *s, const char *in, unsigned status, bool is_last)
 {
     struct view_answer ans;
 
@@ -710,17 +686,14 @@ TEST(requests_get_the_right_answer)
     expect(&s, "GET / HTTP/1.1\r\nhost:localhost\r\n\r\n", 200, false);
     expect(&s, "GET / HTTP/1.1\r\nHost: [::1]:1\r\n\r\n", 200, false);
     expect(&s, "GET / HTTP/1.0\r\n" HOST "\r\n", 200, true);
-    expect(&s, "GET / HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n", 200,
-           true);
+    expect(&s, "GET / HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n", 200, true);
     expect(&s, "GET / HTTP/1.1\r\n\r\n", 400, true);
     expect(&s, "GET / HTTP/1.1\r\n" HOST HOST "\r\n", 400, true);
     expect(&s, "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", 403, true);
     expect(&s, "GET / HTTP/1.1\r\nHost: 127.0.0.1.evil\r\n\r\n", 403, true);
     expect(&s, "GET / HTTP/1.1\r\nHost: :80\r\n\r\n", 403, true);
-    expect(&s, "POST / HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\nabc", 405,
-           true);
-    expect(&s, "GET / HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\nabc", 400,
-           true);
+    expect(&s, "POST / HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\nabc", 405, true);
+    expect(&s, "GET / HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\nabc", 400, true);
     expect(&s, "GET / HTTP/2.0\r\n" HOST "\r\n", 505, true);
     expect(&s, "GET /\r\n\r\n", 400, true);
     expect(&s, "\r\n\r\n", 400, true);
@@ -731,14 +704,10 @@ TEST(requests_get_the_right_answer)
     expect(&s, "GET /pack/1/dir HTTP/1.1\r\n" HOST "\r\n", 404, false);
     expect(&s, "GET /pack/0/ HTTP/1.1\r\n" HOST "\r\n", 404, false);
     expect(&s, "GET /pack/0/none HTTP/1.1\r\n" HOST "\r\n", 404, false);
-    expect(&s, "GET /pack/0/a_very_long_name_indeed HTTP/1.1\r\n" HOST "\r\n",
-           404, false);
-    expect(&s, "GET /pack/0/run_start?g=4 HTTP/1.1\r\n" HOST "\r\n", 200,
-           false);
-    expect(&s, "GET /pack/0/run_start?g=3 HTTP/1.1\r\n" HOST "\r\n", 409,
-           false);
-    CHECK_EQ(answer(&s, "GET /pack/0/run_start HTTP/1.1\r\n" HOST "\r\n", &ans),
-             200);
+    expect(&s, "GET /pack/0/a_very_long_name_indeed HTTP/1.1\r\n" HOST "\r\n", 404, false);
+    expect(&s, "GET /pack/0/run_start?g=4 HTTP/1.1\r\n" HOST "\r\n", 200, false);
+    expect(&s, "GET /pack/0/run_start?g=3 HTTP/1.1\r\n" HOST "\r\n", 409, false);
+    CHECK_EQ(answer(&s, "GET /pack/0/run_start HTTP/1.1\r\n" HOST "\r\n", &ans), 200);
     CHECK_EQ(ans.body_len, 40);
     CHECK_EQ(s.pack[0]->nrefs, 2);
     view_answer_fini(&ans);
@@ -762,8 +731,7 @@ TEST(a_live_pack_changes_with_the_directory)
     o.generation = 2;
     CHECK_OK(view_pack_create(log, &o, &s.next[0]));
     heddle_log_close(log);
-    CHECK_EQ(answer(&s, "GET /pack/0/run_dur HTTP/1.1\r\n" HOST "\r\n", &old),
-             200);
+    CHECK_EQ(answer(&s, "GET /pack/0/run_dur HTTP/1.1\r\n" HOST "\r\n", &old), 200);
     CHECK_EQ(old.pack->generation, 1);
     CHECK_EQ(answer(&s, "GET /pack/0/dir HTTP/1.1\r\n" HOST "\r\n", &ans), 200);
     CHECK_EQ(ans.pack->generation, 2);
@@ -775,7 +743,6 @@ TEST(a_live_pack_changes_with_the_directory)
 }
 
 TEST_MAIN(deflate_gives_back_what_it_got, deflate_limits_its_codes,
-          deflate_stops_when_the_sink_does, columns_are_the_rows,
-          ids_may_be_anything, an_empty_log_is_a_pack,
-          a_quick_pack_has_the_tasks, every_allocation_may_fail,
+          deflate_stops_when_the_sink_does, columns_are_the_rows, ids_may_be_anything,
+          an_empty_log_is_a_pack, a_quick_pack_has_the_tasks, every_allocation_may_fail,
           requests_get_the_right_answer, a_live_pack_changes_with_the_directory)

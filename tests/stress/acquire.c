@@ -87,8 +87,7 @@ TEST(one_worker)
 
 TEST(no_helps_eager)
 {
-    run(2, &(struct heddle_ctx_opts){.sched = "eager", .helps = HEDDLE_OFF},
-        4000);
+    run(2, &(struct heddle_ctx_opts){.sched = "eager", .helps = HEDDLE_OFF}, 4000);
 }
 
 TEST_MAIN(ws, one_worker, no_helps_eager)

@@ -20,11 +20,10 @@ static const char *sched_name(size_t i)
 /* A few tasks, and the end without a wait of its own. */
 static void live_once(size_t i)
 {
-    const struct heddle_ctx_opts opts = {
-        .sched = sched_name(i % 4),
-        .bind = i % 2 == 0 ? HEDDLE_OFF : HEDDLE_ON,
-        .helps = i % 3 == 0 ? HEDDLE_OFF : HEDDLE_ON,
-        .log = i % 5 == 0 ? HEDDLE_OFF : HEDDLE_ON};
+    const struct heddle_ctx_opts opts = {.sched = sched_name(i % 4),
+                                         .bind = i % 2 == 0 ? HEDDLE_OFF : HEDDLE_ON,
+                                         .helps = i % 3 == 0 ? HEDDLE_OFF : HEDDLE_ON,
+                                         .log = i % 5 == 0 ? HEDDLE_OFF : HEDDLE_ON};
     int64_t mem[1] = {0};
     struct heddle_call call = {.operand = {NULL}};
     struct stress s;

@@ -135,8 +135,7 @@ TEST(thousands_of_contexts)
 
     faulty_init(&f, 0);
     for (size_t i = 0; i < n; i++) {
-        struct heddle_ctx_opts o =
-            options(1 + (unsigned)(i % 3), sched_name((unsigned)i));
+        struct heddle_ctx_opts o = options(1 + (unsigned)(i % 3), sched_name((unsigned)i));
         heddle_ctx *ctx = NULL;
 
         o.allocator = f.a;
@@ -275,8 +274,7 @@ TEST(window_of_waiting_tasks)
     heddle_event *gate = NULL;
     heddle_handle *h = NULL;
     int64_t v = 0;
-    struct heddle_task_opts opts = {
-        .size = sizeof(opts), .after = &gate, .nafter = 1};
+    struct heddle_task_opts opts = {.size = sizeof(opts), .after = &gate, .nafter = 1};
 
     o.window = 4;
     CHECK_OK(heddle_ctx_create(&o, &ctx));
@@ -295,5 +293,5 @@ TEST(window_of_waiting_tasks)
     CHECK_OK(heddle_ctx_destroy(ctx));
 }
 
-TEST_MAIN(thousands_of_contexts, contexts_side_by_side, two_contexts_one_thread,
-          idle_and_wake, workers_alone, window_of_one, window_of_waiting_tasks)
+TEST_MAIN(thousands_of_contexts, contexts_side_by_side, two_contexts_one_thread, idle_and_wake,
+          workers_alone, window_of_one, window_of_waiting_tasks)

@@ -63,11 +63,8 @@ static void submit_all(struct world *w, heddle_handle **h)
     heddle_event *e, *last = NULL, *ended;
 
     for (size_t i = 0; i < w->n; i++) {
-        struct heddle_task_opts opts = {.size = sizeof(opts),
-                                        .after = &e,
-                                        .nafter = 1,
-                                        .done = on_done,
-                                        .done_user = w};
+        struct heddle_task_opts opts = {
+            .size = sizeof(opts), .after = &e, .nafter = 1, .done = on_done, .done_user = w};
         struct heddle_call call = {.operand = {h[i % RING]}, .opts = &opts};
 
         ended = NULL;

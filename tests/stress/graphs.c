@@ -42,8 +42,7 @@ static void record(struct world *w)
     CHECK_OK(heddle_graph_begin(w->s.ctx, &w->g));
     for (int i = 0; i < TASKS; i++) {
         call.operand[0] = i % 2 == 0 ? w->chain : w->sum;
-        CHECK_OK(
-            heddle_graph_submit(w->g, i % 2 == 0 ? &k_add : &k_commute, &call));
+        CHECK_OK(heddle_graph_submit(w->g, i % 2 == 0 ? &k_add : &k_commute, &call));
     }
     CHECK_OK(heddle_graph_end(w->g));
 }
@@ -54,13 +53,9 @@ static void launch_all(void *user, unsigned t)
     struct world *w = user;
     heddle_handle *own = stress_vector(&w->s, &w->own_mem[t], 1);
     const struct heddle_binding binding = {w->chain, own};
-    const struct heddle_task_opts opts = {
-        .size = sizeof(opts), .done = on_done, .done_user = w};
-    struct heddle_launch l = {.size = sizeof(l),
-                              .binding = &binding,
-                              .again = again,
-                              .again_user = w,
-                              .opts = &opts};
+    const struct heddle_task_opts opts = {.size = sizeof(opts), .done = on_done, .done_user = w};
+    struct heddle_launch l = {
+        .size = sizeof(l), .binding = &binding, .again = again, .again_user = w, .opts = &opts};
 
     for (size_t i = 0; i < w->rounds; i++) {
         l.nbindings = i % 2;

@@ -50,8 +50,8 @@ static heddle_status run_fib(struct heddle_exec *x)
     call.arg_bytes = sizeof(n);
     for (int i = 0; i < 2; i++) {
         n.depth--;
-        CHECK_OK(heddle_handle_vector(heddle_exec_ctx(x), &part[i], 1,
-                                      HEDDLE_I64, &call.operand[0]));
+        CHECK_OK(
+            heddle_handle_vector(heddle_exec_ctx(x), &part[i], 1, HEDDLE_I64, &call.operand[0]));
         CHECK_OK(heddle_exec_submit(x, &k_fib, &call));
         heddle_handle_unref(call.operand[0]);
     }
@@ -68,8 +68,8 @@ static heddle_status run_parent(struct heddle_exec *x)
     return heddle_exec_wait(x);
 }
 
-static void run_tree(const heddle_kernel *k, struct node n, const char *sched,
-                     unsigned nworkers, int64_t want)
+static void run_tree(const heddle_kernel *k, struct node n, const char *sched, unsigned nworkers,
+                     int64_t want)
 {
     int64_t mem[1] = {0};
     struct heddle_call call = {.arg = &n, .arg_bytes = sizeof(n)};
@@ -88,8 +88,7 @@ TEST(depth_100)
     const char *const sched[] = {"ws", "eager", "prio"};
 
     for (unsigned i = 0; i < 12; i++)
-        run_tree(&k_deep, (struct node){100, i % 2}, sched[i % 3], 1 + i / 3,
-                 101);
+        run_tree(&k_deep, (struct node){100, i % 2}, sched[i % 3], 1 + i / 3, 101);
 }
 
 TEST(tree)
@@ -114,8 +113,7 @@ static void run_parents(const char *sched, unsigned nworkers)
     struct stress s;
 
     CHECK(mem != NULL);
-    stress_open(&s, nworkers,
-                &(struct heddle_ctx_opts){.sched = sched, .window = 20000});
+    stress_open(&s, nworkers, &(struct heddle_ctx_opts){.sched = sched, .window = 20000});
     CHECK_OK(heddle_event_create(s.ctx, &gate));
     opts.after = &gate;
     call.opts = &opts;

@@ -26,11 +26,9 @@ static heddle_ctx *start(unsigned nworkers, const char *sched)
     return ctx;
 }
 
-#define KERNEL(id, n, ...)                                                     \
-    static const heddle_kernel id = {.size = sizeof(heddle_kernel),            \
-                                     .name = #id,                              \
-                                     .noperands = n,                           \
-                                     __VA_ARGS__}
+#define KERNEL(id, n, ...)                                                                         \
+    static const heddle_kernel id = {                                                              \
+        .size = sizeof(heddle_kernel), .name = #id, .noperands = n, __VA_ARGS__}
 #define CPU(fn) .variants = {{.device = HEDDLE_DEV_CPU, .run = fn}}
 
 static heddle_status run_add(struct heddle_exec *x)
@@ -100,8 +98,7 @@ TEST(foreign_events)
     CHECK(e != NULL);
     CHECK_OK(heddle_handle_vector(ctx, &v, 1, HEDDLE_I64, &h));
     for (size_t i = 0; i < n; i++) {
-        struct heddle_task_opts opts = {
-            .size = sizeof(opts), .after = &e[i], .nafter = 1};
+        struct heddle_task_opts opts = {.size = sizeof(opts), .after = &e[i], .nafter = 1};
         const struct heddle_call call = {.operand = {h}, .opts = &opts};
 
         CHECK_OK(heddle_event_create(ctx, &e[i]));
@@ -156,8 +153,7 @@ TEST(events_and_waits)
 
     for (unsigned i = 0; i < THREADS; i++) {
         t[i] = (struct thread){.ctx = ctx, .n = n};
-        CHECK_OK(
-            heddle_handle_vector(ctx, &t[i].value, 1, HEDDLE_I64, &t[i].h));
+        CHECK_OK(heddle_handle_vector(ctx, &t[i].value, 1, HEDDLE_I64, &t[i].h));
     }
     run_threads(t, event_per_task);
     CHECK_OK(heddle_wait(ctx));
@@ -369,9 +365,7 @@ static void *canceller(void *arg)
             const struct heddle_task_opts opts = {
                 .size = sizeof(opts), .group = g, .done = count_end};
             const struct heddle_call call = {.operand = {t->h}, .opts = &opts};
-            const heddle_kernel *kernel = k % 4 == 0   ? &k_set
-                                          : k % 7 == 3 ? &k_fail
-                                                       : &k_get;
+            const heddle_kernel *kernel = k % 4 == 0 ? &k_set : k % 7 == 3 ? &k_fail : &k_get;
 
             CHECK_OK(heddle_submit(t->ctx, kernel, &call));
             if (k == i % 25)
@@ -409,5 +403,5 @@ TEST(cancellations)
     CHECK_OK(heddle_ctx_destroy(ctx));
 }
 
-TEST_MAIN(foreign_events, events_and_waits, acquires, one_graph_many_launchers,
-          views_come_and_go, cancellations)
+TEST_MAIN(foreign_events, events_and_waits, acquires, one_graph_many_launchers, views_come_and_go,
+          cancellations)

@@ -48,8 +48,7 @@ static inline void stress_close(struct stress *s)
     alarm(0);
 }
 
-static inline heddle_handle *stress_vector(struct stress *s, int64_t *mem,
-                                           size_t n)
+static inline heddle_handle *stress_vector(struct stress *s, int64_t *mem, size_t n)
 {
     heddle_handle *h = NULL;
 
@@ -65,13 +64,12 @@ static inline heddle_status stress_add(struct heddle_exec *x)
     return HEDDLE_OK;
 }
 
-#define STRESS_KERNEL(id, op_mode, fn)                                         \
-    static const heddle_kernel id = {                                          \
-        .size = sizeof(heddle_kernel),                                         \
-        .name = #id,                                                           \
-        .noperands = 1,                                                        \
-        .mode = {op_mode},                                                     \
-        .variants = {{.device = HEDDLE_DEV_CPU, .run = fn}}}
+#define STRESS_KERNEL(id, op_mode, fn)                                                             \
+    static const heddle_kernel id = {.size = sizeof(heddle_kernel),                                \
+                                     .name = #id,                                                  \
+                                     .noperands = 1,                                               \
+                                     .mode = {op_mode},                                            \
+                                     .variants = {{.device = HEDDLE_DEV_CPU, .run = fn}}}
 
 /* Runs fn(user, i) on n threads at once. */
 struct stress_thread {
@@ -90,8 +88,7 @@ static inline void *stress_thread_run(void *arg)
 }
 
 static inline void stress_threads_start(struct stress_thread *t, unsigned n,
-                                        void (*fn)(void *user, unsigned i),
-                                        void *user)
+                                        void (*fn)(void *user, unsigned i), void *user)
 {
     for (unsigned i = 0; i < n; i++) {
         t[i].fn = fn;

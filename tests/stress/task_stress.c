@@ -32,11 +32,9 @@ static heddle_ctx *start(unsigned nworkers, const char *sched)
     return ctx;
 }
 
-#define KERNEL(id, n, ...)                                                     \
-    static const heddle_kernel id = {.size = sizeof(heddle_kernel),            \
-                                     .name = #id,                              \
-                                     .noperands = n,                           \
-                                     __VA_ARGS__}
+#define KERNEL(id, n, ...)                                                                         \
+    static const heddle_kernel id = {                                                              \
+        .size = sizeof(heddle_kernel), .name = #id, .noperands = n, __VA_ARGS__}
 #define CPU(fn) .variants = {{.device = HEDDLE_DEV_CPU, .run = fn}}
 
 static heddle_status run_nothing(struct heddle_exec *x)
@@ -103,8 +101,7 @@ static void *submitter(void *arg)
     return NULL;
 }
 
-static void run_submitters(unsigned nworkers, const char *sched,
-                           unsigned window, size_t n)
+static void run_submitters(unsigned nworkers, const char *sched, unsigned window, size_t n)
 {
     struct heddle_ctx_opts o = options(nworkers, sched);
     struct crowd c[THREADS];
@@ -119,10 +116,8 @@ static void run_submitters(unsigned nworkers, const char *sched,
     CHECK_OK(heddle_handle_vector(ctx, &shared[1], 1, HEDDLE_I64, &reduce));
     CHECK_OK(heddle_handle_set_sum(reduce));
     for (unsigned i = 0; i < THREADS; i++) {
-        c[i] = (struct crowd){
-            .ctx = ctx, .commute = commute, .reduce = reduce, .n = n};
-        CHECK_OK(
-            heddle_handle_vector(ctx, &c[i].value, 1, HEDDLE_I64, &c[i].own));
+        c[i] = (struct crowd){.ctx = ctx, .commute = commute, .reduce = reduce, .n = n};
+        CHECK_OK(heddle_handle_vector(ctx, &c[i].value, 1, HEDDLE_I64, &c[i].own));
         CHECK_EQ(pthread_create(&id[i], NULL, submitter, &c[i]), 0);
     }
     for (unsigned i = 0; i < THREADS; i++)
@@ -215,8 +210,7 @@ static heddle_status run_fib(struct heddle_exec *x)
         const int less = n - 1 - i;
         struct heddle_call call = {.arg = &less, .arg_bytes = sizeof(less)};
 
-        CHECK_OK(heddle_handle_vector(heddle_exec_ctx(x), &part[i], 1,
-                                      HEDDLE_I64, &h[i]));
+        CHECK_OK(heddle_handle_vector(heddle_exec_ctx(x), &part[i], 1, HEDDLE_I64, &h[i]));
         call.operand[0] = h[i];
         CHECK_OK(heddle_exec_submit(x, &k_fib, &call));
     }
@@ -279,8 +273,7 @@ TEST(depth_200)
         int64_t v = 0;
         const size_t n = test_scale(20);
 
-        CHECK_OK(
-            heddle_handle_vector(ctx, &v, 1, HEDDLE_I64, &call.operand[0]));
+        CHECK_OK(heddle_handle_vector(ctx, &v, 1, HEDDLE_I64, &call.operand[0]));
         for (size_t i = 0; i < n; i++)
             CHECK_OK(heddle_submit(ctx, &k_deep, &call));
         CHECK_OK(heddle_wait(ctx));
@@ -308,8 +301,7 @@ TEST(parents_that_wait)
         struct heddle_ctx_opts o = options(2, sched[s]);
         struct heddle_ctx_stats stats = {.size = sizeof(stats)};
         heddle_event *gate = NULL;
-        struct heddle_task_opts opts = {
-            .size = sizeof(opts), .after = &gate, .nafter = 1};
+        struct heddle_task_opts opts = {.size = sizeof(opts), .after = &gate, .nafter = 1};
         const struct heddle_call call = {.opts = &opts};
         heddle_ctx *ctx = NULL;
 
@@ -417,8 +409,7 @@ static void relay_done(void *user, heddle_status st);
 
 static void relay_pass(struct relay *r)
 {
-    const struct heddle_task_opts opts = {
-        .size = sizeof(opts), .done = relay_done, .done_user = r};
+    const struct heddle_task_opts opts = {.size = sizeof(opts), .done = relay_done, .done_user = r};
     const struct heddle_call call = {.opts = &opts};
 
     if (atomic_fetch_sub(&r->left, 1) > 0)
@@ -453,8 +444,7 @@ TEST(relays)
             struct heddle_ctx_opts o = options(w, NULL);
             const int64_t n = (int64_t)test_scale(3000);
             struct relay r = {.left = n}, *arg = &r;
-            const struct heddle_call call = {.arg = &arg,
-                                             .arg_bytes = sizeof(arg)};
+            const struct heddle_call call = {.arg = &arg, .arg_bytes = sizeof(arg)};
 
             o.window = window;
             CHECK_OK(heddle_ctx_create(&o, &r.ctx));
@@ -466,5 +456,5 @@ TEST(relays)
         }
 }
 
-TEST_MAIN(a_million_tasks, many_submitters, random_chains, trees, depth_200,
-          parents_that_wait, gangs, relays)
+TEST_MAIN(a_million_tasks, many_submitters, random_chains, trees, depth_200, parents_that_wait,
+          gangs, relays)

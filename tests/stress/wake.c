@@ -17,8 +17,7 @@ static void nap(unsigned us)
 }
 
 /* Waits for the task by its event, by all tasks, or by its data. */
-static void wait_somehow(struct stress *s, heddle_handle *h, heddle_event *e,
-                         unsigned how)
+static void wait_somehow(struct stress *s, heddle_handle *h, heddle_event *e, unsigned how)
 {
     if (how == 0) {
         CHECK_OK(heddle_event_wait(e, 0));
@@ -74,8 +73,7 @@ TEST(default_spin)
 /* Each submission waits for the task before. */
 static void run_window(unsigned nworkers, enum heddle_switch helps)
 {
-    const struct heddle_ctx_opts opts = {
-        .helps = helps, .window = 1, .spin_us = 1};
+    const struct heddle_ctx_opts opts = {.helps = helps, .window = 1, .spin_us = 1};
     const size_t n = test_scale(5000);
     int64_t mem[1] = {0};
     struct heddle_call call = {.operand = {NULL}};

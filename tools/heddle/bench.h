@@ -52,8 +52,8 @@ enum bench_accepts {
  * the mask, and --workers, --sched, --log, --log-level, --no-bind and --json
  * always. Returns 0, or the exit status after a sentence.
  */
-int bench_parse(struct cli *c, const char *what, int argc, char **argv,
-                unsigned accepts, struct bench_opts *o);
+int bench_parse(struct cli *c, const char *what, int argc, char **argv, unsigned accepts,
+                struct bench_opts *o);
 
 /* --- contexts ------------------------------------------------------------ */
 
@@ -65,14 +65,14 @@ struct bench_memory {
 };
 
 /* Returns 0, or the exit status after a sentence. `m` outlives the context. */
-int bench_open(struct cli *c, const struct bench_opts *o,
-               struct bench_memory *m, heddle_ctx **ctx_out);
+int bench_open(struct cli *c, const struct bench_opts *o, struct bench_memory *m,
+               heddle_ctx **ctx_out);
 /* Destroys it; the exit status. */
 int bench_close(struct cli *c, const struct bench_memory *m, heddle_ctx *ctx);
 /* The same; then, in text and when the log is a file, how near the run came to
  * the best possible. */
-int bench_finish(struct cli *c, const struct bench_opts *o,
-                 const struct bench_memory *m, heddle_ctx *ctx);
+int bench_finish(struct cli *c, const struct bench_opts *o, const struct bench_memory *m,
+                 heddle_ctx *ctx);
 /* A sentence about a failure in the context; returns 1. */
 int bench_fail(struct cli *c, heddle_ctx *ctx, heddle_status st);
 unsigned bench_nworkers(heddle_ctx *ctx);
@@ -120,8 +120,8 @@ struct stream_time {
 /* NULL or "all" is every shape: then *all_out. False: no such shape. */
 bool stream_find(const char *name, enum stream_shape *shape_out, bool *all_out);
 /* Takes tasks, task_ns and no_bind from `o`. `s` may be closed in every case. */
-heddle_status stream_open(struct stream *s, heddle_ctx *ctx,
-                          enum stream_shape shape, const struct bench_opts *o);
+heddle_status stream_open(struct stream *s, heddle_ctx *ctx, enum stream_shape shape,
+                          const struct bench_opts *o);
 heddle_status stream_run(struct stream *s, struct stream_time *t);
 void stream_close(struct stream *s);
 /* Three-operand tasks over 1024 handles, `ntasks` of them. */
@@ -186,8 +186,8 @@ double bench_gate_ping(const struct bench_gate *g);
 /* --- output -------------------------------------------------------------- */
 
 /* Keys that every result begins with. */
-void bench_json_head(struct heddle_json *j, const char *name,
-                     const struct bench_opts *o, heddle_ctx *ctx);
+void bench_json_head(struct heddle_json *j, const char *name, const struct bench_opts *o,
+                     heddle_ctx *ctx);
 /* Ends the object and the line; the exit status. */
 int bench_json_end(struct cli *c, struct heddle_json *j);
 

@@ -21,9 +21,8 @@ void anchor_free(struct anchor *in)
 
 bool anchor_get(struct anchor *in, size_t ntasks, size_t nedges)
 {
-    *in = (struct anchor){.g = {.size = sizeof(in->g),
-                                .ntasks = (uint32_t)ntasks,
-                                .nedges = (uint32_t)nedges}};
+    *in = (struct anchor){
+        .g = {.size = sizeof(in->g), .ntasks = (uint32_t)ntasks, .nedges = (uint32_t)nedges}};
     in->kind = calloc(ntasks + 1, sizeof(uint32_t));
     in->from = calloc(nedges + 1, sizeof(uint32_t));
     in->to = calloc(nedges + 1, sizeof(uint32_t));

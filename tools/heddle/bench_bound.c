@@ -34,12 +34,9 @@ struct bound_case {
     bool is_unique;   /* every task has its own times */
 };
 
-static const double mirage[] = {18850, 5475, 45647, 6407,
-                                43890, 1410, 87780, 2821};
-static const double attila[] = {75934, 46032, 43616, 6308,
-                                42038, 1404,  84076, 2807};
-static const double idgraf[] = {20696, 55403, 47115, 6547,
-                                44938, 1410,  89875, 2819};
+static const double mirage[] = {18850, 5475, 45647, 6407, 43890, 1410, 87780, 2821};
+static const double attila[] = {75934, 46032, 43616, 6308, 42038, 1404, 84076, 2807};
+static const double idgraf[] = {20696, 55403, 47115, 6547, 44938, 1410, 89875, 2819};
 static const double three[] = {18850, 5475, 9100, 45647, 6407, 11000,
                                43890, 1410, 4100, 87780, 2821, 8300};
 
@@ -71,17 +68,15 @@ struct bound_row {
 
 /* --- graphs --------------------------------------------------------------- */
 
-static heddle_status get(struct build *b, size_t ntasks, size_t nedges,
-                         size_t rows, uint32_t ntypes)
+static heddle_status get(struct build *b, size_t ntasks, size_t nedges, size_t rows,
+                         uint32_t ntypes)
 {
     b->from = calloc(nedges + 1, sizeof(*b->from));
     b->to = calloc(nedges + 1, sizeof(*b->to));
     b->kind = calloc(ntasks + 1, sizeof(*b->kind));
     b->time = calloc(rows * ntypes + 1, sizeof(*b->time));
-    return b->from != NULL && b->to != NULL && b->kind != NULL &&
-                   b->time != NULL
-               ? HEDDLE_OK
-               : HEDDLE_ENOMEM;
+    return b->from != NULL && b->to != NULL && b->kind != NULL && b->time != NULL ? HEDDLE_OK
+                                                                                  : HEDDLE_ENOMEM;
 }
 
 static void put(struct build *b)
@@ -110,8 +105,7 @@ static heddle_status add_task(void *user, const struct cholesky_task *t)
     return HEDDLE_OK;
 }
 
-static heddle_status build_cholesky(struct build *b, const struct bound_case *c,
-                                    uint64_t ntasks)
+static heddle_status build_cholesky(struct build *b, const struct bound_case *c, uint64_t ntasks)
 {
     uint32_t nt = 1;
     heddle_status st;
@@ -119,13 +113,11 @@ static heddle_status build_cholesky(struct build *b, const struct bound_case *c,
     while (cholesky_ntasks(nt + 1) <= ntasks)
         nt++;
     b->nkinds = CHOLESKY_NKINDS;
-    st = get(b, cholesky_ntasks(nt), 3 * cholesky_ntasks(nt), CHOLESKY_NKINDS,
-             c->ntypes);
+    st = get(b, cholesky_ntasks(nt), 3 * cholesky_ntasks(nt), CHOLESKY_NKINDS, c->ntypes);
     b->writer = calloc(cholesky_tile(nt, 0), sizeof(*b->writer));
     if (st != HEDDLE_OK || b->writer == NULL)
         return HEDDLE_ENOMEM;
-    memcpy(b->time, c->us,
-           sizeof(*b->time) * CHOLESKY_NKINDS * (size_t)c->ntypes);
+    memcpy(b->time, c->us, sizeof(*b->time) * CHOLESKY_NKINDS * (size_t)c->ntypes);
     return cholesky_walk(nt, add_task, b);
 }
 
@@ -137,8 +129,8 @@ static void draw_times(struct heddle_rng *rng, double *row, uint32_t ntypes)
         row[r] = row[0] / (0.5 + 7.5 * heddle_rng_double(rng));
 }
 
-static heddle_status build_layers(struct build *b, const struct bound_case *c,
-                                  uint64_t ntasks, uint64_t seed)
+static heddle_status build_layers(struct build *b, const struct bound_case *c, uint64_t ntasks,
+                                  uint64_t seed)
 {
     const uint32_t n = (uint32_t)ntasks, rows = c->is_unique ? n : KINDS;
     struct heddle_rng rng;
@@ -155,8 +147,7 @@ static heddle_status build_layers(struct build *b, const struct bound_case *c,
 
         b->kind[v] = c->is_unique ? v : heddle_rng_below32(&rng, rows);
         for (uint32_t i = 0; layer > 0 && i < PREDS; i++) {
-            b->from[b->nedges] =
-                (layer - 1) * c->width + heddle_rng_below32(&rng, c->width);
+            b->from[b->nedges] = (layer - 1) * c->width + heddle_rng_below32(&rng, c->width);
             b->to[b->nedges++] = v;
         }
     }
@@ -165,13 +156,11 @@ static heddle_status build_layers(struct build *b, const struct bound_case *c,
 
 /* --- one case ------------------------------------------------------------- */
 
-static heddle_status solve(const struct build *b, const struct bound_case *c,
-                           uint64_t time_ns, struct bound_row *row, char *why,
-                           size_t why_bytes)
+static heddle_status solve(const struct build *b, const struct bound_case *c, uint64_t time_ns,
+                           struct bound_row *row, char *why, size_t why_bytes)
 {
     const struct heddle_bound_limits limits = {.size = sizeof(limits),
-                                               .which = 1u
-                                                        << HEDDLE_BOUND_MIXED,
+                                               .which = 1u << HEDDLE_BOUND_MIXED,
                                                .time_ns = time_ns,
                                                .error = why,
                                                .error_bytes = why_bytes};
@@ -202,8 +191,8 @@ static heddle_status solve(const struct build *b, const struct bound_case *c,
     row->iterations = r.mixed_iterations;
     row->seconds = (double)r.time_ns * 1e-9;
     t0 = heddle_clock_ns();
-    row->is_valid = heddle_bound_check(&row->g, &r.cert[HEDDLE_BOUND_MIXED],
-                                       row->mixed, &limits, NULL) == HEDDLE_OK;
+    row->is_valid = heddle_bound_check(&row->g, &r.cert[HEDDLE_BOUND_MIXED], row->mixed, &limits,
+                                       NULL) == HEDDLE_OK;
     row->check_s = (double)(heddle_clock_ns() - t0) * 1e-9;
     heddle_bound_finish(&r);
     return HEDDLE_OK;
@@ -239,42 +228,37 @@ static heddle_status print_json(struct cli *c, const struct bound_case *of,
     return st;
 }
 
-static void print_text(struct cli *c, const struct bound_case *of,
-                       const struct bound_row *r)
+static void print_text(struct cli *c, const struct bound_case *of, const struct bound_row *r)
 {
     fprintf(c->out,
-            "%-18s %8" PRIu32
-            " tasks  %6.2f s (cpu %.2f s)  path %.6g, area %.6g, mixed "
+            "%-18s %8" PRIu32 " tasks  %6.2f s (cpu %.2f s)  path %.6g, area %.6g, mixed "
             "%.6g, at most %.6g: gap %.2f %%; checked in %.2f s: %s\n",
-            of->name, r->g.ntasks, r->seconds, r->cpu_s, r->path, r->area,
-            r->mixed, r->upper, 100 * r->gap, r->check_s,
-            r->is_valid ? "proven" : "NOT PROVEN");
+            of->name, r->g.ntasks, r->seconds, r->cpu_s, r->path, r->area, r->mixed, r->upper,
+            100 * r->gap, r->check_s, r->is_valid ? "proven" : "NOT PROVEN");
     fflush(c->out);
 }
 
-static int run_case(struct cli *c, const struct bound_case *of, uint64_t ntasks,
-                    uint64_t time_ns, uint64_t seed)
+static int run_case(struct cli *c, const struct bound_case *of, uint64_t ntasks, uint64_t time_ns,
+                    uint64_t seed)
 {
     struct build b = {0};
     struct bound_row row = {.is_valid = false};
     char why[256] = "";
-    heddle_status st = of->us != NULL ? build_cholesky(&b, of, ntasks)
-                                      : build_layers(&b, of, ntasks, seed);
+    heddle_status st =
+        of->us != NULL ? build_cholesky(&b, of, ntasks) : build_layers(&b, of, ntasks, seed);
 
     if (st == HEDDLE_OK)
         st = solve(&b, of, time_ns, &row, why, sizeof(why));
     put(&b);
     if (st != HEDDLE_OK)
-        return cli_fail(c, "%s: %s", of->name,
-                        why[0] != '\0' ? why : heddle_status_text(st));
+        return cli_fail(c, "%s: %s", of->name, why[0] != '\0' ? why : heddle_status_text(st));
     if (c->json)
         st = print_json(c, of, &row);
     else
         print_text(c, of, &row);
     if (st != HEDDLE_OK)
         return cli_output_failed(c, st);
-    return row.is_valid ? 0
-                        : cli_fail(c, "%s: the bound is not proven", of->name);
+    return row.is_valid ? 0 : cli_fail(c, "%s: the bound is not proven", of->name);
 }
 
 static int bound_run(struct cli *c, int argc, char **argv)
@@ -284,11 +268,7 @@ static int bound_run(struct cli *c, int argc, char **argv)
     struct cli_args args = {.max = 0};
     const struct cli_opt opts[] = {
         {.name = "--case", .kind = CLI_STRING, .out = &only},
-        {.name = "--tasks",
-         .kind = CLI_UINT,
-         .out = &tasks,
-         .min = 100,
-         .max = 100000000},
+        {.name = "--tasks", .kind = CLI_UINT, .out = &tasks, .min = 100, .max = 100000000},
         {.name = "--time", .kind = CLI_STRING, .out = &time},
         {.name = "--seed", .kind = CLI_UINT, .out = &seed, .max = UINT32_MAX},
         {.name = NULL},
@@ -296,8 +276,7 @@ static int bound_run(struct cli *c, int argc, char **argv)
     bool is_found = false;
     int rc = cli_parse(c, "bench bound", argc, argv, opts, &args);
 
-    if (rc == 0 && time != NULL &&
-        (heddle_parse_ns(time, &time_ns) != HEDDLE_OK || time_ns == 0))
+    if (rc == 0 && time != NULL && (heddle_parse_ns(time, &time_ns) != HEDDLE_OK || time_ns == 0))
         rc = cli_error(c, "'%s' is not a time such as 2s or 500ms", time);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]) && rc == 0; i++) {
         if (only != NULL && strncmp(cases[i].name, only, strlen(only)) != 0)
@@ -313,15 +292,14 @@ static int bound_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_bench_bound = {
     .name = "bound",
     .help = "the mixed bound of a graph of a million tasks: time and gap",
-    .usage =
-        "heddle bench bound [--case NAME] [--tasks N] [--time T]\n"
-        "    [--seed S] [--json]\n"
-        "\n"
-        "  --case   those that begin so: cholesky-mirage, -attila, -idgraf,\n"
-        "           -three; layers-wide, -wide-three, -hard, -hard-three\n"
-        "           (default: all)\n"
-        "  --tasks  of each graph, about (default 1000000)\n"
-        "  --time   the most time for one, as 10s (default 30s)\n"
-        "  --seed   of the random graphs (default 1)\n",
+    .usage = "heddle bench bound [--case NAME] [--tasks N] [--time T]\n"
+             "    [--seed S] [--json]\n"
+             "\n"
+             "  --case   those that begin so: cholesky-mirage, -attila, -idgraf,\n"
+             "           -three; layers-wide, -wide-three, -hard, -hard-three\n"
+             "           (default: all)\n"
+             "  --tasks  of each graph, about (default 1000000)\n"
+             "  --time   the most time for one, as 10s (default 30s)\n"
+             "  --seed   of the random graphs (default 1)\n",
     .run = bound_run,
 };

@@ -17,8 +17,7 @@
 
 /* --- contexts ------------------------------------------------------------ */
 
-static void keep_sentence(void *user, enum heddle_severity severity,
-                          const char *text)
+static void keep_sentence(void *user, enum heddle_severity severity, const char *text)
 {
     struct cuda_bench *b = user;
 
@@ -66,22 +65,18 @@ void cuda_drop(heddle_handle **h, size_t n)
 
 /* --- sentences ----------------------------------------------------------- */
 
-int cuda_fail(struct cuda_bench *b, const char *what, heddle_ctx *ctx,
-              heddle_status st)
+int cuda_fail(struct cuda_bench *b, const char *what, heddle_ctx *ctx, heddle_status st)
 {
     struct heddle_error e = {.size = sizeof(e)};
 
-    if (ctx != NULL && heddle_ctx_error(ctx, &e) == HEDDLE_OK &&
-        e.message[0] != '\0')
+    if (ctx != NULL && heddle_ctx_error(ctx, &e) == HEDDLE_OK && e.message[0] != '\0')
         return cli_fail(b->c, "%s: %s", what, e.message);
-    return cli_fail(b->c, "%s: %s", what,
-                    b->why[0] != '\0' ? b->why : heddle_status_text(st));
+    return cli_fail(b->c, "%s: %s", what, b->why[0] != '\0' ? b->why : heddle_status_text(st));
 }
 
 int cuda_raw_fail(struct cuda_bench *b, const char *what, int code)
 {
-    return cli_fail(b->c, "%s without Heddle: %s", what,
-                    cuda_raw_text(&b->raw, code));
+    return cli_fail(b->c, "%s without Heddle: %s", what, cuda_raw_text(&b->raw, code));
 }
 
 /* --- results ------------------------------------------------------------- */
@@ -97,8 +92,7 @@ void cuda_fact(struct cuda_case *k, const char *name, double value)
     }
 }
 
-static bool meets(const struct cuda_case *k, double value, double ratio,
-                  double limit)
+static bool meets(const struct cuda_case *k, double value, double ratio, double limit)
 {
     switch (k->rule) {
     case CUDA_RATIO_AT_MOST: return ratio <= limit;
@@ -114,24 +108,22 @@ static void print_text(struct cuda_bench *b, const struct cuda_case *k,
 {
     FILE *f = b->c->out;
 
-    fprintf(f, "%-10s %-22s %10.4g %s, %s %.4g, ratio %.3f [%.3f..%.3f]",
-            k->part, k->name, v[0].median, k->unit,
-            k->raw_name != NULL ? k->raw_name : "raw", v[1].median, v[2].median,
-            v[2].min, v[2].max);
+    fprintf(f, "%-10s %-22s %10.4g %s, %s %.4g, ratio %.3f [%.3f..%.3f]", k->part, k->name,
+            v[0].median, k->unit, k->raw_name != NULL ? k->raw_name : "raw", v[1].median,
+            v[2].median, v[2].min, v[2].max);
     if (k->rule != CUDA_NO_BAR)
         fprintf(f, "; must be %s %g: %s, aim %g: %s",
-                k->rule == CUDA_RATIO_AT_LEAST ? ">=" : "<=", k->must,
-                is_met ? "met" : "MISSED", k->aim, is_aimed ? "met" : "missed");
+                k->rule == CUDA_RATIO_AT_LEAST ? ">=" : "<=", k->must, is_met ? "met" : "MISSED",
+                k->aim, is_aimed ? "met" : "missed");
     fputc('\n', f);
     for (size_t i = 0; k->fact[i].name != NULL; i++)
-        fprintf(f, "%s%s %.4g%s", i == 0 ? "                      " : ", ",
-                k->fact[i].name, k->fact[i].value,
-                k->fact[i + 1].name == NULL ? "\n" : "");
+        fprintf(f, "%s%s %.4g%s", i == 0 ? "                      " : ", ", k->fact[i].name,
+                k->fact[i].value, k->fact[i + 1].name == NULL ? "\n" : "");
     fflush(f);
 }
 
-static int print_json(struct cuda_bench *b, const struct cuda_case *k,
-                      const struct bench_stat v[3], bool is_met, bool is_aimed)
+static int print_json(struct cuda_bench *b, const struct cuda_case *k, const struct bench_stat v[3],
+                      bool is_met, bool is_aimed)
 {
     struct heddle_json j;
 
@@ -147,8 +139,7 @@ static int print_json(struct cuda_bench *b, const struct cuda_case *k,
     heddle_json_key_double(&j, "heddle", v[0].median);
     heddle_json_key_double(&j, "heddle_min", v[0].min);
     heddle_json_key_double(&j, "heddle_max", v[0].max);
-    heddle_json_key_str(&j, "against",
-                        k->raw_name != NULL ? k->raw_name : "raw");
+    heddle_json_key_str(&j, "against", k->raw_name != NULL ? k->raw_name : "raw");
     heddle_json_key_double(&j, "raw", v[1].median);
     heddle_json_key_double(&j, "raw_min", v[1].min);
     heddle_json_key_double(&j, "raw_max", v[1].max);
@@ -214,8 +205,7 @@ static int parse_only(struct cuda_bench *b, unsigned *mask_out)
         const size_t len = strcspn(p, ",");
         unsigned i = 0;
 
-        while (i < NPARTS && (strlen(parts[i].name) != len ||
-                              strncmp(parts[i].name, p, len) != 0))
+        while (i < NPARTS && (strlen(parts[i].name) != len || strncmp(parts[i].name, p, len) != 0))
             i++;
         if (i == NPARTS)
             return cli_error(b->c,
@@ -234,8 +224,8 @@ static int print_summary(struct cuda_bench *b, double seconds)
     struct heddle_json j;
 
     if (!b->c->json) {
-        fprintf(b->c->out, "%u of %u bars are met, on %s, in %.0f s\n", b->nmet,
-                b->nbars, b->raw.model, seconds);
+        fprintf(b->c->out, "%u of %u bars are met, on %s, in %.0f s\n", b->nmet, b->nbars,
+                b->raw.model, seconds);
         return 0;
     }
     heddle_json_init_file(&j, b->c->out);
@@ -268,16 +258,15 @@ static int run_parts(struct cuda_bench *b, unsigned mask)
 static int cuda_run(struct cli *c, int argc, char **argv)
 {
     struct cuda_bench b = {.c = c, .scale = 1};
-    const struct cli_opt opts[] = {
-        {"--only", CLI_STRING, &b.only, 0, 0},
-        {"--quick", CLI_FLAG, &b.is_quick, 0, 0},
-        {"--rounds", CLI_UINT, &b.rounds, 1, CUDA_MAX_ROUNDS},
-        {"--workers", CLI_UINT, &b.workers, 1, 4096},
-        {"--sched", CLI_STRING, &b.sched, 0, 0},
-        {"--scale", CLI_UINT, &b.scale, 1, 256},
-        {"--runs", CLI_UINT, &b.runs, 1, 10000},
-        {"--child", CLI_STRING, &b.child, 0, 0},
-        {0}};
+    const struct cli_opt opts[] = {{"--only", CLI_STRING, &b.only, 0, 0},
+                                   {"--quick", CLI_FLAG, &b.is_quick, 0, 0},
+                                   {"--rounds", CLI_UINT, &b.rounds, 1, CUDA_MAX_ROUNDS},
+                                   {"--workers", CLI_UINT, &b.workers, 1, 4096},
+                                   {"--sched", CLI_STRING, &b.sched, 0, 0},
+                                   {"--scale", CLI_UINT, &b.scale, 1, 256},
+                                   {"--runs", CLI_UINT, &b.runs, 1, 10000},
+                                   {"--child", CLI_STRING, &b.child, 0, 0},
+                                   {0}};
     unsigned mask = 0;
     int rc = cli_parse(c, "bench cuda", argc, argv, opts, NULL);
 
@@ -306,26 +295,25 @@ static int cuda_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_bench_cuda = {
     .name = "cuda",
     .help = "a GPU under Heddle against the raw CUDA program",
-    .usage =
-        "heddle bench cuda [--only PART,PART,...] [--quick] [--rounds R]\n"
-        "    [--workers W] [--sched S] [--scale D] [--runs N] [--json]\n"
-        "\n"
-        "  --only     of launch (empty tasks), graph (recorded regions), "
-        "stream\n"
-        "             (data through the device), gemm (in device memory),\n"
-        "             outofcore (data three times the memory), mixed (cores "
-        "and\n"
-        "             GPU against a bound), simulate (virtual time against\n"
-        "             real), lost (the device goes away); default: all\n"
-        "  --quick    smaller and fewer (default: about a minute)\n"
-        "  --rounds   of each comparison (default 7, quick 5)\n"
-        "  --workers  cores that run tasks (default: all)\n"
-        "  --sched    of mixed and simulate (default: the best for devices)\n"
-        "  --scale    sizes are divided by D, a power of two: to try it, not "
-        "to\n"
-        "             measure\n"
-        "  --runs     that lose the device (default 50, quick 10)\n"
-        "Heddle and the raw program alternate. Bars are printed with the "
-        "ratio.\n",
+    .usage = "heddle bench cuda [--only PART,PART,...] [--quick] [--rounds R]\n"
+             "    [--workers W] [--sched S] [--scale D] [--runs N] [--json]\n"
+             "\n"
+             "  --only     of launch (empty tasks), graph (recorded regions), "
+             "stream\n"
+             "             (data through the device), gemm (in device memory),\n"
+             "             outofcore (data three times the memory), mixed (cores "
+             "and\n"
+             "             GPU against a bound), simulate (virtual time against\n"
+             "             real), lost (the device goes away); default: all\n"
+             "  --quick    smaller and fewer (default: about a minute)\n"
+             "  --rounds   of each comparison (default 7, quick 5)\n"
+             "  --workers  cores that run tasks (default: all)\n"
+             "  --sched    of mixed and simulate (default: the best for devices)\n"
+             "  --scale    sizes are divided by D, a power of two: to try it, not "
+             "to\n"
+             "             measure\n"
+             "  --runs     that lose the device (default 50, quick 10)\n"
+             "Heddle and the raw program alternate. Bars are printed with the "
+             "ratio.\n",
     .run = cuda_run,
 };

@@ -66,8 +66,7 @@ int cuda_report(struct cuda_bench *b, struct cuda_case *k);
 void cuda_fact(struct cuda_case *k, const char *name, double value);
 
 /* Sentences; both return 1. `ctx` may be NULL. */
-int cuda_fail(struct cuda_bench *b, const char *what, heddle_ctx *ctx,
-              heddle_status st);
+int cuda_fail(struct cuda_bench *b, const char *what, heddle_ctx *ctx, heddle_status st);
 int cuda_raw_fail(struct cuda_bench *b, const char *what, int code);
 
 /* --- contexts ------------------------------------------------------------ */
@@ -106,13 +105,11 @@ struct bench_walk {
 
 /* Puts a kernel of cuda_ptx.cu on the stream of the task, with a thread for each
  * item up to a limit. */
-heddle_status bench_cuda_put(struct heddle_exec *x, const char *entry,
-                             size_t items, const struct heddle_cuda_arg *args,
-                             unsigned nargs);
+heddle_status bench_cuda_put(struct heddle_exec *x, const char *entry, size_t items,
+                             const struct heddle_cuda_arg *args, unsigned nargs);
 
 /* Nothing, on the GPU: no operand; one that is updated; one that is read. */
-extern const heddle_kernel bench_kernel_empty, bench_kernel_empty_rw,
-    bench_kernel_empty_r;
+extern const heddle_kernel bench_kernel_empty, bench_kernel_empty_rw, bench_kernel_empty_r;
 /* p[0] += a uint32_t, on the GPU. */
 extern const heddle_kernel bench_kernel_step;
 /* A matrix by bench_value(): struct bench_fill. Cores and GPU. */
@@ -121,8 +118,7 @@ extern const heddle_kernel bench_kernel_fill;
 extern const heddle_kernel bench_kernel_gemm_first, bench_kernel_gemm_next;
 /* A chain of loads, x, y of HEDDLE_I32, and the sum of a tile. Cores and GPU. */
 extern const heddle_kernel bench_kernel_walk, bench_kernel_norm;
-uint32_t bench_walk_once(const uint32_t *x, uint32_t n, uint32_t y,
-                         uint32_t steps);
+uint32_t bench_walk_once(const uint32_t *x, uint32_t n, uint32_t y, uint32_t steps);
 
 /* --- parts --------------------------------------------------------------- */
 

@@ -57,14 +57,12 @@ static heddle_status batch_open(struct batch *t)
         return HEDDLE_ENOMEM;
     for (unsigned i = 0; i < nreads(t->kind) && st == HEDDLE_OK; i++)
         st = is_walk(t->kind)
-                 ? heddle_handle_vector(t->ctx, NULL,
-                                        work_table_words[t->kind - WORK_WALK],
+                 ? heddle_handle_vector(t->ctx, NULL, work_table_words[t->kind - WORK_WALK],
                                         HEDDLE_I32, &t->read[i])
                  : make_tile(t, &t->read[i]);
     for (size_t i = 0; i < t->n && st == HEDDLE_OK; i++)
         if (is_walk(t->kind))
-            st = heddle_handle_vector(t->ctx, NULL, WORK_WORDS, HEDDLE_I32,
-                                      &t->own[i]);
+            st = heddle_handle_vector(t->ctx, NULL, WORK_WORDS, HEDDLE_I32, &t->own[i]);
         else if (t->kind == WORK_NORM)
             st = heddle_handle_vector(t->ctx, NULL, 1, HEDDLE_F64, &t->own[i]);
         else
@@ -83,11 +81,9 @@ static heddle_status fill(struct batch *t, heddle_handle *h)
 {
     const struct bench_fill f = {.seed = 5, .diagonal = 2.0 * t->nb};
 
-    return heddle_submit(t->ctx, &bench_kernel_fill,
-                         &(struct heddle_call){.operand = {h},
-                                               .arg = &f,
-                                               .arg_bytes = sizeof(f),
-                                               .opts = &t->opts});
+    return heddle_submit(
+        t->ctx, &bench_kernel_fill,
+        &(struct heddle_call){.operand = {h}, .arg = &f, .arg_bytes = sizeof(f), .opts = &t->opts});
 }
 
 /* Tiles as in the beginning: a factor cannot be factorised again. */
@@ -108,8 +104,7 @@ static heddle_status fill_all(struct batch *t)
 static heddle_status submit(struct batch *t, size_t i)
 {
     const struct cholesky_arg numbers = {heddle_tile_table[0]};
-    const struct bench_walk walk = {
-        is_walk(t->kind) ? work_steps(t->b, t->kind - WORK_WALK) : 0};
+    const struct bench_walk walk = {is_walk(t->kind) ? work_steps(t->b, t->kind - WORK_WALK) : 0};
     struct heddle_call call = {.opts = &t->opts};
     const unsigned n = nreads(t->kind);
     heddle_handle *info = NULL;
@@ -167,8 +162,8 @@ static heddle_status measure(struct batch *t, double *ns_out)
     return st;
 }
 
-static size_t batch_size(const struct cuda_costs *costs, unsigned kind,
-                         unsigned type, unsigned walks)
+static size_t batch_size(const struct cuda_costs *costs, unsigned kind, unsigned type,
+                         unsigned walks)
 {
     if (type == WORK_CORE)
         return (is_walk(kind) ? walks : 1u) * costs->nworkers;
@@ -176,19 +171,18 @@ static size_t batch_size(const struct cuda_costs *costs, unsigned kind,
 }
 
 /* What `kind` is run with; tile[] is room for its kernel. */
-static struct batch batch_of(struct cuda_bench *b, heddle_ctx *ctx, uint32_t nb,
-                             unsigned kind, enum heddle_device device,
-                             const heddle_kernel *tile)
+static struct batch batch_of(struct cuda_bench *b, heddle_ctx *ctx, uint32_t nb, unsigned kind,
+                             enum heddle_device device, const heddle_kernel *tile)
 {
-    return (struct batch){.b = b,
-                          .ctx = ctx,
-                          .kernel = kind < CHOLESKY_NKINDS ? &tile[kind]
-                                    : kind == WORK_NORM    ? &bench_kernel_norm
-                                                           : &bench_kernel_walk,
-                          .nb = nb,
-                          .kind = kind,
-                          .opts = {.size = sizeof(struct heddle_task_opts),
-                                   .devices = 1u << device}};
+    return (struct batch){
+        .b = b,
+        .ctx = ctx,
+        .kernel = kind < CHOLESKY_NKINDS ? &tile[kind]
+                  : kind == WORK_NORM    ? &bench_kernel_norm
+                                         : &bench_kernel_walk,
+        .nb = nb,
+        .kind = kind,
+        .opts = {.size = sizeof(struct heddle_task_opts), .devices = 1u << device}};
 }
 
 /* Not less than half: the rest is noise. */
@@ -197,8 +191,7 @@ static double without(double ns, double single_ns, size_t n)
     return fmax(ns - single_ns / (double)n, ns / 2);
 }
 
-int work_alone(struct cuda_bench *b, heddle_ctx *ctx, double single_ns,
-               struct cuda_costs *costs)
+int work_alone(struct cuda_bench *b, heddle_ctx *ctx, double single_ns, struct cuda_costs *costs)
 {
     const struct heddle_tile_ops *ops = heddle_tile_table[0];
     struct heddle_class_info gpu = {.size = sizeof(gpu)};
@@ -221,21 +214,18 @@ int work_alone(struct cuda_bench *b, heddle_ctx *ctx, double single_ns,
         } else if (st == HEDDLE_OK) {
             costs->alone[k] = without(costs->alone[k], single_ns, t.n);
         }
-        costs->ns[k][WORK_GPU] = without(costs->ns[k][WORK_GPU], single_ns,
-                                         batch_size(costs, k, WORK_GPU, 1));
+        costs->ns[k][WORK_GPU] =
+            without(costs->ns[k][WORK_GPU], single_ns, batch_size(costs, k, WORK_GPU, 1));
         /* Alone it cannot take less than when others have parts of the GPU. */
         costs->alone[k] = fmax(costs->alone[k] - fills, costs->ns[k][WORK_GPU]);
     }
-    return st == HEDDLE_OK
-               ? 0
-               : cuda_fail(b, "the costs of tasks cannot be measured", ctx, st);
+    return st == HEDDLE_OK ? 0 : cuda_fail(b, "the costs of tasks cannot be measured", ctx, st);
 }
 
-int work_measure(struct cuda_bench *b, heddle_ctx *ctx, uint32_t nb,
-                 unsigned walks, struct cuda_costs *costs)
+int work_measure(struct cuda_bench *b, heddle_ctx *ctx, uint32_t nb, unsigned walks,
+                 struct cuda_costs *costs)
 {
-    static const enum heddle_device devices[WORK_NTYPES] = {HEDDLE_DEV_CPU,
-                                                            HEDDLE_DEV_CUDA};
+    static const enum heddle_device devices[WORK_NTYPES] = {HEDDLE_DEV_CPU, HEDDLE_DEV_CUDA};
     const struct heddle_tile_ops *ops = heddle_tile_table[0];
     struct heddle_class_info cores = {.size = sizeof(cores)};
     heddle_kernel tile[CHOLESKY_NKINDS];
@@ -254,7 +244,5 @@ int work_measure(struct cuda_bench *b, heddle_ctx *ctx, uint32_t nb,
             if (type == WORK_CORE)
                 costs->ns[k][type] *= costs->nworkers;
         }
-    return st == HEDDLE_OK
-               ? 0
-               : cuda_fail(b, "the costs of tasks cannot be measured", ctx, st);
+    return st == HEDDLE_OK ? 0 : cuda_fail(b, "the costs of tasks cannot be measured", ctx, st);
 }

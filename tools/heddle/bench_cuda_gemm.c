@@ -57,9 +57,8 @@ static heddle_status make_tiles(struct product *p)
     if (p->tile == NULL)
         return HEDDLE_ENOMEM;
     for (size_t i = 0; i < n && st == HEDDLE_OK; i++)
-        st = heddle_handle_matrix(
-            p->ctx, p->host != NULL ? p->host + i * p->nb * p->nb : NULL, p->nb,
-            p->nb, 0, HEDDLE_F64, &p->tile[i]);
+        st = heddle_handle_matrix(p->ctx, p->host != NULL ? p->host + i * p->nb * p->nb : NULL,
+                                  p->nb, p->nb, 0, HEDDLE_F64, &p->tile[i]);
     return st;
 }
 
@@ -68,8 +67,7 @@ static heddle_status fill(struct product *p)
 {
     const size_t nn = p->nt * p->nt;
     const struct heddle_task_opts o = {
-        .size = sizeof(o),
-        .devices = 1u << (p->host != NULL ? HEDDLE_DEV_CPU : HEDDLE_DEV_CUDA)};
+        .size = sizeof(o), .devices = 1u << (p->host != NULL ? HEDDLE_DEV_CPU : HEDDLE_DEV_CUDA)};
     heddle_status st = make_tiles(p), waited;
 
     for (size_t i = 0; i < 3 * nn && st == HEDDLE_OK; i++) {
@@ -77,11 +75,10 @@ static heddle_status fill(struct product *p)
                                      .col = (uint32_t)(i % nn % p->nt * p->nb),
                                      .seed = i < nn ? SEED_A : SEED_B};
 
-        st = heddle_submit(p->ctx, &bench_kernel_fill,
-                           &(struct heddle_call){.operand = {p->tile[i]},
-                                                 .arg = &f,
-                                                 .arg_bytes = sizeof(f),
-                                                 .opts = &o});
+        st = heddle_submit(
+            p->ctx, &bench_kernel_fill,
+            &(struct heddle_call){
+                .operand = {p->tile[i]}, .arg = &f, .arg_bytes = sizeof(f), .opts = &o});
     }
     waited = heddle_wait(p->ctx);
     return st != HEDDLE_OK ? st : waited;
@@ -93,9 +90,8 @@ static heddle_status put(struct product *p, size_t i, size_t j, size_t k)
 
     return heddle_submit(
         p->ctx, k == 0 ? &bench_kernel_gemm_first : &bench_kernel_gemm_next,
-        &(struct heddle_call){.operand = {p->tile[i * n + k],
-                                          p->tile[nn + j * n + k],
-                                          p->tile[2 * nn + i * n + j]}});
+        &(struct heddle_call){
+            .operand = {p->tile[i * n + k], p->tile[nn + j * n + k], p->tile[2 * nn + i * n + j]}});
 }
 
 /* One block of C, from (i0, j0). Every second step runs the other way, so that
@@ -168,8 +164,7 @@ struct raw_product {
 
 static int raw_open(struct cuda_raw *r, struct raw_product *p)
 {
-    const cuda_raw_function f =
-        cuda_raw_kernel(r, bench_cuda_image("bench_fill"), "bench_fill");
+    const cuda_raw_function f = cuda_raw_kernel(r, bench_cuda_image("bench_fill"), "bench_fill");
     const size_t bytes = p->order * p->order * sizeof(double);
     uint32_t n = (uint32_t)p->order, zero = 0;
     double diagonal = 0;
@@ -181,8 +176,7 @@ static int raw_open(struct cuda_raw *r, struct raw_product *p)
 
         code = r->mem_alloc(&p->m[i], bytes);
         if (code == 0)
-            code =
-                r->launch(f, 4096, 1, 1, 256, 1, 1, 0, r->stream, args, NULL);
+            code = r->launch(f, 4096, 1, 1, 256, 1, 1, 0, r->stream, args, NULL);
     }
     return code == 0 ? r->stream_sync(r->stream) : code;
 }
@@ -195,8 +189,7 @@ static void raw_close(struct cuda_raw *r, struct raw_product *p)
             r->mem_free(p->m[i]);
 }
 
-static int raw_multiply(struct cuda_raw *r, const struct raw_product *p,
-                        double *ns_out)
+static int raw_multiply(struct cuda_raw *r, const struct raw_product *p, double *ns_out)
 {
     const double one = 1.0, zero = 0.0;
     const int n = (int)p->order;
@@ -205,8 +198,8 @@ static int raw_multiply(struct cuda_raw *r, const struct raw_product *p,
 
     cuda_raw_use(r);
     start = heddle_clock_ns();
-    code = r->dgemm(r->blas, CUDA_RAW_OP_N, CUDA_RAW_OP_T, n, n, n, &one,
-                    p->m[0], n, p->m[1], n, &zero, p->m[2], n);
+    code = r->dgemm(r->blas, CUDA_RAW_OP_N, CUDA_RAW_OP_T, n, n, n, &one, p->m[0], n, p->m[1], n,
+                    &zero, p->m[2], n);
     waited = r->stream_sync(r->stream);
     *ns_out = cuda_ns_since(start);
     return code != 0 ? code : waited;
@@ -247,8 +240,7 @@ static int gemm_rounds(struct product *p, const struct raw_product *raw)
     return rc == 0 ? cuda_report(p->b, &k) : rc;
 }
 
-static int gemm_case(struct cuda_bench *b, const struct raw_product *raw,
-                     size_t nb)
+static int gemm_case(struct cuda_bench *b, const struct raw_product *raw, size_t nb)
 {
     const struct heddle_ctx_opts o = cuda_ctx_opts(b);
     struct product p = {.b = b, .nt = raw->order / nb, .nb = nb};
@@ -258,20 +250,17 @@ static int gemm_case(struct cuda_bench *b, const struct raw_product *raw,
     p.block = p.nt;
     if (st == HEDDLE_OK)
         st = fill(&p);
-    rc = st == HEDDLE_OK
-             ? gemm_rounds(&p, raw)
-             : cuda_fail(b, "the matrices cannot be filled", p.ctx, st);
+    rc = st == HEDDLE_OK ? gemm_rounds(&p, raw)
+                         : cuda_fail(b, "the matrices cannot be filled", p.ctx, st);
     cuda_drop(p.tile, 3 * p.nt * p.nt);
     closed = heddle_ctx_destroy(p.ctx);
-    return rc == 0 && closed != HEDDLE_OK
-               ? cuda_fail(b, "the context ended with", NULL, closed)
-               : rc;
+    return rc == 0 && closed != HEDDLE_OK ? cuda_fail(b, "the context ended with", NULL, closed)
+                                          : rc;
 }
 
 int bench_cuda_gemm(struct cuda_bench *b)
 {
-    struct raw_product raw = {
-        .order = cuda_scaled(b, b->is_quick ? 8192 : 16384, 64)};
+    struct raw_product raw = {.order = cuda_scaled(b, b->is_quick ? 8192 : 16384, 64)};
     int rc = 0, code;
 
     if (!cuda_raw_open_blas(&b->raw))
@@ -295,8 +284,7 @@ struct reach {
     double compute_ns, in_ns, out_ns;
 };
 
-static int raw_rates(struct product *p, const struct raw_product *raw,
-                     struct reach *e)
+static int raw_rates(struct product *p, const struct raw_product *raw, struct reach *e)
 {
     struct cuda_raw *r = &p->b->raw;
     const size_t bytes = raw->order * raw->order * sizeof(double);
@@ -401,23 +389,19 @@ static int outofcore(struct product *p, const struct raw_product *raw)
     st = heddle_ctx_create(&o, &p->ctx);
     if (st == HEDDLE_OK)
         st = fill(p);
-    rc = st == HEDDLE_OK
-             ? outofcore_rounds(p, raw)
-             : cuda_fail(p->b, "the matrices cannot be filled", p->ctx, st);
+    rc = st == HEDDLE_OK ? outofcore_rounds(p, raw)
+                         : cuda_fail(p->b, "the matrices cannot be filled", p->ctx, st);
     cuda_drop(p->tile, 3 * p->nt * p->nt);
     closed = heddle_ctx_destroy(p->ctx);
-    return rc == 0 && closed != HEDDLE_OK
-               ? cuda_fail(p->b, "the context ended with", NULL, closed)
-               : rc;
+    return rc == 0 && closed != HEDDLE_OK ? cuda_fail(p->b, "the context ended with", NULL, closed)
+                                          : rc;
 }
 
 int bench_cuda_outofcore(struct cuda_bench *b)
 {
-    struct product p = {.b = b,
-                        .nt = b->is_quick ? 9 : 12,
-                        .nb = cuda_scaled(b, b->is_quick ? 1024 : 2048, 8)};
-    struct raw_product raw = {.order =
-                                  cuda_scaled(b, b->is_quick ? 4096 : 8192, 8)};
+    struct product p = {
+        .b = b, .nt = b->is_quick ? 9 : 12, .nb = cuda_scaled(b, b->is_quick ? 1024 : 2048, 8)};
+    struct raw_product raw = {.order = cuda_scaled(b, b->is_quick ? 4096 : 8192, 8)};
     void *host = NULL;
     int rc = 0, code;
 
@@ -425,8 +409,7 @@ int bench_cuda_outofcore(struct cuda_bench *b)
         return cli_fail(b->c, "%s", b->raw.why);
     code = raw_open(&b->raw, &raw);
     if (code == 0)
-        code = b->raw.host_alloc(&host, 3 * p.nt * p.nt * tile_bytes(&p),
-                                 CUDA_RAW_HOST_PORTABLE);
+        code = b->raw.host_alloc(&host, 3 * p.nt * p.nt * tile_bytes(&p), CUDA_RAW_HOST_PORTABLE);
     p.host = host;
     if (code != 0)
         rc = cuda_raw_fail(b, "the matrices cannot be made", code);

@@ -25,17 +25,15 @@ const char *bench_cuda_image(const char *entry)
     return NULL;
 }
 
-heddle_status bench_cuda_put(struct heddle_exec *x, const char *entry,
-                             size_t items, const struct heddle_cuda_arg *args,
-                             unsigned nargs)
+heddle_status bench_cuda_put(struct heddle_exec *x, const char *entry, size_t items,
+                             const struct heddle_cuda_arg *args, unsigned nargs)
 {
     const size_t blocks = (items + THREADS - 1) / THREADS;
     const struct heddle_cuda_shape shape = {
         .grid = {(unsigned)(blocks < MAX_BLOCKS ? blocks : MAX_BLOCKS)},
         .block = {items > 1 ? THREADS : 1}};
     void *f = NULL;
-    const heddle_status st =
-        heddle_cuda_kernel(x, bench_cuda_image(entry), 0, entry, &f);
+    const heddle_status st = heddle_cuda_kernel(x, bench_cuda_image(entry), 0, entry, &f);
 
     return st != HEDDLE_OK ? st : heddle_cuda_launch(x, f, &shape, args, nargs);
 }
@@ -61,8 +59,7 @@ static heddle_status cuda_empty(struct heddle_exec *x)
 
 static heddle_status cuda_step(struct heddle_exec *x)
 {
-    const struct heddle_cuda_arg args[] = {{.operand = 0},
-                                           {.value = heddle_exec_arg(x)}};
+    const struct heddle_cuda_arg args[] = {{.operand = 0}, {.value = heddle_exec_arg(x)}};
 
     return bench_cuda_put(x, "bench_step", 1, args, 2);
 }
@@ -104,8 +101,7 @@ static heddle_status core_fill(struct heddle_exec *x)
         for (size_t i = 0; i < t.m; i++) {
             const uint32_t r = f->row + (uint32_t)i, c = f->col + (uint32_t)j;
             const bool swaps = (f->seed & 1) != 0 && r > c;
-            const double v =
-                swaps ? bench_value(c, r, f->seed) : bench_value(r, c, f->seed);
+            const double v = swaps ? bench_value(c, r, f->seed) : bench_value(r, c, f->seed);
 
             t.a[i + j * t.ld] = r == c ? v + f->diagonal : v;
         }
@@ -118,9 +114,8 @@ static heddle_status cuda_fill(struct heddle_exec *x)
     const struct heddle_layout *l = heddle_exec_layout(x, 0);
     const uint32_t m = (uint32_t)l->extent[0], n = (uint32_t)l->extent[1];
     const struct heddle_cuda_arg args[] = {
-        {.operand = 0},         {.value = &m},      {.value = &n},
-        {.value = &f->row},     {.value = &f->col}, {.value = &f->seed},
-        {.value = &f->diagonal}};
+        {.operand = 0},     {.value = &m},       {.value = &n},          {.value = &f->row},
+        {.value = &f->col}, {.value = &f->seed}, {.value = &f->diagonal}};
 
     return bench_cuda_put(x, "bench_fill", (size_t)m * n, args, 7);
 }
@@ -135,15 +130,13 @@ const heddle_kernel bench_kernel_fill = {
 
 /* --- gemm ---------------------------------------------------------------- */
 
-typedef int (*gemm_fn)(void *handle, int op_a, int op_b, int m, int n, int k,
-                       const double *alpha, const double *a, int lda,
-                       const double *b, int ldb, const double *beta, double *c,
-                       int ldc);
+typedef int (*gemm_fn)(void *handle, int op_a, int op_b, int m, int n, int k, const double *alpha,
+                       const double *a, int lda, const double *b, int ldb, const double *beta,
+                       double *c, int ldc);
 
 static heddle_status cuda_gemm(struct heddle_exec *x, double beta)
 {
-    const struct tile a = tile_operand(x, 0), b = tile_operand(x, 1),
-                      c = tile_operand(x, 2);
+    const struct tile a = tile_operand(x, 0), b = tile_operand(x, 1), c = tile_operand(x, 2);
     const double one = 1.0;
     void *handle = NULL, *p;
     gemm_fn gemm = NULL;
@@ -156,11 +149,9 @@ static heddle_status cuda_gemm(struct heddle_exec *x, double beta)
     if (p == NULL)
         return heddle_exec_fail(x, HEDDLE_ENOENT, "cuBLAS has no cublasDgemm");
     memcpy(&gemm, &p, sizeof(gemm)); /* C has no cast for this */
-    code =
-        gemm(handle, CUDA_RAW_OP_N, CUDA_RAW_OP_T, (int)c.m, (int)c.n, (int)a.n,
-             &one, a.a, (int)a.ld, b.a, (int)b.ld, &beta, c.a, (int)c.ld);
-    return code == 0 ? HEDDLE_OK
-                     : heddle_exec_fail(x, HEDDLE_ETASK, "cublasDgemm refuses");
+    code = gemm(handle, CUDA_RAW_OP_N, CUDA_RAW_OP_T, (int)c.m, (int)c.n, (int)a.n, &one, a.a,
+                (int)a.ld, b.a, (int)b.ld, &beta, c.a, (int)c.ld);
+    return code == 0 ? HEDDLE_OK : heddle_exec_fail(x, HEDDLE_ETASK, "cublasDgemm refuses");
 }
 
 static heddle_status cuda_gemm_first(struct heddle_exec *x)
@@ -189,8 +180,7 @@ const heddle_kernel bench_kernel_gemm_next = {
 
 /* --- walk and norm: what cores are good at ------------------------------- */
 
-uint32_t bench_walk_once(const uint32_t *x, uint32_t n, uint32_t y,
-                         uint32_t steps)
+uint32_t bench_walk_once(const uint32_t *x, uint32_t n, uint32_t y, uint32_t steps)
 {
     uint32_t s = y + n;
 
@@ -204,8 +194,8 @@ static heddle_status core_walk(struct heddle_exec *x)
     const struct bench_walk *w = heddle_exec_arg(x);
     uint32_t *y = heddle_exec_ptr(x, 1);
 
-    y[0] = bench_walk_once(heddle_exec_ptr(x, 0),
-                           (uint32_t)heddle_exec_count(x, 0), y[0], w->steps);
+    y[0] =
+        bench_walk_once(heddle_exec_ptr(x, 0), (uint32_t)heddle_exec_count(x, 0), y[0], w->steps);
     return HEDDLE_OK;
 }
 
@@ -223,8 +213,7 @@ static struct heddle_cost cost_walk(struct heddle_exec *x)
 {
     const struct bench_walk *w = heddle_exec_arg(x);
 
-    return (struct heddle_cost){.flops = 2.0 * w->steps,
-                                .bytes = 4.0 * w->steps};
+    return (struct heddle_cost){.flops = 2.0 * w->steps, .bytes = 4.0 * w->steps};
 }
 
 static heddle_status core_norm(struct heddle_exec *x)
@@ -243,8 +232,7 @@ static heddle_status core_norm(struct heddle_exec *x)
 static heddle_status cuda_norm(struct heddle_exec *x)
 {
     const uint64_t n = heddle_exec_count(x, 0);
-    const struct heddle_cuda_arg args[] = {
-        {.operand = 0}, {.value = &n}, {.operand = 1}};
+    const struct heddle_cuda_arg args[] = {{.operand = 0}, {.value = &n}, {.operand = 1}};
 
     return bench_cuda_put(x, "bench_norm", THREADS, args, 3);
 }

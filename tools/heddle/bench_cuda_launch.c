@@ -56,9 +56,7 @@ static heddle_status launch_heddle(struct chains *s, double *ns_out)
 
         if (s->pick != NULL)
             call.operand[0] = s->h[s->pick[i]];
-        st = heddle_submit(s->ctx,
-                           s->pick != NULL ? &bench_kernel_empty_rw
-                                           : &bench_kernel_empty,
+        st = heddle_submit(s->ctx, s->pick != NULL ? &bench_kernel_empty_rw : &bench_kernel_empty,
                            &call);
     }
     waited = heddle_wait(s->ctx);
@@ -66,8 +64,7 @@ static heddle_status launch_heddle(struct chains *s, double *ns_out)
     return st != HEDDLE_OK ? st : waited;
 }
 
-static int launch_raw(struct cuda_bench *b, cuda_raw_function f, size_t n,
-                      double *ns_out)
+static int launch_raw(struct cuda_bench *b, cuda_raw_function f, size_t n, double *ns_out)
 {
     struct cuda_raw *r = &b->raw;
     uint64_t start;
@@ -82,8 +79,8 @@ static int launch_raw(struct cuda_bench *b, cuda_raw_function f, size_t n,
     return code != 0 ? code : waited;
 }
 
-static int launch_rounds(struct cuda_bench *b, struct chains *s,
-                         cuda_raw_function f, struct cuda_case *k)
+static int launch_rounds(struct cuda_bench *b, struct chains *s, cuda_raw_function f,
+                         struct cuda_case *k)
 {
     for (size_t r = 0; r < b->rounds + 1; r++) {
         double raw = 0, own = 0;
@@ -106,16 +103,15 @@ static int launch_rounds(struct cuda_bench *b, struct chains *s,
 
 static int launch_case(struct cuda_bench *b, bool has_chains)
 {
-    struct chains s = {.ntasks =
-                           cuda_scaled(b, b->is_quick ? 5000 : 20000, 100)};
+    struct chains s = {.ntasks = cuda_scaled(b, b->is_quick ? 5000 : 20000, 100)};
     struct cuda_case k = {.part = "launch",
                           .name = has_chains ? "chains" : "independent",
                           .unit = "us/task",
                           .rule = CUDA_RATIO_AT_MOST,
                           .must = 1.4,
                           .aim = 1.1};
-    const cuda_raw_function f = cuda_raw_kernel(
-        &b->raw, bench_cuda_image("bench_empty"), "bench_empty");
+    const cuda_raw_function f =
+        cuda_raw_kernel(&b->raw, bench_cuda_image("bench_empty"), "bench_empty");
     heddle_status st = chains_open(b, &s), closed;
     struct heddle_rng rng;
     int rc;
@@ -134,9 +130,8 @@ static int launch_case(struct cuda_bench *b, bool has_chains)
     else
         rc = launch_rounds(b, &s, f, &k);
     closed = chains_close(&s);
-    return rc == 0 && closed != HEDDLE_OK
-               ? cuda_fail(b, "the context ended with", NULL, closed)
-               : rc;
+    return rc == 0 && closed != HEDDLE_OK ? cuda_fail(b, "the context ended with", NULL, closed)
+                                          : rc;
 }
 
 int bench_cuda_launch(struct cuda_bench *b)
@@ -156,8 +151,7 @@ struct raw_graph {
     cuda_raw_node node[KERNELS];
 };
 
-static int raw_put(struct cuda_raw *r, const struct raw_graph *g, unsigned i,
-                   uint32_t v)
+static int raw_put(struct cuda_raw *r, const struct raw_graph *g, unsigned i, uint32_t v)
 {
     cuda_raw_ptr p = g->data + (i % HANDLES) * DOUBLES * sizeof(double);
     void *args[] = {&p, &v};
@@ -178,8 +172,7 @@ static int raw_capture(struct cuda_raw *r, struct raw_graph *g)
         uint64_t id;
         int status;
 
-        code = r->capture_after(r->stream, &last[c], last[c] != NULL,
-                                CUDA_RAW_SET_DEPENDENCIES);
+        code = r->capture_after(r->stream, &last[c], last[c] != NULL, CUDA_RAW_SET_DEPENDENCIES);
         if (code == 0)
             code = raw_put(r, g, i, 1);
         if (code == 0)
@@ -187,9 +180,7 @@ static int raw_capture(struct cuda_raw *r, struct raw_graph *g)
         if (code == 0 && n > 0)
             g->node[i] = last[c] = leaves[0];
     }
-    return code != 0 ? code
-                     : r->capture_after(r->stream, last, HANDLES,
-                                        CUDA_RAW_SET_DEPENDENCIES);
+    return code != 0 ? code : r->capture_after(r->stream, last, HANDLES, CUDA_RAW_SET_DEPENDENCIES);
 }
 
 static int raw_open(struct cuda_raw *r, struct raw_graph *g)
@@ -226,8 +217,7 @@ static void raw_close(struct cuda_raw *r, struct raw_graph *g)
         r->mem_free(g->data);
 }
 
-static int raw_change(struct cuda_raw *r, struct raw_graph *g, unsigned i,
-                      uint32_t v)
+static int raw_change(struct cuda_raw *r, struct raw_graph *g, unsigned i, uint32_t v)
 {
     cuda_raw_ptr p = g->data + (i % HANDLES) * DOUBLES * sizeof(double);
     void *args[] = {&p, &v};
@@ -240,8 +230,8 @@ static int raw_change(struct cuda_raw *r, struct raw_graph *g, unsigned i,
 }
 
 /* One argument is another in each launch: set it, and the last one back. */
-static int graph_raw(struct cuda_raw *r, struct raw_graph *g, unsigned launches,
-                     bool changes, double *ns_out)
+static int graph_raw(struct cuda_raw *r, struct raw_graph *g, unsigned launches, bool changes,
+                     double *ns_out)
 {
     uint64_t start;
     int code = 0, waited;
@@ -269,17 +259,15 @@ static heddle_status graph_record(struct chains *s, heddle_graph **g_out)
     heddle_status st = heddle_graph_begin(s->ctx, g_out);
 
     for (unsigned i = 0; i < KERNELS && st == HEDDLE_OK; i++)
-        st = heddle_graph_submit(
-            *g_out, &bench_kernel_step,
-            &(struct heddle_call){.operand = {s->h[i % HANDLES]},
-                                  .arg = &one,
-                                  .arg_bytes = sizeof(one)});
+        st = heddle_graph_submit(*g_out, &bench_kernel_step,
+                                 &(struct heddle_call){.operand = {s->h[i % HANDLES]},
+                                                       .arg = &one,
+                                                       .arg_bytes = sizeof(one)});
     return st == HEDDLE_OK ? heddle_graph_end(*g_out) : st;
 }
 
-static heddle_status graph_heddle(struct chains *s, heddle_graph *g,
-                                  unsigned launches, bool changes,
-                                  double *ns_out)
+static heddle_status graph_heddle(struct chains *s, heddle_graph *g, unsigned launches,
+                                  bool changes, double *ns_out)
 {
     const uint32_t two = 2;
     const uint64_t start = heddle_clock_ns();
@@ -287,8 +275,7 @@ static heddle_status graph_heddle(struct chains *s, heddle_graph *g,
 
     for (unsigned i = 0; i < launches && st == HEDDLE_OK; i++) {
         const struct heddle_graph_arg arg = {i % KERNELS, &two, sizeof(two)};
-        const struct heddle_launch l = {
-            .size = sizeof(l), .arg = &arg, .nargs = changes};
+        const struct heddle_launch l = {.size = sizeof(l), .arg = &arg, .nargs = changes};
 
         st = heddle_graph_launch(g, &l);
     }
@@ -298,8 +285,8 @@ static heddle_status graph_heddle(struct chains *s, heddle_graph *g,
 }
 
 /* The sums after some passes of the launches, each with a 2 for a 1. */
-static int graph_check(struct cuda_bench *b, struct chains *s, unsigned passes,
-                       unsigned launches, bool changes)
+static int graph_check(struct cuda_bench *b, struct chains *s, unsigned passes, unsigned launches,
+                       bool changes)
 {
     for (unsigned c = 0; c < HANDLES; c++) {
         const unsigned mine = (KERNELS - c + HANDLES - 1) / HANDLES;
@@ -326,8 +313,7 @@ static int graph_check(struct cuda_bench *b, struct chains *s, unsigned passes,
 static int graph_rounds(struct cuda_bench *b, struct chains *s, heddle_graph *g,
                         struct raw_graph *raw, bool changes)
 {
-    const unsigned launches =
-        (unsigned)cuda_scaled(b, b->is_quick ? 50 : 200, 5);
+    const unsigned launches = (unsigned)cuda_scaled(b, b->is_quick ? 50 : 200, 5);
     struct cuda_case k = {.part = "graph",
                           .name = changes ? "changed argument" : "as recorded",
                           .unit = "us/kernel",
@@ -376,9 +362,8 @@ static int graph_case(struct cuda_bench *b, bool changes)
     heddle_graph_unref(g);
     raw_close(&b->raw, &raw);
     closed = chains_close(&s);
-    return rc == 0 && closed != HEDDLE_OK
-               ? cuda_fail(b, "the context ended with", NULL, closed)
-               : rc;
+    return rc == 0 && closed != HEDDLE_OK ? cuda_fail(b, "the context ended with", NULL, closed)
+                                          : rc;
 }
 
 int bench_cuda_graph(struct cuda_bench *b)

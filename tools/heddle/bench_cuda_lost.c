@@ -105,14 +105,13 @@ static struct heddle_cost cost_add(struct heddle_exec *x)
     return (struct heddle_cost){.flops = 2 * n, .bytes = 24 * n};
 }
 
-static const heddle_kernel kernel_add = {
-    .size = sizeof(heddle_kernel),
-    .name = "add",
-    .noperands = 2,
-    .mode = {HEDDLE_R, HEDDLE_RW},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = core_add},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_add}},
-    .cost = cost_add};
+static const heddle_kernel kernel_add = {.size = sizeof(heddle_kernel),
+                                         .name = "add",
+                                         .noperands = 2,
+                                         .mode = {HEDDLE_R, HEDDLE_RW},
+                                         .variants = {{.device = HEDDLE_DEV_CPU, .run = core_add},
+                                                      {.device = HEDDLE_DEV_CUDA, .run = cuda_add}},
+                                         .cost = cost_add};
 
 /* Vector v is its factor times 1, 2, 3, 1, 2, ...: whole numbers, exact. */
 static double element(size_t i)
@@ -128,8 +127,7 @@ static void draw(struct program *p, struct heddle_rng *rng, unsigned trap_from)
         const bool is_first = i < p->ntasks / 2; /* y from x, then z from y */
         struct add_task *t = &p->task[i];
 
-        t->args = (struct add_args){(double)(heddle_rng_next(rng) % 8 + 1),
-                                    i >= trap_from};
+        t->args = (struct add_args){(double)(heddle_rng_next(rng) % 8 + 1), i >= trap_from};
         t->x = is_first ? (unsigned)(heddle_rng_next(rng) % NX)
                         : NX + (unsigned)(heddle_rng_next(rng) % NY);
         t->y = is_first ? NX + (unsigned)(heddle_rng_next(rng) % NY)
@@ -166,9 +164,8 @@ static heddle_status make(struct program *p)
         char name[16];
 
         snprintf(name, sizeof(name), "%c-%u", kind, v);
-        st = heddle_handle_vector(
-            p->ctx, p->memory != NULL ? p->memory + v * p->n : NULL, p->n,
-            HEDDLE_F64, &p->h[v]);
+        st = heddle_handle_vector(p->ctx, p->memory != NULL ? p->memory + v * p->n : NULL, p->n,
+                                  HEDDLE_F64, &p->h[v]);
         if (st == HEDDLE_OK)
             st = heddle_handle_set_name(p->h[v], name);
     }
@@ -189,8 +186,7 @@ static heddle_status submit_all(struct program *p, bool may_trap)
         a.traps &= may_trap;
         st =
             heddle_submit(p->ctx, &kernel_add,
-                          &(struct heddle_call){.operand = {p->h[p->task[i].x],
-                                                            p->h[p->task[i].y]},
+                          &(struct heddle_call){.operand = {p->h[p->task[i].x], p->h[p->task[i].y]},
                                                 .arg = &a,
                                                 .arg_bytes = sizeof(a)});
     }
@@ -213,8 +209,8 @@ static heddle_status check(struct program *p)
             i++;
         st = heddle_handle_release(p->h[v]);
         if (i < p->n) {
-            (void)cli_fail(p->b->c, "vector %s is wrong at %zu",
-                           heddle_handle_get_name(p->h[v]), i);
+            (void)cli_fail(p->b->c, "vector %s is wrong at %zu", heddle_handle_get_name(p->h[v]),
+                           i);
             return HEDDLE_ETASK;
         }
     }
@@ -256,10 +252,8 @@ static int again(struct program *p, heddle_status st)
         st = submit_all(p, false);
     if (st == HEDDLE_OK)
         st = check(p);
-    return st == HEDDLE_OK
-               ? REPORTED
-               : cuda_fail(p->b, "the cores cannot do it after a loss", p->ctx,
-                           st);
+    return st == HEDDLE_OK ? REPORTED
+                           : cuda_fail(p->b, "the cores cannot do it after a loss", p->ctx, st);
 }
 
 static int run_program(struct program *p)
@@ -294,9 +288,7 @@ static int run_seed(struct cuda_bench *b, bool is_trap, uint64_t seed)
     p->b = b;
     p->n = cuda_scaled(b, 1u << 16, 4096);
     p->ntasks = (unsigned)cuda_scaled(b, MAX_TASKS, 300);
-    draw(p, &rng,
-         is_trap ? (unsigned)(heddle_rng_next(&rng) % (p->ntasks / 2))
-                 : p->ntasks);
+    draw(p, &rng, is_trap ? (unsigned)(heddle_rng_next(&rng) % (p->ntasks / 2)) : p->ntasks);
     p->phase = phases[heddle_rng_next(&rng) % 3];
     if ((heddle_rng_next(&rng) & 1) != 0)
         p->memory = aligned_alloc(4096, NVECTORS * p->n * sizeof(double));
@@ -305,8 +297,7 @@ static int run_seed(struct cuda_bench *b, bool is_trap, uint64_t seed)
     o.faults = is_trap ? NULL : fault;
     o.sched = b->sched != NULL ? b->sched : "eager";
     st = heddle_ctx_create(&o, &p->ctx);
-    rc =
-        st == HEDDLE_OK ? run_program(p) : cuda_fail(b, "no context", NULL, st);
+    rc = st == HEDDLE_OK ? run_program(p) : cuda_fail(b, "no context", NULL, st);
     for (unsigned v = 0; v < NVECTORS; v++)
         heddle_handle_unref(p->h[v]);
     (void)heddle_ctx_destroy(p->ctx); /* says once more what was lost */
@@ -347,8 +338,7 @@ struct tally {
     unsigned recovered, reported, not_lost, failed, hung;
 };
 
-static bool start_child(struct cuda_bench *b, const char *self,
-                        const char *kind, struct child *k)
+static bool start_child(struct cuda_bench *b, const char *self, const char *kind, struct child *k)
 {
     char run[64], scale[32], workers[32];
     char *argv[16] = {(char *)"heddle",
@@ -369,8 +359,7 @@ static bool start_child(struct cuda_bench *b, const char *self,
              b->workers > 0 && b->workers < 4 ? b->workers : 4);
     if (posix_spawn_file_actions_init(&files) != 0)
         return false;
-    code = posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null",
-                                            O_WRONLY, 0);
+    code = posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     if (code == 0)
         code = posix_spawn(&k->pid, self, &files, NULL, argv, environ);
     posix_spawn_file_actions_destroy(&files);
@@ -381,8 +370,7 @@ static bool start_child(struct cuda_bench *b, const char *self,
 }
 
 /* True: it has ended, and is counted. */
-static bool look_at(struct cuda_bench *b, const char *kind, struct child *k,
-                    struct tally *t)
+static bool look_at(struct cuda_bench *b, const char *kind, struct child *k, struct tally *t)
 {
     int status = 0, code = HUNG;
     pid_t got = waitpid(k->pid, &status, WNOHANG);
@@ -400,8 +388,7 @@ static bool look_at(struct cuda_bench *b, const char *kind, struct child *k,
     t->reported += code == REPORTED;
     t->not_lost += code == NOT_LOST;
     t->hung += code == HUNG;
-    if (code == HUNG ||
-        (code != RECOVERED && code != REPORTED && code != NOT_LOST)) {
+    if (code == HUNG || (code != RECOVERED && code != REPORTED && code != NOT_LOST)) {
         t->failed += code != HUNG;
         (void)cli_fail(b->c,
                        "%s, repeat it with: heddle bench cuda --child "
@@ -415,8 +402,7 @@ static bool look_at(struct cuda_bench *b, const char *kind, struct child *k,
 
 /* A kernel that traps makes the system's driver repair the device, and several
  * of them at once can leave it useless for everybody: those run alone. */
-static int run_children(struct cuda_bench *b, const char *kind, unsigned n,
-                        struct tally *t)
+static int run_children(struct cuda_bench *b, const char *kind, unsigned n, struct tally *t)
 {
     const unsigned at_once = strcmp(kind, "trap") == 0 ? 1 : AT_ONCE;
     const struct timespec nap = {.tv_nsec = 2000000};
@@ -444,8 +430,7 @@ static int run_children(struct cuda_bench *b, const char *kind, unsigned n,
     return is_ok ? 0 : cli_fail(b->c, "no process can be started");
 }
 
-static int lost_case(struct cuda_bench *b, const char *kind, const char *name,
-                     unsigned n)
+static int lost_case(struct cuda_bench *b, const char *kind, const char *name, unsigned n)
 {
     struct cuda_case k = {.part = "lost",
                           .name = name,

@@ -130,9 +130,8 @@ static int mixed_work(struct cuda_bench *b, heddle_ctx *ctx)
     st = work_make(&w, b, nt, nb, work_balanced(&costs, nt));
     if (st == HEDDLE_OK)
         st = work_open(&w, ctx);
-    rc = st == HEDDLE_OK
-             ? mixed_rounds(&w, &costs)
-             : cuda_fail(b, "the mixed program cannot begin", ctx, st);
+    rc = st == HEDDLE_OK ? mixed_rounds(&w, &costs)
+                         : cuda_fail(b, "the mixed program cannot begin", ctx, st);
     work_close(&w);
     work_free(&w);
     return rc;
@@ -143,15 +142,12 @@ int bench_cuda_mixed(struct cuda_bench *b)
     const struct heddle_ctx_opts o = mixed_opts(b);
     heddle_ctx *ctx = NULL;
     heddle_status st = heddle_ctx_create(&o, &ctx), closed;
-    const int rc =
-        st == HEDDLE_OK
-            ? mixed_work(b, ctx)
-            : cuda_fail(b, "the mixed program cannot begin", NULL, st);
+    const int rc = st == HEDDLE_OK ? mixed_work(b, ctx)
+                                   : cuda_fail(b, "the mixed program cannot begin", NULL, st);
 
     closed = heddle_ctx_destroy(ctx);
-    return rc == 0 && closed != HEDDLE_OK
-               ? cuda_fail(b, "the context ended with", NULL, closed)
-               : rc;
+    return rc == 0 && closed != HEDDLE_OK ? cuda_fail(b, "the context ended with", NULL, closed)
+                                          : rc;
 }
 
 /* --- simulate: the machine ----------------------------------------------- */
@@ -170,8 +166,8 @@ struct simulating {
     struct cuda_case all;
 };
 
-static int time_copies(struct cuda_raw *r, cuda_raw_ptr device, void *host,
-                       size_t bytes, double ns_out[2])
+static int time_copies(struct cuda_raw *r, cuda_raw_ptr device, void *host, size_t bytes,
+                       double ns_out[2])
 {
     int code = 0;
 
@@ -250,13 +246,12 @@ static heddle_status measure_overhead(struct simulating *s)
 
     if (st == HEDDLE_OK)
         st = measure_submit(s);
-    return st == HEDDLE_OK
-               ? overhead_drive(s->ctx, &bench_kernel_empty_rw, &s->overhead)
-               : st;
+    return st == HEDDLE_OK ? overhead_drive(s->ctx, &bench_kernel_empty_rw, &s->overhead) : st;
 }
 
 /* FREE: a runtime that costs nothing and a GPU that runs one task after the other,
- * each as fast as in a batch, with what the runtime costs in it. SERIAL: that GPU, and what the runtime costs. SHARED:
+ * each as fast as in a batch, with what the runtime costs in it. SERIAL: that GPU, and what the
+ * runtime costs. SHARED:
  * and the GPU's streams. */
 enum model { FREE, SERIAL, SHARED, NMODELS };
 
@@ -276,22 +271,19 @@ static heddle_status write_machine(const struct simulating *s, enum model m)
             "link host cuda0 gbytes %.6f latency_us %.6f\n"
             "link cuda0 host gbytes %.6f latency_us %.6f\n"
             "time fill cuda %zu 1\n",
-            k->nworkers, m == SHARED ? k->nstreams : 1, s->link.in_rate,
-            s->link.latency_ns / 1e3, s->link.out_rate,
-            s->link.latency_ns / 1e3, (size_t)k->nb * k->nb * sizeof(double));
+            k->nworkers, m == SHARED ? k->nstreams : 1, s->link.in_rate, s->link.latency_ns / 1e3,
+            s->link.out_rate, s->link.latency_ns / 1e3, (size_t)k->nb * k->nb * sizeof(double));
     if (m != FREE)
         overhead_write(f, &s->overhead);
     for (unsigned i = 0; i < WORK_NKINDS; i++) {
         const char *name = work_kernel_name(i);
         const size_t bytes = work_bytes(k->nb, i);
 
-        fprintf(f, "time %s cpu %zu %.6f\n", name, bytes,
-                k->ns[i][WORK_CORE] / 1e3);
+        fprintf(f, "time %s cpu %zu %.6f\n", name, bytes, k->ns[i][WORK_CORE] / 1e3);
         fprintf(f, "time %s cuda0 %zu %.6f\n", name, bytes,
                 (m == SHARED ? k->alone[i] : k->ns[i][WORK_GPU]) / 1e3);
         if (m == SHARED)
-            fprintf(f, "share %s cuda0 %zu %.6f\n", name, bytes,
-                    k->ns[i][WORK_GPU] / 1e3);
+            fprintf(f, "share %s cuda0 %zu %.6f\n", name, bytes, k->ns[i][WORK_GPU] / 1e3);
     }
     is_ok = ferror(f) == 0;
     return fclose(f) == 0 && is_ok ? HEDDLE_OK : HEDDLE_EIO;
@@ -313,9 +305,8 @@ static heddle_status real_runs(struct cuda_work *w, double *ns_out)
     return st;
 }
 
-static heddle_status virtual_run(struct simulating *s, struct cuda_work *w,
-                                 enum model m, double *ns_out,
-                                 uint64_t *copied_out)
+static heddle_status virtual_run(struct simulating *s, struct cuda_work *w, enum model m,
+                                 double *ns_out, uint64_t *copied_out)
 {
     struct heddle_ctx_opts o = mixed_opts(s->b);
     heddle_ctx *ctx = NULL;
@@ -344,8 +335,7 @@ static heddle_status virtual_run(struct simulating *s, struct cuda_work *w,
 static int simulate_point(struct simulating *s, uint32_t nt, bool has_walks)
 {
     struct cuda_bench *b = s->b;
-    struct cuda_case k = {
-        .part = "simulate", .unit = "ms simulated", .raw_name = "real", .n = 1};
+    struct cuda_case k = {.part = "simulate", .unit = "ms simulated", .raw_name = "real", .n = 1};
     const size_t walks = has_walks ? work_balanced(&s->costs, nt) : 0;
     const size_t at = s->all.n;
     double real = 0, ns[NMODELS] = {0}, submit;
@@ -363,8 +353,7 @@ static int simulate_point(struct simulating *s, uint32_t nt, bool has_walks)
     work_close(&w);
     for (enum model m = FREE; m < NMODELS && st == HEDDLE_OK; m++)
         st = virtual_run(s, &w, m, &ns[m], &copied[1]);
-    snprintf(name, sizeof(name), "%u tiles of %u%s", nt, s->costs.nb,
-             has_walks ? ", walks" : "");
+    snprintf(name, sizeof(name), "%u tiles of %u%s", nt, s->costs.nb, has_walks ? ", walks" : "");
     k.name = name;
     k.heddle[0] = ns[SHARED] / 1e6;
     k.raw[0] = real / 1e6;
@@ -385,8 +374,7 @@ static int simulate_point(struct simulating *s, uint32_t nt, bool has_walks)
     return cuda_report(b, &k);
 }
 
-static int simulate_order(struct simulating *s, uint32_t nb,
-                          const uint32_t *sizes, unsigned n)
+static int simulate_order(struct simulating *s, uint32_t nb, const uint32_t *sizes, unsigned n)
 {
     heddle_status st;
     int rc = work_measure(s->b, s->ctx, nb, 16, &s->costs);
@@ -413,11 +401,9 @@ static int simulate_all(struct simulating *s)
     int rc = measure_link(b, &s->link);
 
     if (rc == 0)
-        rc = simulate_order(s, (uint32_t)cuda_scaled(b, 1024, 8), small,
-                            b->is_quick ? 2 : 3);
+        rc = simulate_order(s, (uint32_t)cuda_scaled(b, 1024, 8), small, b->is_quick ? 2 : 3);
     if (rc == 0)
-        rc = simulate_order(s, (uint32_t)cuda_scaled(b, 2048, 16), large,
-                            b->is_quick ? 1 : 2);
+        rc = simulate_order(s, (uint32_t)cuda_scaled(b, 2048, 16), large, b->is_quick ? 1 : 2);
     s->all.part = "simulate";
     s->all.name = "median error";
     s->all.unit = "of the makespan";
@@ -452,12 +438,9 @@ int bench_cuda_simulate(struct cuda_bench *b)
         return cli_fail(b->c, "no temporary file '%s' can be made", s.file);
     close(fd);
     st = heddle_ctx_create(&o, &s.ctx);
-    rc = st == HEDDLE_OK
-             ? simulate_all(&s)
-             : cuda_fail(b, "the simulation cannot begin", NULL, st);
+    rc = st == HEDDLE_OK ? simulate_all(&s) : cuda_fail(b, "the simulation cannot begin", NULL, st);
     unlink(s.file);
     closed = heddle_ctx_destroy(s.ctx);
-    return rc == 0 && closed != HEDDLE_OK
-               ? cuda_fail(b, "the context ended with", NULL, closed)
-               : rc;
+    return rc == 0 && closed != HEDDLE_OK ? cuda_fail(b, "the context ended with", NULL, closed)
+                                          : rc;
 }

@@ -109,11 +109,10 @@ static heddle_status own_pass(struct streaming *s, bool is_out, double *ns_out)
         return st;
     start = heddle_clock_ns();
     for (size_t i = 0; i < s->nblocks && st == HEDDLE_OK; i++)
-        st = heddle_submit(
-            s->ctx, is_out ? &bench_kernel_step : &bench_kernel_empty_r,
-            &(struct heddle_call){.operand = {s->h[i]},
-                                  .arg = is_out ? &one : NULL,
-                                  .arg_bytes = is_out ? sizeof(one) : 0});
+        st = heddle_submit(s->ctx, is_out ? &bench_kernel_step : &bench_kernel_empty_r,
+                           &(struct heddle_call){.operand = {s->h[i]},
+                                                 .arg = is_out ? &one : NULL,
+                                                 .arg_bytes = is_out ? sizeof(one) : 0});
     waited = heddle_wait(s->ctx);
     *ns_out = cuda_ns_since(start);
     s->updates += is_out;
@@ -133,9 +132,8 @@ static heddle_status own_open(struct streaming *s, const struct area *a)
         const double v = (double)i;
 
         memcpy(a->ptr + i * s->bytes, &v, sizeof(v));
-        st = heddle_handle_vector(s->ctx, a->ptr + i * s->bytes,
-                                  s->bytes / sizeof(double), HEDDLE_F64,
-                                  &s->h[i]);
+        st = heddle_handle_vector(s->ctx, a->ptr + i * s->bytes, s->bytes / sizeof(double),
+                                  HEDDLE_F64, &s->h[i]);
     }
     return st;
 }
@@ -147,9 +145,8 @@ static int check(struct streaming *s, const struct area *a)
 
         memcpy(&v, a->ptr + i * s->bytes, sizeof(v));
         if (v != (double)i + (double)s->updates)
-            return cli_fail(s->b->c,
-                            "block %zu came home with %.0f instead of %.0f", i,
-                            v, (double)i + (double)s->updates);
+            return cli_fail(s->b->c, "block %zu came home with %.0f instead of %.0f", i, v,
+                            (double)i + (double)s->updates);
     }
     return 0;
 }
@@ -163,8 +160,7 @@ static double rate(const struct streaming *s, bool is_out, double ns)
     return (is_out ? 2 : 1) * bytes / ns; /* bytes per ns: GB/s */
 }
 
-static int one_round(struct streaming *s, bool is_out, double *raw_out,
-                     double *own_out)
+static int one_round(struct streaming *s, bool is_out, double *raw_out, double *own_out)
 {
     double ns = 0;
     const int code = raw_pass(s, is_out, &ns);
@@ -184,9 +180,8 @@ static int rounds(struct streaming *s, const struct area *a, bool is_out)
 {
     static const char *const name[2][2] = {{"pageable in", "pageable in+out"},
                                            {"pinned in", "pinned in+out"}};
-    static const char *const first[2][2] = {
-        {"pageable in, first", "pageable in+out, first"},
-        {"pinned in, first", "pinned in+out, first"}};
+    static const char *const first[2][2] = {{"pageable in, first", "pageable in+out, first"},
+                                            {"pinned in, first", "pinned in+out, first"}};
     struct cuda_case k = {.part = "stream",
                           .name = name[a->is_pinned][is_out],
                           .unit = "GB/s",
@@ -194,10 +189,8 @@ static int rounds(struct streaming *s, const struct area *a, bool is_out)
                           .must = 0.9,
                           .aim = 0.97,
                           .n = s->b->rounds};
-    struct cuda_case once = {.part = "stream",
-                             .name = first[a->is_pinned][is_out],
-                             .unit = "GB/s",
-                             .n = 1};
+    struct cuda_case once = {
+        .part = "stream", .name = first[a->is_pinned][is_out], .unit = "GB/s", .n = 1};
     int rc = one_round(s, is_out, &once.raw[0], &once.heddle[0]);
 
     if (rc == 0)
@@ -224,16 +217,14 @@ static int with_area(struct streaming *s, const struct area *a)
     closed = heddle_ctx_destroy(s->ctx);
     s->h = NULL;
     s->ctx = NULL;
-    return rc == 0 && closed != HEDDLE_OK
-               ? cuda_fail(s->b, "the context ended with", NULL, closed)
-               : rc;
+    return rc == 0 && closed != HEDDLE_OK ? cuda_fail(s->b, "the context ended with", NULL, closed)
+                                          : rc;
 }
 
 int bench_cuda_stream(struct cuda_bench *b)
 {
-    struct streaming s = {.b = b,
-                          .nblocks = b->is_quick ? 16 : 64,
-                          .bytes = cuda_scaled(b, (size_t)64 << 20, 4096)};
+    struct streaming s = {
+        .b = b, .nblocks = b->is_quick ? 16 : 64, .bytes = cuda_scaled(b, (size_t)64 << 20, 4096)};
     const size_t total = s.nblocks * s.bytes;
     void *pinned = NULL;
     int code = raw_open(&s), rc = 0;

@@ -38,8 +38,7 @@ static double now(const struct cuda_work *w)
 
     if (!w->is_virtual)
         return (double)heddle_clock_ns();
-    return heddle_ctx_get_stats(w->ctx, &s) == HEDDLE_OK ? (double)s.virtual_ns
-                                                         : 0;
+    return heddle_ctx_get_stats(w->ctx, &s) == HEDDLE_OK ? (double)s.virtual_ns : 0;
 }
 
 /* --- kinds --------------------------------------------------------------- */
@@ -96,8 +95,7 @@ struct making {
     double walks_per_task, due;
 };
 
-static heddle_status add(struct cuda_work *w, const struct sim_task *t,
-                         uint32_t step)
+static heddle_status add(struct cuda_work *w, const struct sim_task *t, uint32_t step)
 {
     struct sim_graph *g = &w->g;
 
@@ -131,8 +129,7 @@ static heddle_status add_walk(struct making *m)
     const struct sim_task t = {
         .kind = WORK_WALK + length,
         .ntiles = 2,
-        .tile = {table_at(m->w, length, below(m, TABLES)),
-                 result_at(m->w, below(m, RESULTS))}};
+        .tile = {table_at(m->w, length, below(m, TABLES)), result_at(m->w, below(m, RESULTS))}};
 
     return add(m->w, &t, 0);
 }
@@ -148,10 +145,10 @@ static heddle_status add_task(void *user, const struct cholesky_task *c)
     st = add(m->w, &t, c->step);
     if (st == HEDDLE_OK && m->walks_per_task > 0 && below(m, 4) == 0 &&
         (c->kind == CHOLESKY_POTRF || c->kind == CHOLESKY_TRSM)) {
-        t = (struct sim_task){.kind = WORK_NORM,
-                              .ntiles = 2,
-                              .tile = {(uint32_t)c->tile[c->ntiles - 1],
-                                       sum_at(m->w, below(m, SUMS))}};
+        t = (struct sim_task){
+            .kind = WORK_NORM,
+            .ntiles = 2,
+            .tile = {(uint32_t)c->tile[c->ntiles - 1], sum_at(m->w, below(m, SUMS))}};
         st = add(m->w, &t, 0);
     }
     m->due += m->walks_per_task;
@@ -160,11 +157,10 @@ static heddle_status add_task(void *user, const struct cholesky_task *c)
     return st;
 }
 
-heddle_status work_make(struct cuda_work *w, struct cuda_bench *b, uint32_t nt,
-                        uint32_t nb, size_t walks)
+heddle_status work_make(struct cuda_work *w, struct cuda_bench *b, uint32_t nt, uint32_t nb,
+                        size_t walks)
 {
-    struct making m = {
-        .w = w, .walks_per_task = (double)walks / (double)cholesky_ntasks(nt)};
+    struct making m = {.w = w, .walks_per_task = (double)walks / (double)cholesky_ntasks(nt)};
     const struct heddle_tile_ops *ops = heddle_tile_table[0];
 
     *w = (struct cuda_work){.b = b, .nt = nt, .nb = nb};
@@ -197,15 +193,12 @@ heddle_status work_open(struct cuda_work *w, heddle_ctx *ctx)
         return HEDDLE_ENOMEM;
     for (uint32_t i = 0; i < w->g.ntiles && st == HEDDLE_OK; i++) {
         if (i < ntiles(w->nt))
-            st = heddle_handle_matrix(ctx, NULL, w->nb, w->nb, 0, HEDDLE_F64,
-                                      &w->data[i]);
+            st = heddle_handle_matrix(ctx, NULL, w->nb, w->nb, 0, HEDDLE_F64, &w->data[i]);
         else if (i < result_at(w, 0))
-            st = heddle_handle_vector(
-                ctx, NULL, work_table_words[(i - ntiles(w->nt)) / TABLES],
-                HEDDLE_I32, &w->data[i]);
+            st = heddle_handle_vector(ctx, NULL, work_table_words[(i - ntiles(w->nt)) / TABLES],
+                                      HEDDLE_I32, &w->data[i]);
         else if (i < sum_at(w, 0))
-            st = heddle_handle_vector(ctx, NULL, WORK_WORDS, HEDDLE_I32,
-                                      &w->data[i]);
+            st = heddle_handle_vector(ctx, NULL, WORK_WORDS, HEDDLE_I32, &w->data[i]);
         else
             st = heddle_handle_vector(ctx, NULL, 1, HEDDLE_F64, &w->data[i]);
     }
@@ -243,8 +236,7 @@ static heddle_status reset_words(struct cuda_work *w, uint32_t at)
 
 heddle_status work_reset(struct cuda_work *w)
 {
-    const struct heddle_task_opts o = {.size = sizeof(o),
-                                       .devices = 1u << HEDDLE_DEV_CUDA};
+    const struct heddle_task_opts o = {.size = sizeof(o), .devices = 1u << HEDDLE_DEV_CUDA};
     heddle_status st = HEDDLE_OK, waited;
 
     for (uint32_t i = 0; i < w->nt; i++)
@@ -252,15 +244,13 @@ heddle_status work_reset(struct cuda_work *w)
             const struct bench_fill f = {.row = i * w->nb,
                                          .col = j * w->nb,
                                          .seed = SEED,
-                                         .diagonal =
-                                             (double)w->nt * (double)w->nb};
+                                         .diagonal = (double)w->nt * (double)w->nb};
 
-            st = heddle_submit(
-                w->ctx, &bench_kernel_fill,
-                &(struct heddle_call){.operand = {w->data[cholesky_tile(i, j)]},
-                                      .arg = &f,
-                                      .arg_bytes = sizeof(f),
-                                      .opts = &o});
+            st = heddle_submit(w->ctx, &bench_kernel_fill,
+                               &(struct heddle_call){.operand = {w->data[cholesky_tile(i, j)]},
+                                                     .arg = &f,
+                                                     .arg_bytes = sizeof(f),
+                                                     .opts = &o});
         }
     for (uint32_t i = ntiles(w->nt); i < w->g.ntiles && st == HEDDLE_OK; i++)
         st = reset_words(w, i);
@@ -274,9 +264,8 @@ static heddle_status submit(struct cuda_work *w, size_t i)
 {
     const struct sim_task *t = &w->g.task[i];
     const struct cholesky_arg numbers = {heddle_tile_table[0]};
-    const struct bench_walk walk = {work_steps(
-        w->b,
-        t->kind >= WORK_WALK && t->kind < WORK_NORM ? t->kind - WORK_WALK : 0)};
+    const struct bench_walk walk = {
+        work_steps(w->b, t->kind >= WORK_WALK && t->kind < WORK_NORM ? t->kind - WORK_WALK : 0)};
     struct heddle_call call = {0};
 
     for (uint32_t o = 0; o < t->ntiles; o++)
@@ -284,9 +273,7 @@ static heddle_status submit(struct cuda_work *w, size_t i)
     if (t->kind >= CHOLESKY_NKINDS) {
         call.arg = &walk;
         call.arg_bytes = sizeof(walk);
-        return heddle_submit(w->ctx,
-                             t->kind == WORK_NORM ? &bench_kernel_norm
-                                                  : &bench_kernel_walk,
+        return heddle_submit(w->ctx, t->kind == WORK_NORM ? &bench_kernel_norm : &bench_kernel_walk,
                              &call);
     }
     if (t->kind == CHOLESKY_POTRF)
@@ -294,8 +281,7 @@ static heddle_status submit(struct cuda_work *w, size_t i)
     call.arg = &numbers;
     call.arg_bytes = sizeof(numbers);
     /* Steps in order; inside of one, what the next one waits for. */
-    call.priority =
-        (int)(w->nt - w->step[i]) * 4 + (CHOLESKY_GEMM - (int)t->kind) + 1;
+    call.priority = (int)(w->nt - w->step[i]) * 4 + (CHOLESKY_GEMM - (int)t->kind) + 1;
     return heddle_submit(w->ctx, &w->kernel[t->kind], &call);
 }
 
@@ -327,9 +313,7 @@ static heddle_status read_row(struct cuda_work *w, uint32_t i, double *row)
         st = heddle_handle_acquire(h, HEDDLE_R, &p);
         for (uint32_t j = 0; j < w->nb && st == HEDDLE_OK; j++)
             row[tj * w->nb + j] =
-                tj * w->nb + j <= i
-                    ? ((const double *)p)[i % w->nb + (size_t)j * w->nb]
-                    : 0;
+                tj * w->nb + j <= i ? ((const double *)p)[i % w->nb + (size_t)j * w->nb] : 0;
         if (st == HEDDLE_OK)
             st = heddle_handle_release(h);
     }
@@ -382,12 +366,10 @@ static int check_walks(struct cuda_work *w, uint32_t *table)
                 continue;
             for (uint32_t e = 0; e < work_table_words[length]; e++)
                 table[e] = table_word(t->tile[0], e);
-            want = bench_walk_once(table, work_table_words[length], want,
-                                   work_steps(w->b, length));
+            want = bench_walk_once(table, work_table_words[length], want, work_steps(w->b, length));
         }
         if (*(const uint32_t *)p != want)
-            return cli_fail(w->b->c, "a walk ends at %u instead of %u",
-                            *(const uint32_t *)p, want);
+            return cli_fail(w->b->c, "a walk ends at %u instead of %u", *(const uint32_t *)p, want);
         (void)heddle_handle_release(w->data[r]);
     }
     return 0;
@@ -398,9 +380,8 @@ int work_check(struct cuda_work *w)
     const size_t n = (size_t)w->nt * w->nb;
     double *a = calloc(n, sizeof(double)), *b = calloc(n, sizeof(double));
     uint32_t *table = calloc(work_table_words[2], sizeof(uint32_t));
-    int rc = a == NULL || b == NULL || table == NULL
-                 ? cli_fail(w->b->c, "no memory for the check")
-                 : check_matrix(w, a, b);
+    int rc = a == NULL || b == NULL || table == NULL ? cli_fail(w->b->c, "no memory for the check")
+                                                     : check_matrix(w, a, b);
 
     if (rc == 0)
         rc = check_walks(w, table);
@@ -423,13 +404,11 @@ size_t work_balanced(const struct cuda_costs *costs, uint32_t nt)
     return (size_t)fmin(0.9 * gpu * costs->nworkers / walk, 20000.0);
 }
 
-static heddle_status solve(const struct heddle_bound_graph *graph,
-                           double *ns_out, char *why, size_t cap)
+static heddle_status solve(const struct heddle_bound_graph *graph, double *ns_out, char *why,
+                           size_t cap)
 {
-    const struct heddle_bound_limits limits = {.size = sizeof(limits),
-                                               .time_ns = UINT64_C(3000000000),
-                                               .error = why,
-                                               .error_bytes = cap};
+    const struct heddle_bound_limits limits = {
+        .size = sizeof(limits), .time_ns = UINT64_C(3000000000), .error = why, .error_bytes = cap};
     struct heddle_bound_result r = {.size = sizeof(r)};
     heddle_status st = heddle_bound_all(graph, &limits, &r);
 
@@ -441,8 +420,7 @@ static heddle_status solve(const struct heddle_bound_graph *graph,
     return st;
 }
 
-heddle_status work_bound(const struct cuda_work *w,
-                         const struct cuda_costs *costs, double *ns_out,
+heddle_status work_bound(const struct cuda_work *w, const struct cuda_costs *costs, double *ns_out,
                          char *why, size_t cap)
 {
     const uint32_t nworkers[WORK_NTYPES] = {costs->nworkers, 1};
@@ -461,8 +439,7 @@ heddle_status work_bound(const struct cuda_work *w,
                                              .nworkers = nworkers,
                                              .kind = kind,
                                              .time = &costs->ns[0][0]};
-    const bool is_ok =
-        pair != NULL && from != NULL && to != NULL && kind != NULL;
+    const bool is_ok = pair != NULL && from != NULL && to != NULL && kind != NULL;
     heddle_status st = HEDDLE_ENOMEM;
 
     why[0] = '\0';

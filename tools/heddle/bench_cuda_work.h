@@ -30,10 +30,9 @@ enum { WORK_CORE, WORK_GPU, WORK_NTYPES };
 struct cuda_costs {
     uint32_t nb;
     double ns[WORK_NKINDS][WORK_NTYPES];
-    uint32_t nworkers; /* cores */
-    uint32_t nstreams; /* of the GPU */
-    double
-        alone[WORK_NKINDS]; /* on the GPU, one after the other: work_alone() */
+    uint32_t nworkers;         /* cores */
+    uint32_t nstreams;         /* of the GPU */
+    double alone[WORK_NKINDS]; /* on the GPU, one after the other: work_alone() */
 };
 
 struct cuda_work {
@@ -53,18 +52,17 @@ struct cuda_work {
 /* Measures on ctx (bench_cuda_cost.c), `walks` of each length on each core. The
  * more, the less of what the runtime costs is in it. 0, or the exit status after a
  * sentence. */
-int work_measure(struct cuda_bench *b, heddle_ctx *ctx, uint32_t nb,
-                 unsigned walks, struct cuda_costs *costs);
+int work_measure(struct cuda_bench *b, heddle_ctx *ctx, uint32_t nb, unsigned walks,
+                 struct cuda_costs *costs);
 
 /* The same for tasks that have the GPU for themselves; after work_measure().
  * single_ns, what an empty task takes from its submission to the end of the wait, is
  * in each batch once: it is taken out of these costs and of those of batches. */
-int work_alone(struct cuda_bench *b, heddle_ctx *ctx, double single_ns,
-               struct cuda_costs *costs);
+int work_alone(struct cuda_bench *b, heddle_ctx *ctx, double single_ns, struct cuda_costs *costs);
 
 /* The tasks; `walks` of them are walks. HEDDLE_ENOMEM. Free it in every case. */
-heddle_status work_make(struct cuda_work *w, struct cuda_bench *b, uint32_t nt,
-                        uint32_t nb, size_t walks);
+heddle_status work_make(struct cuda_work *w, struct cuda_bench *b, uint32_t nt, uint32_t nb,
+                        size_t walks);
 void work_free(struct cuda_work *w);
 
 /* Its data in a context. Close it in every case, before the context. */
@@ -82,8 +80,7 @@ size_t work_balanced(const struct cuda_costs *costs, uint32_t nt);
 
 /* The best lower bound on the time, from the costs, with its certificate checked.
  * A failure has its sentence in `why`. */
-heddle_status work_bound(const struct cuda_work *w,
-                         const struct cuda_costs *costs, double *ns_out,
+heddle_status work_bound(const struct cuda_work *w, const struct cuda_costs *costs, double *ns_out,
                          char *why, size_t cap);
 
 /* Name and bytes of all operands of a kind of task, as a machine file has them. */

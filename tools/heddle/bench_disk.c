@@ -28,13 +28,7 @@
 #include "demo.h"
 #include "sim_graph.h"
 
-enum {
-    PROBE_TILES = 32,
-    MAX_TILES = 64,
-    MIN_NB = 8,
-    MAX_NB = 4096,
-    MAX_ORDERS = 16
-};
+enum { PROBE_TILES = 32, MAX_TILES = 64, MIN_NB = 8, MAX_NB = 4096, MAX_ORDERS = 16 };
 
 struct disk_bench {
     struct cli *c;
@@ -74,8 +68,7 @@ static struct tile exec_tile(struct heddle_exec *x, unsigned i)
 {
     const struct heddle_layout *l = heddle_exec_layout(x, i);
 
-    return (struct tile){heddle_exec_ptr(x, i), l->extent[0], l->extent[1],
-                         l->stride[1]};
+    return (struct tile){heddle_exec_ptr(x, i), l->extent[0], l->extent[1], l->stride[1]};
 }
 
 static heddle_status run_fill(struct heddle_exec *x)
@@ -121,8 +114,7 @@ struct run {
     uint64_t bytes_in, bytes_out;
 };
 
-static void keep_sentence(void *user, enum heddle_severity severity,
-                          const char *text)
+static void keep_sentence(void *user, enum heddle_severity severity, const char *text)
 {
     struct disk_bench *b = user;
 
@@ -135,10 +127,9 @@ static heddle_status submit(struct run *r, const heddle_kernel *k, double value,
 {
     const struct args a = {r->b->ops, value};
 
-    return heddle_submit(r->ctx, k,
-                         &(struct heddle_call){.operand = {op[0], op[1], op[2]},
-                                               .arg = &a,
-                                               .arg_bytes = sizeof(a)});
+    return heddle_submit(
+        r->ctx, k,
+        &(struct heddle_call){.operand = {op[0], op[1], op[2]}, .arg = &a, .arg_bytes = sizeof(a)});
 }
 
 static heddle_status fill(struct run *r)
@@ -147,8 +138,7 @@ static heddle_status fill(struct run *r)
     heddle_status st = HEDDLE_OK, waited;
 
     for (size_t i = 0; i < 3 * nn && st == HEDDLE_OK; i++) {
-        st = heddle_handle_matrix(r->ctx, NULL, r->b->nb, r->b->nb, 0,
-                                  HEDDLE_F64, &r->tile[i]);
+        st = heddle_handle_matrix(r->ctx, NULL, r->b->nb, r->b->nb, 0, HEDDLE_F64, &r->tile[i]);
         if (st == HEDDLE_OK)
             st = submit(r, &kernel_fill,
                         i < nn       ? 1.0
@@ -164,8 +154,7 @@ static heddle_status fill(struct run *r)
 static heddle_status multiply(struct run *r)
 {
     const size_t n = r->b->tiles, nn = n * n;
-    const size_t rows =
-        r->b->budget_tiles / (3 * n) > 0 ? r->b->budget_tiles / (3 * n) : 1;
+    const size_t rows = r->b->budget_tiles / (3 * n) > 0 ? r->b->budget_tiles / (3 * n) : 1;
     heddle_status st = HEDDLE_OK, waited;
 
     for (size_t block = 0; block < n; block += rows)
@@ -173,9 +162,8 @@ static heddle_status multiply(struct run *r)
             for (size_t i = block; i < n && i < block + rows; i++)
                 for (size_t k = 0; k < n && st == HEDDLE_OK; k++)
                     st = submit(r, &kernel_gemm, 0,
-                                (heddle_handle *[3]){
-                                    r->tile[i * n + k], r->tile[nn + j * n + k],
-                                    r->tile[2 * nn + i * n + j]});
+                                (heddle_handle *[3]){r->tile[i * n + k], r->tile[nn + j * n + k],
+                                                     r->tile[2 * nn + i * n + j]});
     waited = heddle_wait(r->ctx);
     return st != HEDDLE_OK ? st : waited;
 }
@@ -206,8 +194,7 @@ static void disk_traffic(struct run *r, uint64_t *in, uint64_t *out)
     struct heddle_memory_info m = {.size = sizeof(m)};
 
     *in = *out = 0;
-    for (unsigned i = 1; heddle_ctx_get_memory(r->ctx, i, &m) == HEDDLE_OK;
-         i++) {
+    for (unsigned i = 1; heddle_ctx_get_memory(r->ctx, i, &m) == HEDDLE_OK; i++) {
         *in += m.bytes_in;
         *out += m.bytes_out;
     }
@@ -232,19 +219,19 @@ static heddle_status timed(struct run *r)
 
 static heddle_status run_once(struct disk_bench *b, bool on_disk, struct run *r)
 {
-    const struct heddle_ctx_opts o = {
-        .size = sizeof(o),
-        .nworkers = (unsigned)b->workers,
-        .sched = b->policy,
-        .devices = "none",
-        .log = HEDDLE_OFF,
-        .model_dir = "",
-        .memory_budget = on_disk ? b->budget_tiles * tile_bytes(b)
-                                 : data_bytes(b) + (UINT64_C(1) << 20),
-        .disk_path = on_disk ? b->path : NULL,
-        .message = keep_sentence,
-        .message_user = b,
-        .ignore_env = true};
+    const struct heddle_ctx_opts o = {.size = sizeof(o),
+                                      .nworkers = (unsigned)b->workers,
+                                      .sched = b->policy,
+                                      .devices = "none",
+                                      .log = HEDDLE_OFF,
+                                      .model_dir = "",
+                                      .memory_budget = on_disk
+                                                           ? b->budget_tiles * tile_bytes(b)
+                                                           : data_bytes(b) + (UINT64_C(1) << 20),
+                                      .disk_path = on_disk ? b->path : NULL,
+                                      .message = keep_sentence,
+                                      .message_user = b,
+                                      .ignore_env = true};
     struct heddle_error e = {.size = sizeof(e)};
     heddle_status st, closed;
 
@@ -269,8 +256,7 @@ static bool probe_pass(int fd, void *buf, size_t bytes, bool is_write)
 {
     for (off_t i = 0; i < PROBE_TILES; i++) {
         const off_t at = i * (off_t)bytes;
-        const ssize_t n =
-            is_write ? pwrite(fd, buf, bytes, at) : pread(fd, buf, bytes, at);
+        const ssize_t n = is_write ? pwrite(fd, buf, bytes, at) : pread(fd, buf, bytes, at);
 
         if (n != (ssize_t)bytes)
             return false;
@@ -291,8 +277,7 @@ static int probe(struct disk_bench *b)
     fd = mkstemp(name);
     if (fd < 0 || buf == NULL) {
         free(buf);
-        return cli_fail(b->c, "the folder '%s' cannot be written: %s", b->path,
-                        strerror(errno));
+        return cli_fail(b->c, "the folder '%s' cannot be written: %s", b->path, strerror(errno));
     }
     direct = open(name, O_RDWR | O_DIRECT | O_CLOEXEC);
     unlink(name);
@@ -311,33 +296,31 @@ static int probe(struct disk_bench *b)
         close(direct);
     free(buf);
     return is_ok ? 0
-                 : cli_fail(b->c, "the disk of '%s' cannot be measured: %s",
-                            b->path, strerror(errno));
+                 : cli_fail(b->c, "the disk of '%s' cannot be measured: %s", b->path,
+                            strerror(errno));
 }
 
 /* --- output -------------------------------------------------------------- */
 
 static int print(struct disk_bench *b)
 {
-    const double disk_ns = (double)b->bytes_in / b->write_rate +
-                           (double)b->bytes_out / b->read_rate;
+    const double disk_ns =
+        (double)b->bytes_in / b->write_rate + (double)b->bytes_out / b->read_rate;
     const double ideal = disk_ns > b->compute_ns ? disk_ns : b->compute_ns;
     struct heddle_json j;
 
     if (!b->c->json) {
-        fprintf(
-            b->c->out,
-            "tile GEMM of %.1f MB in tiles of %" PRIu64 " with %.1f MB of "
-            "memory: %.3f s\n"
-            "  arithmetic in memory %.3f s, disk %.3f s (%.1f MB written at "
-            "%.2f GB/s, %.1f MB read at %.2f GB/s%s)\n"
-            "  %.1f %% of the best possible speed; the result is %s\n",
-            (double)data_bytes(b) / 1e6, b->nb,
-            (double)(b->budget_tiles * tile_bytes(b)) / 1e6, b->wall_ns / 1e9,
-            b->compute_ns / 1e9, disk_ns / 1e9, (double)b->bytes_in / 1e6,
-            b->write_rate, (double)b->bytes_out / 1e6, b->read_rate,
-            b->is_direct ? "" : ", through the page cache",
-            100 * ideal / b->wall_ns, b->is_right ? "right" : "WRONG");
+        fprintf(b->c->out,
+                "tile GEMM of %.1f MB in tiles of %" PRIu64 " with %.1f MB of "
+                "memory: %.3f s\n"
+                "  arithmetic in memory %.3f s, disk %.3f s (%.1f MB written at "
+                "%.2f GB/s, %.1f MB read at %.2f GB/s%s)\n"
+                "  %.1f %% of the best possible speed; the result is %s\n",
+                (double)data_bytes(b) / 1e6, b->nb, (double)(b->budget_tiles * tile_bytes(b)) / 1e6,
+                b->wall_ns / 1e9, b->compute_ns / 1e9, disk_ns / 1e9, (double)b->bytes_in / 1e6,
+                b->write_rate, (double)b->bytes_out / 1e6, b->read_rate,
+                b->is_direct ? "" : ", through the page cache", 100 * ideal / b->wall_ns,
+                b->is_right ? "right" : "WRONG");
         return 0;
     }
     heddle_json_init_file(&j, b->c->out);
@@ -406,8 +389,8 @@ static int parse_orders(struct disk_bench *b)
 
         if (len < sizeof(word))
             snprintf(word, sizeof(word), "%.*s", (int)len, p);
-        if (heddle_parse_u64(word, &v) != HEDDLE_OK || v < MIN_NB ||
-            v > MAX_NB || b->norders == MAX_ORDERS)
+        if (heddle_parse_u64(word, &v) != HEDDLE_OK || v < MIN_NB || v > MAX_NB ||
+            b->norders == MAX_ORDERS)
             return cli_error(b->c,
                              "--nb is '%s', but it must be up to %d whole "
                              "numbers from %d to %d with commas between them",
@@ -421,20 +404,12 @@ static int parse_orders(struct disk_bench *b)
 
 static int disk_run(struct cli *c, int argc, char **argv)
 {
-    struct disk_bench b = {.c = c,
-                           .path = ".",
-                           .tiles = 9,
-                           .nb_text = "64,128,256,384",
-                           .reps = 3};
+    struct disk_bench b = {.c = c, .path = ".", .tiles = 9, .nb_text = "64,128,256,384", .reps = 3};
     const struct cli_opt opts[] = {
-        {"--path", CLI_STRING, &b.path, 0, 0},
-        {"--tiles", CLI_UINT, &b.tiles, 2, MAX_TILES},
-        {"--nb", CLI_STRING, &b.nb_text, 0, 0},
-        {"--policy", CLI_STRING, &b.policy, 0, 0},
-        {"--kernels", CLI_STRING, &b.kernels, 0, 0},
-        {"--workers", CLI_UINT, &b.workers, 1, 4096},
-        {"--reps", CLI_UINT, &b.reps, 1, 101},
-        {0}};
+        {"--path", CLI_STRING, &b.path, 0, 0},       {"--tiles", CLI_UINT, &b.tiles, 2, MAX_TILES},
+        {"--nb", CLI_STRING, &b.nb_text, 0, 0},      {"--policy", CLI_STRING, &b.policy, 0, 0},
+        {"--kernels", CLI_STRING, &b.kernels, 0, 0}, {"--workers", CLI_UINT, &b.workers, 1, 4096},
+        {"--reps", CLI_UINT, &b.reps, 1, 101},       {0}};
     int rc = cli_parse(c, "bench disk", argc, argv, opts, NULL);
 
     if (rc == 0)
@@ -445,8 +420,7 @@ static int disk_run(struct cli *c, int argc, char **argv)
         return rc;
     b.ops = b.kernels == NULL ? heddle_tile_table[0] : tile_find(b.kernels);
     if (b.ops == NULL)
-        return cli_error(c, "there are no kernels '%s' in this build",
-                         b.kernels);
+        return cli_error(c, "there are no kernels '%s' in this build", b.kernels);
     if (b.ops->setup != NULL)
         b.ops->setup();
     b.budget_tiles = b.tiles * b.tiles; /* a third */

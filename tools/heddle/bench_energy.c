@@ -22,12 +22,7 @@
 #include "heddle/energy_fit.h"
 #include "sim_graph.h"
 
-enum {
-    MAX_RUNS = 8,
-    MAX_SEEDS = 101,
-    MAX_ERRORS = MAX_SEEDS * 16,
-    PATH = 4300
-};
+enum { MAX_RUNS = 8, MAX_SEEDS = 101, MAX_ERRORS = MAX_SEEDS * 16, PATH = 4300 };
 
 struct run {
     enum sim_workload workload;
@@ -83,29 +78,28 @@ static const struct plan plans[] = {
      .counters = "gpu",
      .bar = 0.10,
      .aim = 0.08,
-     .machine =
-         "heddle-machine 1\n"
-         "name gpus\n"
-         "node host bytes 128G\n"
-         "node gpu0 bytes 32G\n"
-         "node gpu1 bytes 32G\n"
-         "class cpu kind cpu workers 14 model core gflops 45 gbytes 12\n"
-         "class gpu0 kind cuda workers 1 node gpu0 model big launch_us 4 "
-         "gflops 9000 gbytes 800\n"
-         "class gpu1 kind cuda workers 1 node gpu1 model big launch_us 4 "
-         "gflops 9000 gbytes 800\n"
-         "duplex host gpu0 gbytes 24 latency_us 9\n"
-         "duplex host gpu1 gbytes 24 latency_us 9\n"
-         "duplex gpu0 gpu1 gbytes 45 latency_us 6\n"
-         "overhead submit_us 0.2 task_us 0.3\n"
-         "time potrf cpu 3686400 21000\n"
-         "time potrf big 3686400 9700\n"
-         "time trsm cpu 7372800 52000\n"
-         "time trsm big 7372800 4100\n"
-         "time syrk cpu 7372800 50000\n"
-         "time syrk big 7372800 2300\n"
-         "time gemm cpu 11059200 97000\n"
-         "time gemm big 11059200 3700\n",
+     .machine = "heddle-machine 1\n"
+                "name gpus\n"
+                "node host bytes 128G\n"
+                "node gpu0 bytes 32G\n"
+                "node gpu1 bytes 32G\n"
+                "class cpu kind cpu workers 14 model core gflops 45 gbytes 12\n"
+                "class gpu0 kind cuda workers 1 node gpu0 model big launch_us 4 "
+                "gflops 9000 gbytes 800\n"
+                "class gpu1 kind cuda workers 1 node gpu1 model big launch_us 4 "
+                "gflops 9000 gbytes 800\n"
+                "duplex host gpu0 gbytes 24 latency_us 9\n"
+                "duplex host gpu1 gbytes 24 latency_us 9\n"
+                "duplex gpu0 gpu1 gbytes 45 latency_us 6\n"
+                "overhead submit_us 0.2 task_us 0.3\n"
+                "time potrf cpu 3686400 21000\n"
+                "time potrf big 3686400 9700\n"
+                "time trsm cpu 7372800 52000\n"
+                "time trsm big 7372800 4100\n"
+                "time syrk cpu 7372800 50000\n"
+                "time syrk big 7372800 2300\n"
+                "time gemm cpu 11059200 97000\n"
+                "time gemm big 11059200 3700\n",
      .device = "gpu",
      .domain = {{"package-0", "cpu"}, {"gpu0", "gpu0"}, {"gpu1", "gpu1"}},
      .idle_low = {60, 40, 40},
@@ -154,8 +148,7 @@ static const char *file_in(struct energy_bench *b, const char *name, unsigned i)
 static int open_log(struct energy_bench *b, const char *path, heddle_log **out)
 {
     char why[512] = "";
-    const struct heddle_log_opts o = {
-        .size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
+    const struct heddle_log_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
 
     if (heddle_log_open(path, &o, out) != HEDDLE_OK)
         return cli_fail(b->c, "%s", why);
@@ -167,8 +160,7 @@ static int simulate(struct energy_bench *b, unsigned i, const char *machine)
 {
     const struct run *r = &b->p->run[i];
     const char *log = file_in(b, "run", i);
-    const struct sim_opts o = {
-        .machine = machine, .policy = r->policy, .log = log};
+    const struct sim_opts o = {.machine = machine, .policy = r->policy, .log = log};
     struct sim_graph g;
     struct sim_result result;
     int rc = 0;
@@ -194,10 +186,8 @@ static int simulate_all(struct energy_bench *b)
     snprintf(machine, sizeof(machine), "%s/machine", b->dir);
     f = fopen(machine, "we");
     if (f == NULL || fputs(b->p->machine, f) < 0 || fclose(f) != 0)
-        return cli_fail(b->c, "the file '%s' cannot be written: %s", machine,
-                        strerror(errno));
-    for (b->nruns = 0;
-         b->nruns < MAX_RUNS && b->p->run[b->nruns].policy != NULL && rc == 0;
+        return cli_fail(b->c, "the file '%s' cannot be written: %s", machine, strerror(errno));
+    for (b->nruns = 0; b->nruns < MAX_RUNS && b->p->run[b->nruns].policy != NULL && rc == 0;
          b->nruns++)
         rc = simulate(b, b->nruns, machine);
     b->seconds /= b->nruns;
@@ -212,30 +202,26 @@ static double between(struct heddle_rng *r, double low, double high)
     return low + (high - low) * heddle_rng_double(r);
 }
 
-static heddle_status draw_truth(const struct plan *p, uint64_t seed,
-                                heddle_energy **out)
+static heddle_status draw_truth(const struct plan *p, uint64_t seed, heddle_energy **out)
 {
     struct heddle_rng rng;
     heddle_status st = heddle_energy_create(NULL, out);
 
     heddle_rng_seed(&rng, seed);
-    for (size_t i = 0; i < 4 && p->domain[i][0] != NULL && st == HEDDLE_OK;
-         i++) {
-        const struct heddle_energy_domain d = {
-            .size = sizeof(d),
-            .name = p->domain[i][0],
-            .device = p->domain[i][1],
-            .idle_watts = between(&rng, p->idle_low[i], p->idle_high[i])};
+    for (size_t i = 0; i < 4 && p->domain[i][0] != NULL && st == HEDDLE_OK; i++) {
+        const struct heddle_energy_domain d = {.size = sizeof(d),
+                                               .name = p->domain[i][0],
+                                               .device = p->domain[i][1],
+                                               .idle_watts =
+                                                   between(&rng, p->idle_low[i], p->idle_high[i])};
 
         st = heddle_energy_set_domain(*out, &d);
     }
-    for (const struct draw *w = p->draw; w->kernel != NULL && st == HEDDLE_OK;
-         w++) {
-        const struct heddle_energy_active a = {
-            .size = sizeof(a),
-            .kernel = w->kernel,
-            .device = w->device,
-            .watts = between(&rng, w->low, w->high)};
+    for (const struct draw *w = p->draw; w->kernel != NULL && st == HEDDLE_OK; w++) {
+        const struct heddle_energy_active a = {.size = sizeof(a),
+                                               .kernel = w->kernel,
+                                               .device = w->device,
+                                               .watts = between(&rng, w->low, w->high)};
 
         st = heddle_energy_set_active(*out, &a);
     }
@@ -244,23 +230,19 @@ static heddle_status draw_truth(const struct plan *p, uint64_t seed,
     return st;
 }
 
-static int plant_all(struct energy_bench *b, const heddle_energy *truth,
-                     uint64_t seed)
+static int plant_all(struct energy_bench *b, const heddle_energy *truth, uint64_t seed)
 {
     char why[512] = "";
     int rc = 0;
 
     for (unsigned i = 0; i < b->nruns && rc == 0; i++) {
-        const struct heddle_energy_plant_opts o = {.size = sizeof(o),
-                                                   .seed = seed * 100 + i,
-                                                   .why = why,
-                                                   .why_bytes = sizeof(why)};
+        const struct heddle_energy_plant_opts o = {
+            .size = sizeof(o), .seed = seed * 100 + i, .why = why, .why_bytes = sizeof(why)};
         const char *path = file_in(b, "plant", i);
 
         if (b->p->run[i].use != TRAIN)
             continue;
-        if (heddle_energy_plant_write(b->plain[i], truth, &o, path) !=
-            HEDDLE_OK)
+        if (heddle_energy_plant_write(b->plain[i], truth, &o, path) != HEDDLE_OK)
             rc = cli_fail(b->c, "%s", why);
         else
             rc = open_log(b, path, &b->planted[i]);
@@ -293,8 +275,7 @@ static heddle_status predict(struct energy_bench *b, const heddle_energy *truth,
             fabs(tested(b->p, m) - tested(b->p, t)) / tested(b->p, t);
         for (size_t k = 0; k < t->nrows && b->nwatts < MAX_ERRORS; k++) {
             const struct heddle_energy_run_row *w = &t->rows[k];
-            const double x =
-                heddle_energy_watts(model, w->kernel, w->variant, w->device, 0);
+            const double x = heddle_energy_watts(model, w->kernel, w->variant, w->device, 0);
 
             if (strncmp(w->device, b->p->device, strlen(b->p->device)) == 0)
                 b->watts[b->nwatts++] = fabs(x - w->watts) / w->watts;
@@ -313,8 +294,7 @@ static void count_covered(struct energy_bench *b, const heddle_energy *truth,
 
     for (size_t i = 0; i < r->nrows; i++) {
         const struct heddle_energy_fit_row *k = &r->rows[i];
-        const double w =
-            heddle_energy_watts(truth, k->kernel, k->variant, k->device, 0);
+        const double w = heddle_energy_watts(truth, k->kernel, k->variant, k->device, 0);
 
         if (strncmp(k->device, b->p->device, strlen(b->p->device)) != 0)
             continue;
@@ -323,8 +303,7 @@ static void count_covered(struct energy_bench *b, const heddle_energy *truth,
     }
     b->covered += n > 0 ? (double)in / n : 0;
     for (size_t i = 0; i < r->ndomains; i++)
-        if (strncmp(r->domains[i].device, b->p->device, strlen(b->p->device)) ==
-            0) {
+        if (strncmp(r->domains[i].device, b->p->device, strlen(b->p->device)) == 0) {
             b->lag_ns = (double)r->domains[i].lag_ns;
             b->window_ns = (double)r->domains[i].window_ns;
             b->nintervals = (unsigned)r->domains[i].nintervals;
@@ -342,8 +321,8 @@ static int one_seed(struct energy_bench *b, uint64_t seed)
     heddle_status st = draw_truth(b->p, seed, &truth);
     size_t n = 0;
     uint64_t start;
-    int rc = st == HEDDLE_OK ? plant_all(b, truth, seed)
-                             : cli_fail(b->c, "%s", heddle_status_text(st));
+    int rc =
+        st == HEDDLE_OK ? plant_all(b, truth, seed) : cli_fail(b->c, "%s", heddle_status_text(st));
 
     for (unsigned i = 0; i < b->nruns; i++)
         if (b->planted[i] != NULL)
@@ -373,27 +352,24 @@ static int one_seed(struct energy_bench *b, uint64_t seed)
 
 static int print_plan(struct energy_bench *b)
 {
-    const struct bench_stat e =
-        bench_stat(b->error[OTHER_SCHEDULER], b->nerrors[OTHER_SCHEDULER]);
-    const struct bench_stat m =
-        bench_stat(b->error[OTHER_MIX], b->nerrors[OTHER_MIX]);
+    const struct bench_stat e = bench_stat(b->error[OTHER_SCHEDULER], b->nerrors[OTHER_SCHEDULER]);
+    const struct bench_stat m = bench_stat(b->error[OTHER_MIX], b->nerrors[OTHER_MIX]);
     const struct bench_stat w = bench_stat(b->watts, b->nwatts);
     const struct bench_stat t = bench_stat(b->fit_ns, b->seeds);
     const double covered = b->covered / (double)b->seeds;
     struct heddle_json j;
 
     if (!b->c->json) {
-        fprintf(
-            b->c->out,
-            "%s  energy with another scheduler: median error %.2f %%, worst "
-            "%.2f %% (bar %.0f %%); of another mix of kernels: %.2f %%, "
-            "%.2f %%; watts of a kernel: %.2f %%, %.1f %%, in the interval "
-            "%.0f %%; %u predictions, runs of %.1f s, %u intervals, lag "
-            "%.1f ms, window %.1f ms, fit %.0f ms\n",
-            b->p->name, 100 * e.median, 100 * e.max, 100 * b->p->bar,
-            100 * m.median, 100 * m.max, 100 * w.median, 100 * w.max,
-            100 * covered, b->nerrors[OTHER_SCHEDULER], b->seconds,
-            b->nintervals, b->lag_ns / 1e6, b->window_ns / 1e6, t.median / 1e6);
+        fprintf(b->c->out,
+                "%s  energy with another scheduler: median error %.2f %%, worst "
+                "%.2f %% (bar %.0f %%); of another mix of kernels: %.2f %%, "
+                "%.2f %%; watts of a kernel: %.2f %%, %.1f %%, in the interval "
+                "%.0f %%; %u predictions, runs of %.1f s, %u intervals, lag "
+                "%.1f ms, window %.1f ms, fit %.0f ms\n",
+                b->p->name, 100 * e.median, 100 * e.max, 100 * b->p->bar, 100 * m.median,
+                100 * m.max, 100 * w.median, 100 * w.max, 100 * covered,
+                b->nerrors[OTHER_SCHEDULER], b->seconds, b->nintervals, b->lag_ns / 1e6,
+                b->window_ns / 1e6, t.median / 1e6);
         return 0;
     }
     heddle_json_init_file(&j, b->c->out);
@@ -460,13 +436,11 @@ static int energy_run(struct cli *c, int argc, char **argv)
     for (unsigned i = 0; i < NPLANS && rc == 0; i++) {
         if (only != NULL && strcmp(only, plans[i].name) != 0)
             continue;
-        *b = (struct energy_bench){
-            .c = c, .tiles = tiles, .seeds = seeds, .p = &plans[i]};
+        *b = (struct energy_bench){.c = c, .tiles = tiles, .seeds = seeds, .p = &plans[i]};
         snprintf(b->dir, sizeof(b->dir), "%s/heddle-energy-XXXXXX",
                  tmp != NULL && strlen(tmp) < 4000 ? tmp : "/tmp");
         if (mkdtemp(b->dir) == NULL)
-            rc =
-                cli_fail(c, "'%s' cannot be made: %s", b->dir, strerror(errno));
+            rc = cli_fail(c, "'%s' cannot be made: %s", b->dir, strerror(errno));
         else
             rc = one_plan(b);
         (void)rmdir(b->dir);
@@ -478,15 +452,14 @@ static int energy_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_bench_energy = {
     .name = "energy",
     .help = "watts found again from coarse counters: error of predictions",
-    .usage =
-        "heddle bench energy [--counters cpu|gpu] [--seeds N] [--tiles N]\n"
-        "    [--json]\n"
-        "\n"
-        "  --counters  one kind of counter (default: both)\n"
-        "  --seeds     how often watts are drawn (default 11)\n"
-        "  --tiles     along a side of the matrix (default 28)\n"
-        "Runs with some schedulers get the samples of a simulated power "
-        "plant;\n"
-        "the model that is fitted from these predicts runs with others.\n",
+    .usage = "heddle bench energy [--counters cpu|gpu] [--seeds N] [--tiles N]\n"
+             "    [--json]\n"
+             "\n"
+             "  --counters  one kind of counter (default: both)\n"
+             "  --seeds     how often watts are drawn (default 11)\n"
+             "  --tiles     along a side of the matrix (default 28)\n"
+             "Runs with some schedulers get the samples of a simulated power "
+             "plant;\n"
+             "the model that is fitted from these predicts runs with others.\n",
     .run = energy_run,
 };

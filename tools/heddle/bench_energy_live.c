@@ -52,9 +52,7 @@ static int parse_scheds(struct live *b)
         memcpy(b->sched[b->nruns++], s, n);
         s += n + (s[n] == ',');
     }
-    return b->nruns >= 2
-               ? 0
-               : cli_error(b->c, "--scheds needs two schedulers or more");
+    return b->nruns >= 2 ? 0 : cli_error(b->c, "--scheds needs two schedulers or more");
 }
 
 static void rest(void)
@@ -65,8 +63,7 @@ static void rest(void)
 }
 
 /* The factorisation, until the time is over. */
-static heddle_status work(struct live *b, heddle_ctx *ctx,
-                          struct demo_matrix *m)
+static heddle_status work(struct live *b, heddle_ctx *ctx, struct demo_matrix *m)
 {
     const uint64_t until = heddle_clock_ns() + b->seconds * 1000000000;
     heddle_status st = HEDDLE_OK;
@@ -125,18 +122,16 @@ static int one_run(struct live *b, unsigned i)
         st = closed;
     if (st != HEDDLE_OK)
         (void)unlink(b->file);
-    return st == HEDDLE_OK ? open_log(b, i)
-                           : cli_fail(b->c, "the run with '%s' fails: %s",
-                                      b->sched[i], heddle_status_text(st));
+    return st == HEDDLE_OK
+               ? open_log(b, i)
+               : cli_fail(b->c, "the run with '%s' fails: %s", b->sched[i], heddle_status_text(st));
 }
 
 /* Run i, from a model of the others. */
 static int predict(struct live *b, unsigned i)
 {
-    const struct heddle_energy_fit_opts o = {.size = sizeof(o),
-                                             .no_bootstrap = 1,
-                                             .why = b->why,
-                                             .why_bytes = sizeof(b->why)};
+    const struct heddle_energy_fit_opts o = {
+        .size = sizeof(o), .no_bootstrap = 1, .why = b->why, .why_bytes = sizeof(b->why)};
     const heddle_log *others[MAX_RUNS];
     struct heddle_energy_fit_report *report = NULL;
     struct heddle_energy_run *run = NULL;
@@ -152,13 +147,11 @@ static int predict(struct live *b, unsigned i)
     if (heddle_energy_run_create(NULL, model, b->log[i], &run) != HEDDLE_OK) {
         rc = cli_fail(b->c, "no memory");
     } else if (!(run->measured_joules > 0)) {
-        rc = cli_fail(b->c, "the run with '%s' has no samples to compare with",
-                      b->sched[i]);
+        rc = cli_fail(b->c, "the run with '%s' has no samples to compare with", b->sched[i]);
     } else {
         b->measured[i] = run->measured_joules;
         b->predicted[i] = run->measured_predicted;
-        b->error[i] = fabs(run->measured_predicted - run->measured_joules) /
-                      run->measured_joules;
+        b->error[i] = fabs(run->measured_predicted - run->measured_joules) / run->measured_joules;
     }
     heddle_energy_run_destroy(run);
     heddle_energy_fit_report_destroy(report);
@@ -176,10 +169,8 @@ static int print(struct live *b)
     all = bench_stat(v, b->nruns);
     if (!b->c->json) {
         for (unsigned i = 0; i < b->nruns; i++)
-            fprintf(b->c->out,
-                    "%-12s measured %.0f J, predicted %.0f J, error %.1f %%\n",
-                    b->sched[i], b->measured[i], b->predicted[i],
-                    100 * b->error[i]);
+            fprintf(b->c->out, "%-12s measured %.0f J, predicted %.0f J, error %.1f %%\n",
+                    b->sched[i], b->measured[i], b->predicted[i], 100 * b->error[i]);
         fprintf(b->c->out,
                 "median error %.1f %% [%.1f..%.1f]; must be <= 15 %%, aim "
                 "8 %%\n",
@@ -226,19 +217,12 @@ static int run_all(struct live *b)
 
 static int live_run(struct cli *c, int argc, char **argv)
 {
-    struct live b = {.c = c,
-                     .scheds = "plan,heft,prio",
-                     .n = 8192,
-                     .nb = 1024,
-                     .seconds = 8};
+    struct live b = {.c = c, .scheds = "plan,heft,prio", .n = 8192, .nb = 1024, .seconds = 8};
     const char *tmp = getenv("TMPDIR");
     const struct cli_opt opts[] = {
-        {"--scheds", CLI_STRING, &b.scheds, 0, 0},
-        {"--devices", CLI_STRING, &b.devices, 0, 0},
-        {"--n", CLI_UINT, &b.n, 16, 1 << 20},
-        {"--nb", CLI_UINT, &b.nb, 8, 1 << 16},
-        {"--seconds", CLI_UINT, &b.seconds, 1, 3600},
-        {.name = NULL},
+        {"--scheds", CLI_STRING, &b.scheds, 0, 0},    {"--devices", CLI_STRING, &b.devices, 0, 0},
+        {"--n", CLI_UINT, &b.n, 16, 1 << 20},         {"--nb", CLI_UINT, &b.nb, 8, 1 << 16},
+        {"--seconds", CLI_UINT, &b.seconds, 1, 3600}, {.name = NULL},
     };
     int rc = cli_parse(c, "bench energy_live", argc, argv, opts, NULL);
 
@@ -258,15 +242,14 @@ static int live_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_bench_energy_live = {
     .name = "energy_live",
     .help = "energy by this machine's counters against a model of other runs",
-    .usage =
-        "heddle bench energy_live [--scheds LIST] [--devices LIST]\n"
-        "    [--n N] [--nb NB] [--seconds S] [--json]\n"
-        "\n"
-        "  --scheds   a run with each; 2 to 8 (default plan,heft,prio)\n"
-        "  --devices  as in HEDDLE_DEVICES (default: all)\n"
-        "  --n, --nb  order of the matrix and of its tiles (8192, 1024)\n"
-        "  --seconds  of each run (default 8)\n"
-        "Each run is predicted from the others. Without an energy counter\n"
-        "there is a sentence about it, and no result.\n",
+    .usage = "heddle bench energy_live [--scheds LIST] [--devices LIST]\n"
+             "    [--n N] [--nb NB] [--seconds S] [--json]\n"
+             "\n"
+             "  --scheds   a run with each; 2 to 8 (default plan,heft,prio)\n"
+             "  --devices  as in HEDDLE_DEVICES (default: all)\n"
+             "  --n, --nb  order of the matrix and of its tiles (8192, 1024)\n"
+             "  --seconds  of each run (default 8)\n"
+             "Each run is predicted from the others. Without an energy counter\n"
+             "there is a sentence about it, and no result.\n",
     .run = live_run,
 };

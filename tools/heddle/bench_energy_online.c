@@ -38,24 +38,21 @@ static double joules_of(const struct sim_result *r)
     return r->active_joules + r->idle_joules;
 }
 
-static int print_one(const struct energy_bench *b, const char *machine,
-                     const struct sim_graph *g, const struct goal *goal,
-                     const char *caps, const struct sim_result *r,
+static int print_one(const struct energy_bench *b, const char *machine, const struct sim_graph *g,
+                     const struct goal *goal, const char *caps, const struct sim_result *r,
                      const struct sim_result *base)
 {
     const double s = r->makespan_ns / 1e9, j = joules_of(r);
-    const double time = r->makespan_ns / base->makespan_ns,
-                 energy = j / joules_of(base);
+    const double time = r->makespan_ns / base->makespan_ns, energy = j / joules_of(base);
     struct heddle_json json;
 
     if (!b->c->json) {
         fprintf(b->c->out,
                 "%-10s %3u tiles  %-6s %4.2f  %9.3f ms %9.2f J  time %.3f  "
                 "energy %.3f  EDP %.3f%s%s  %s\n",
-                r->policy, g->tiles, goal->is_slack ? "slack" : "weight",
-                goal->value, s * 1e3, j, time, energy, time * energy,
-                caps != NULL ? "  caps " : "", caps != NULL ? caps : "",
-                machine);
+                r->policy, g->tiles, goal->is_slack ? "slack" : "weight", goal->value, s * 1e3, j,
+                time, energy, time * energy, caps != NULL ? "  caps " : "",
+                caps != NULL ? caps : "", machine);
         return 0;
     }
     heddle_json_init_file(&json, b->c->out);
@@ -67,8 +64,7 @@ static int print_one(const struct energy_bench *b, const char *machine,
     heddle_json_key_uint(&json, "tiles", g->tiles);
     heddle_json_key_str(&json, "policy", r->policy);
     heddle_json_key_str(&json, "caps", caps != NULL ? caps : "");
-    heddle_json_key_double(&json, goal->is_slack ? "slack" : "weight",
-                           goal->value);
+    heddle_json_key_double(&json, goal->is_slack ? "slack" : "weight", goal->value);
     heddle_json_key_double(&json, "seconds", s);
     heddle_json_key_double(&json, "active_joules", r->active_joules);
     heddle_json_key_double(&json, "idle_joules", r->idle_joules);
@@ -81,9 +77,8 @@ static int print_one(const struct energy_bench *b, const char *machine,
 
 /* One graph on one machine with one policy: every goal. With `all`, a policy that
  * cannot run there is left out. */
-static int run_goals(struct energy_bench *b, const char *machine,
-                     const struct sim_graph *g, const char *policy,
-                     const char *caps, bool all, struct sim_result *base)
+static int run_goals(struct energy_bench *b, const char *machine, const struct sim_graph *g,
+                     const char *policy, const char *caps, bool all, struct sim_result *base)
 {
     int rc = 0;
 
@@ -130,8 +125,7 @@ static int run_policy(struct energy_bench *b, const char *policy, bool all)
 }
 
 /* "0.25,0.5": numbers from 0 to 1. */
-static int parse_goals(struct energy_bench *b, const char *option,
-                       const char *text, bool is_slack)
+static int parse_goals(struct energy_bench *b, const char *option, const char *text, bool is_slack)
 {
     for (const char *p = text; *p != '\0';) {
         const char *end = p;
@@ -144,8 +138,7 @@ static int parse_goals(struct energy_bench *b, const char *option,
                              "with commas between them",
                              option, text);
         if (b->ngoals == MAX_GOALS)
-            return cli_error(b->c, "there are more than %d weights and slacks",
-                             MAX_GOALS);
+            return cli_error(b->c, "there are more than %d weights and slacks", MAX_GOALS);
         if (v > 0)
             b->goal[b->ngoals++] = (struct goal){is_slack, v};
         p = *end == ',' ? end + 1 : end;
@@ -160,8 +153,7 @@ static int run_policies(struct energy_bench *b)
 
     if (b->policy == NULL || strcmp(b->policy, "all") != 0)
         return run_policy(b, b->policy, false);
-    for (unsigned i = 0; rc == 0 && heddle_sched_get_info(i, &s) == HEDDLE_OK;
-         i++)
+    for (unsigned i = 0; rc == 0 && heddle_sched_get_info(i, &s) == HEDDLE_OK; i++)
         rc = run_policy(b, s.name, true);
     return rc;
 }
@@ -174,15 +166,14 @@ static int energy_online_run(struct cli *c, int argc, char **argv)
                              .weights_text = "0.25,0.5,0.75,1",
                              .slack_text = "0.05",
                              .ngoals = 1}; /* weight 0 */
-    const struct cli_opt opts[] = {
-        {"--energy-model", CLI_STRING, &b.model, 0, 0},
-        {"--workload", CLI_STRING, &b.workload_name, 0, 0},
-        {"--tiles", CLI_STRING, &b.tiles_text, 0, 0},
-        {"--policy", CLI_STRING, &b.policy, 0, 0},
-        {"--weights", CLI_STRING, &b.weights_text, 0, 0},
-        {"--slack", CLI_STRING, &b.slack_text, 0, 0},
-        {"--power-cap", CLI_STRING, &b.caps, 0, 0},
-        {0}};
+    const struct cli_opt opts[] = {{"--energy-model", CLI_STRING, &b.model, 0, 0},
+                                   {"--workload", CLI_STRING, &b.workload_name, 0, 0},
+                                   {"--tiles", CLI_STRING, &b.tiles_text, 0, 0},
+                                   {"--policy", CLI_STRING, &b.policy, 0, 0},
+                                   {"--weights", CLI_STRING, &b.weights_text, 0, 0},
+                                   {"--slack", CLI_STRING, &b.slack_text, 0, 0},
+                                   {"--power-cap", CLI_STRING, &b.caps, 0, 0},
+                                   {0}};
     int rc = sim_take_machines(c, &argc, argv, &b.machines);
 
     if (rc == 0)
@@ -209,24 +200,23 @@ static int energy_online_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_bench_energy_online = {
     .name = "energy_online",
     .help = "time and joules with an energy objective, in virtual time",
-    .usage =
-        "heddle bench energy_online --machine FILE [--machine FILE ...]\n"
-        "    --energy-model FILE [--workload cholesky|lu|gemm|random]\n"
-        "    [--tiles N,N,...] [--policy P|all] [--weights W,W,...]\n"
-        "    [--slack D,D,...] [--power-cap LIST] [--json]\n"
-        "\n"
-        "  --machine       a machine file or starpu:DIR:NAME, several times if "
-        "wanted\n"
-        "  --energy-model  what the machine draws, docs/formats/energy.md\n"
-        "  --workload      tiles of 960 x 960 floats (default cholesky)\n"
-        "  --tiles         along a side (default 16)\n"
-        "  --policy        a scheduler, or all that can run there (default: "
-        "the\n"
-        "                  default)\n"
-        "  --weights       of energy, besides 0 (default 0.25,0.5,0.75,1)\n"
-        "  --slack         shares of time (default 0.05)\n"
-        "  --power-cap     once more with these, as in "
-        "cuda0:190W,cuda1:110W\n"
-        "Ratios are to weight 0 without caps.\n",
+    .usage = "heddle bench energy_online --machine FILE [--machine FILE ...]\n"
+             "    --energy-model FILE [--workload cholesky|lu|gemm|random]\n"
+             "    [--tiles N,N,...] [--policy P|all] [--weights W,W,...]\n"
+             "    [--slack D,D,...] [--power-cap LIST] [--json]\n"
+             "\n"
+             "  --machine       a machine file or starpu:DIR:NAME, several times if "
+             "wanted\n"
+             "  --energy-model  what the machine draws, docs/formats/energy.md\n"
+             "  --workload      tiles of 960 x 960 floats (default cholesky)\n"
+             "  --tiles         along a side (default 16)\n"
+             "  --policy        a scheduler, or all that can run there (default: "
+             "the\n"
+             "                  default)\n"
+             "  --weights       of energy, besides 0 (default 0.25,0.5,0.75,1)\n"
+             "  --slack         shares of time (default 0.05)\n"
+             "  --power-cap     once more with these, as in "
+             "cuda0:190W,cuda1:110W\n"
+             "Ratios are to weight 0 without caps.\n",
     .run = energy_online_run,
 };

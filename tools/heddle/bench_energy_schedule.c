@@ -57,9 +57,8 @@ static int print_row(const struct energy_bench *b, const struct row *r)
         fprintf(b->c->out,
                 "%-7s %3u tiles  %-6s %9.3f J, bound %9.3f J, ratio %.4f, "
                 "slowdown %.4f, fastest %9.3f J, idle %2.0f %%\n",
-                r->machine, r->tiles, r->table, r->cost.total, r->bound,
-                r->cost.total / r->bound, r->makespan / r->fastest,
-                r->fastest_j, 100.0 * r->cost.idle / r->cost.total);
+                r->machine, r->tiles, r->table, r->cost.total, r->bound, r->cost.total / r->bound,
+                r->makespan / r->fastest, r->fastest_j, 100.0 * r->cost.idle / r->cost.total);
         return 0;
     }
     heddle_json_init_file(&j, b->c->out);
@@ -81,9 +80,7 @@ static int print_row(const struct energy_bench *b, const struct row *r)
     heddle_json_key_double(&j, "bound_seconds", r->bound_s);
     heddle_json_end(&j);
     heddle_json_line(&j);
-    return heddle_json_finish(&j) == HEDDLE_OK
-               ? 0
-               : cli_output_failed(b->c, HEDDLE_EIO);
+    return heddle_json_finish(&j) == HEDDLE_OK ? 0 : cli_output_failed(b->c, HEDDLE_EIO);
 }
 
 static int print_summary(const struct energy_bench *b)
@@ -92,9 +89,8 @@ static int print_summary(const struct energy_bench *b)
     struct heddle_json j;
 
     if (!b->c->json) {
-        fprintf(b->c->out,
-                "geometric mean of the ratios %.4f, worst %.4f over %u cases\n",
-                mean, b->worst, b->ncases);
+        fprintf(b->c->out, "geometric mean of the ratios %.4f, worst %.4f over %u cases\n", mean,
+                b->worst, b->ncases);
         return 0;
     }
     heddle_json_init_file(&j, b->c->out);
@@ -105,22 +101,16 @@ static int print_summary(const struct energy_bench *b)
     heddle_json_key_double(&j, "worst_ratio", b->worst);
     heddle_json_end(&j);
     heddle_json_line(&j);
-    return heddle_json_finish(&j) == HEDDLE_OK
-               ? 0
-               : cli_output_failed(b->c, HEDDLE_EIO);
+    return heddle_json_finish(&j) == HEDDLE_OK ? 0 : cli_output_failed(b->c, HEDDLE_EIO);
 }
 
 /* The checked bound at a deadline. */
 static heddle_status bound_at(const struct heddle_energy_graph *eg,
-                              const struct heddle_bound_result *time,
-                              double deadline, struct row *r, char *why,
-                              size_t bytes)
+                              const struct heddle_bound_result *time, double deadline,
+                              struct row *r, char *why, size_t bytes)
 {
-    const struct heddle_energy_limits l = {.size = sizeof(l),
-                                           .deadline = deadline,
-                                           .time = time,
-                                           .error = why,
-                                           .error_bytes = bytes};
+    const struct heddle_energy_limits l = {
+        .size = sizeof(l), .deadline = deadline, .time = time, .error = why, .error_bytes = bytes};
     struct heddle_energy_bound_result res = {.size = sizeof(res)};
     heddle_status st = heddle_energy_bound(eg, &l, &res);
 
@@ -132,11 +122,10 @@ static heddle_status bound_at(const struct heddle_energy_graph *eg,
 }
 
 /* The checked schedule and the bound with one table. */
-static heddle_status run_table(const struct energy_bench *b,
-                               const struct heddle_energy_graph *eg,
+static heddle_status run_table(const struct energy_bench *b, const struct heddle_energy_graph *eg,
                                const struct heddle_offline_result *fastest,
-                               const struct heddle_bound_result *time,
-                               struct row *r, char *why, size_t bytes)
+                               const struct heddle_bound_result *time, struct row *r, char *why,
+                               size_t bytes)
 {
     const struct heddle_energy_opts o = {.size = sizeof(o),
                                          .slack = (double)b->slack / 100.0,
@@ -168,8 +157,7 @@ static int run_tables(struct energy_bench *b, const struct anchor *in,
                       const struct heddle_bound_result *time, struct row *r)
 {
     double joules[2 * CHOLESKY_NKINDS];
-    struct heddle_energy_graph eg = {
-        .size = sizeof(eg), .graph = &in->g, .joules = joules};
+    struct heddle_energy_graph eg = {.size = sizeof(eg), .graph = &in->g, .joules = joules};
     char why[256] = "";
     int rc = 0;
 
@@ -180,8 +168,7 @@ static int run_tables(struct energy_bench *b, const struct anchor *in,
             continue;
         for (unsigned i = 0; i < 2 * CHOLESKY_NKINDS; i++)
             joules[i] = tables[k].watts[i] * in->g.time[i] * 1e-6;
-        eg.idle = 1e-6 * (tables[k].package +
-                          tables[k].gpu * (double)in->g.nworkers[1]);
+        eg.idle = 1e-6 * (tables[k].package + tables[k].gpu * (double)in->g.nworkers[1]);
         r->table = tables[k].name;
         st = run_table(b, &eg, fastest, time, r, why, sizeof(why));
         if (st != HEDDLE_OK)
@@ -199,8 +186,7 @@ static int run_case(struct energy_bench *b, unsigned m, uint32_t tiles)
 {
     const struct heddle_bound_limits l = {.size = sizeof(l)};
     struct heddle_bound_result time = {.size = sizeof(time)};
-    struct heddle_offline_opts o = {
-        .size = sizeof(o), .time_ns = b->time_ns, .seed = b->seed};
+    struct heddle_offline_opts o = {.size = sizeof(o), .time_ns = b->time_ns, .seed = b->seed};
     struct heddle_offline_result fastest = {.size = sizeof(fastest)};
     struct row row = {.machine = anchor_machines[m].name, .tiles = tiles};
     struct anchor in;
@@ -227,8 +213,7 @@ static int run_case(struct energy_bench *b, unsigned m, uint32_t tiles)
 
 static int energy_run(struct cli *c, int argc, char **argv)
 {
-    struct energy_bench b = {
-        .c = c, .time_text = "2s", .seed = 1, .slack = 5, .worst = 0.0};
+    struct energy_bench b = {.c = c, .time_text = "2s", .seed = 1, .slack = 5, .worst = 0.0};
     const struct cli_opt opts[] = {{"--machine", CLI_STRING, &b.machine, 0, 0},
                                    {"--seed", CLI_UINT, &b.seed, 0, UINT64_MAX},
                                    {"--slack", CLI_UINT, &b.slack, 0, 1000},
@@ -241,11 +226,9 @@ static int energy_run(struct cli *c, int argc, char **argv)
     if (rc != 0)
         return rc;
     if (heddle_parse_ns(b.time_text, &b.time_ns) != HEDDLE_OK || b.time_ns == 0)
-        return cli_error(c, "--time is '%s', but it must be a time as in 2s",
-                         b.time_text);
+        return cli_error(c, "--time is '%s', but it must be a time as in 2s", b.time_text);
     for (unsigned m = 0; m < ANCHOR_NMACHINES && rc == 0; m++) {
-        if (b.machine != NULL &&
-            strcmp(b.machine, anchor_machines[m].name) != 0)
+        if (b.machine != NULL && strcmp(b.machine, anchor_machines[m].name) != 0)
             continue;
         for (unsigned i = 0; i < ANCHOR_NSIZES && rc == 0; i++)
             if (b.tiles == 0 || b.tiles == anchor_sizes[i])
@@ -259,19 +242,18 @@ static int energy_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_bench_energy_schedule = {
     .name = "energy_schedule",
     .help = "schedules that save energy, over the least energy possible",
-    .usage =
-        "heddle bench energy_schedule [--time T] [--slack PERCENT]\n"
-        "    [--machine NAME] [--table NAME] [--tiles N] [--seed S] "
-        "[--json]\n"
-        "\n"
-        "  --time     for each search (default 2s)\n"
-        "  --slack    how much longer than the fastest schedule (default "
-        "5)\n"
-        "  --machine  mirage, attila or idgraf (default: all)\n"
-        "  --table    mixed, gpu or cpu: who is efficient (default: all)\n"
-        "  --tiles    10, 16 or 24 (default: all)\n"
-        "Tile Cholesky on three machines with measured kernels and assumed "
-        "watts,\n"
-        "without transfers. Bounds and schedules are checked.\n",
+    .usage = "heddle bench energy_schedule [--time T] [--slack PERCENT]\n"
+             "    [--machine NAME] [--table NAME] [--tiles N] [--seed S] "
+             "[--json]\n"
+             "\n"
+             "  --time     for each search (default 2s)\n"
+             "  --slack    how much longer than the fastest schedule (default "
+             "5)\n"
+             "  --machine  mirage, attila or idgraf (default: all)\n"
+             "  --table    mixed, gpu or cpu: who is efficient (default: all)\n"
+             "  --tiles    10, 16 or 24 (default: all)\n"
+             "Tile Cholesky on three machines with measured kernels and assumed "
+             "watts,\n"
+             "without transfers. Bounds and schedules are checked.\n",
     .run = energy_run,
 };

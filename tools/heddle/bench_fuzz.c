@@ -25,8 +25,7 @@ enum { ARENA_BLOCK = 1 << 20, ARENA_ALIGN = 64 };
 
 void *fuzz_alloc(struct fuzz_arena *a, size_t n, size_t bytes)
 {
-    const size_t want =
-        (n * bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+    const size_t want = (n * bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
     void *p;
 
     if (want > ARENA_BLOCK)
@@ -37,8 +36,7 @@ void *fuzz_alloc(struct fuzz_arena *a, size_t n, size_t bytes)
         if (next == 64)
             return NULL;
         if (next == a->nblocks) {
-            a->block[next] =
-                heddle_alloc_aligned(NULL, ARENA_BLOCK, ARENA_ALIGN);
+            a->block[next] = heddle_alloc_aligned(NULL, ARENA_BLOCK, ARENA_ALIGN);
             if (a->block[next] == NULL)
                 return NULL;
             a->nblocks++;
@@ -102,13 +100,10 @@ static enum fuzz_device device_of(const struct fuzz *f, uint64_t seed)
 static void print_repeat(const struct fuzz *f, uint64_t seed)
 {
     fprintf(f->c->err,
-            "to repeat: %s bench fuzz --first %" PRIu64
-            " --seeds 1 --devices %s%s%s%s%s\n",
+            "to repeat: %s bench fuzz --first %" PRIu64 " --seeds 1 --devices %s%s%s%s%s\n",
             f->c->prog, seed, heddle_fuzz_devices[device_of(f, seed)],
-            f->o.has_faults ? " --faults" : "",
-            f->o.may_lose ? " --may-lose" : "",
-            f->o.without != NULL ? " --without " : "",
-            f->o.without != NULL ? f->o.without : "");
+            f->o.has_faults ? " --faults" : "", f->o.may_lose ? " --may-lose" : "",
+            f->o.without != NULL ? " --without " : "", f->o.without != NULL ? f->o.without : "");
 }
 
 static int fuzz_report(struct fuzz *f)
@@ -118,9 +113,8 @@ static int fuzz_report(struct fuzz *f)
 
     if (!f->c->json) {
         fprintf(f->c->out,
-                "%" PRIu64 " runs, %" PRIu64 " hangs, %" PRIu64
-                " wrong, %" PRIu64 " leaks (%s%s, %" PRIu64 " tasks, %" PRIu64
-                " evictions, %.1f MB copied, %.1f s)\n",
+                "%" PRIu64 " runs, %" PRIu64 " hangs, %" PRIu64 " wrong, %" PRIu64
+                " leaks (%s%s, %" PRIu64 " tasks, %" PRIu64 " evictions, %.1f MB copied, %.1f s)\n",
                 t->runs, t->hangs, t->wrong, t->leaks, f->o.devices,
                 f->o.has_faults ? ", faults" : "", t->tasks, t->evictions,
                 (double)t->copied_bytes / 1e6, t->seconds);
@@ -163,8 +157,7 @@ static void remove_folder(const struct fuzz *f)
 
 static void watch_bite(struct fuzz *f, uint64_t ns)
 {
-    fprintf(f->c->err,
-            "heddle: seed %" PRIu64 " has not ended after %" PRIu64 " s\n",
+    fprintf(f->c->err, "heddle: seed %" PRIu64 " has not ended after %" PRIu64 " s\n",
             f->prog->seed, ns / UINT64_C(1000000000));
     fuzz_print(f->c->err, f->prog);
     print_repeat(f, f->prog->seed);
@@ -209,12 +202,9 @@ static void run_note(struct fuzz *f, const struct fuzz_run *r)
     if (!r->is_wrong && !r->is_leak)
         return;
     if (r->is_wrong)
-        fprintf(f->c->err, "heddle: seed %" PRIu64 ": %s\n", f->prog->seed,
-                r->why);
+        fprintf(f->c->err, "heddle: seed %" PRIu64 ": %s\n", f->prog->seed, r->why);
     if (r->is_leak)
-        fprintf(f->c->err,
-                "heddle: seed %" PRIu64 ": %" PRId64
-                " bytes were left behind\n",
+        fprintf(f->c->err, "heddle: seed %" PRIu64 ": %" PRId64 " bytes were left behind\n",
                 f->prog->seed, heddle_load_rlx(&r->memory.live));
     print_repeat(f, f->prog->seed);
 }
@@ -224,15 +214,13 @@ static bool is_absent(const struct fuzz *f)
 {
     const enum fuzz_device d = f->prog->config.device;
 
-    return d == FUZZ_OPENCL ||
-           (d == FUZZ_CUDA && (f->setup.ncuda == 0 || f->o.may_lose));
+    return d == FUZZ_OPENCL || (d == FUZZ_CUDA && (f->setup.ncuda == 0 || f->o.may_lose));
 }
 
 /* Returns 0, or the exit status after a sentence. */
 static int run_one(struct fuzz *f, uint64_t seed)
 {
-    struct fuzz_run r = {
-        .setup = &f->setup, .prog = f->prog, .arena = &f->arena};
+    struct fuzz_run r = {.setup = &f->setup, .prog = f->prog, .arena = &f->arena};
     heddle_status st;
 
     fuzz_arena_reset(&f->arena);
@@ -247,8 +235,8 @@ static int run_one(struct fuzz *f, uint64_t seed)
     }
     if (st != HEDDLE_OK) {
         fuzz_print(f->c->err, f->prog);
-        return cli_fail(f->c, "seed %" PRIu64 ": no context can be started: %s",
-                        seed, heddle_status_text(st));
+        return cli_fail(f->c, "seed %" PRIu64 ": no context can be started: %s", seed,
+                        heddle_status_text(st));
     }
     if (fuzz_live(&r))
         fuzz_check(&r);
@@ -283,8 +271,7 @@ static int parse_devices(struct fuzz *f)
         unsigned d = 0;
 
         while (d < FUZZ_NDEVICES &&
-               (strlen(heddle_fuzz_devices[d]) != n ||
-                strncmp(heddle_fuzz_devices[d], p, n) != 0))
+               (strlen(heddle_fuzz_devices[d]) != n || strncmp(heddle_fuzz_devices[d], p, n) != 0))
             d++;
         if (d == FUZZ_NDEVICES || f->ndevices == FUZZ_NDEVICES)
             return cli_error(f->c,
@@ -305,12 +292,11 @@ static int parse_without(struct fuzz *f)
         const size_t n = strcspn(p, ",");
         unsigned i = 0;
 
-        while (i < FUZZ_NPARTS && (strlen(heddle_fuzz_parts[i]) != n ||
-                                   strncmp(heddle_fuzz_parts[i], p, n) != 0))
+        while (i < FUZZ_NPARTS &&
+               (strlen(heddle_fuzz_parts[i]) != n || strncmp(heddle_fuzz_parts[i], p, n) != 0))
             i++;
         if (i == FUZZ_NPARTS)
-            return cli_error(f->c, "--without: there is no part '%.*s'", (int)n,
-                             p);
+            return cli_error(f->c, "--without: there is no part '%.*s'", (int)n, p);
         f->setup.without |= 1u << i;
         p += n + (p[n] == ',');
     }
@@ -358,20 +344,18 @@ static void fuzz_end(struct fuzz *f)
 
 static int fuzz_run(struct cli *c, int argc, char **argv)
 {
-    struct fuzz f = {.c = c,
-                     .o = {.seeds = 100, .limit_s = 60, .devices = "cpu,sim"}};
-    const struct cli_opt opts[] = {
-        {"--seeds", CLI_UINT, &f.o.seeds, 1, 1000000000},
-        {"--first", CLI_UINT, &f.o.first, 0, UINT64_MAX / 16},
-        {"--tasks", CLI_UINT, &f.o.tasks, 1, FUZZ_TASKS},
-        {"--limit", CLI_UINT, &f.o.limit_s, 1, 86400},
-        {"--devices", CLI_STRING, &f.o.devices, 0, 0},
-        {"--without", CLI_STRING, &f.o.without, 0, 0},
-        {"--faults", CLI_FLAG, &f.o.has_faults, 0, 0},
-        {"--may-lose", CLI_FLAG, &f.o.may_lose, 0, 0},
-        {"--print", CLI_FLAG, &f.o.prints, 0, 0},
-        {"--all", CLI_FLAG, &f.o.keeps_going, 0, 0},
-        {NULL, CLI_FLAG, NULL, 0, 0}};
+    struct fuzz f = {.c = c, .o = {.seeds = 100, .limit_s = 60, .devices = "cpu,sim"}};
+    const struct cli_opt opts[] = {{"--seeds", CLI_UINT, &f.o.seeds, 1, 1000000000},
+                                   {"--first", CLI_UINT, &f.o.first, 0, UINT64_MAX / 16},
+                                   {"--tasks", CLI_UINT, &f.o.tasks, 1, FUZZ_TASKS},
+                                   {"--limit", CLI_UINT, &f.o.limit_s, 1, 86400},
+                                   {"--devices", CLI_STRING, &f.o.devices, 0, 0},
+                                   {"--without", CLI_STRING, &f.o.without, 0, 0},
+                                   {"--faults", CLI_FLAG, &f.o.has_faults, 0, 0},
+                                   {"--may-lose", CLI_FLAG, &f.o.may_lose, 0, 0},
+                                   {"--print", CLI_FLAG, &f.o.prints, 0, 0},
+                                   {"--all", CLI_FLAG, &f.o.keeps_going, 0, 0},
+                                   {NULL, CLI_FLAG, NULL, 0, 0}};
     int rc = cli_parse(c, "bench fuzz", argc, argv, opts, NULL);
 
     if (rc == 0)
@@ -388,8 +372,7 @@ static int fuzz_run(struct cli *c, int argc, char **argv)
     } else {
         rc = run_all(&f);
         if (f.total.runs == 0 && f.total.skipped > 0)
-            fprintf(c->err,
-                    "heddle: no such device is there, nothing was run\n");
+            fprintf(c->err, "heddle: no such device is there, nothing was run\n");
         if (rc == 0)
             rc = fuzz_report(&f);
         fuzz_end(&f);
@@ -400,31 +383,30 @@ static int fuzz_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_bench_fuzz = {
     .name = "fuzz",
     .help = "random programs on random machines against an oracle",
-    .usage =
-        "heddle bench fuzz [--seeds N] [--first S] [--devices LIST] "
-        "[--faults]\n"
-        "    [--may-lose] [--tasks N] [--without PARTS] [--limit SECONDS] "
-        "[--all]\n"
-        "    [--print] [--json]\n"
-        "\n"
-        "Runs N random programs (default 100), one per seed from S on, and "
-        "the\n"
-        "same in plain memory; every byte must be equal. LIST is of\n"
-        "  cpu     the cores alone\n"
-        "  sim     a random simulated machine with real memories\n"
-        "  opencl  the cores and OpenCL devices\n"
-        "  disk    the cores, with little memory and a disk\n"
-        "  cuda    the cores and GPUs\n"
-        "and the seed chooses (default cpu,sim). --faults lets kernels, "
-        "copies\n"
-        "and devices fail; with --may-lose a device may go by itself.\n"
-        "--tasks cuts each program after so many tasks, --without leaves "
-        "parts\n"
-        "out (reduce, commute, scratch, views, advice, pins, nesting, graphs,\n"
-        "events, retries, acquire, unref, alias, late, limits, chains,\n"
-        "bindings), --print shows it, --all goes on after a failure. A run "
-        "that\n"
-        "takes longer than the limit (default 60 s) is a hang and ends the\n"
-        "process.\n",
+    .usage = "heddle bench fuzz [--seeds N] [--first S] [--devices LIST] "
+             "[--faults]\n"
+             "    [--may-lose] [--tasks N] [--without PARTS] [--limit SECONDS] "
+             "[--all]\n"
+             "    [--print] [--json]\n"
+             "\n"
+             "Runs N random programs (default 100), one per seed from S on, and "
+             "the\n"
+             "same in plain memory; every byte must be equal. LIST is of\n"
+             "  cpu     the cores alone\n"
+             "  sim     a random simulated machine with real memories\n"
+             "  opencl  the cores and OpenCL devices\n"
+             "  disk    the cores, with little memory and a disk\n"
+             "  cuda    the cores and GPUs\n"
+             "and the seed chooses (default cpu,sim). --faults lets kernels, "
+             "copies\n"
+             "and devices fail; with --may-lose a device may go by itself.\n"
+             "--tasks cuts each program after so many tasks, --without leaves "
+             "parts\n"
+             "out (reduce, commute, scratch, views, advice, pins, nesting, graphs,\n"
+             "events, retries, acquire, unref, alias, late, limits, chains,\n"
+             "bindings), --print shows it, --all goes on after a failure. A run "
+             "that\n"
+             "takes longer than the limit (default 60 s) is a hang and ends the\n"
+             "process.\n",
     .run = fuzz_run,
 };

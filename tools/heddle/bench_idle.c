@@ -9,8 +9,7 @@
 #include "bench.h"
 
 enum {
-    BLAS_MS =
-        400, /* a BLAS library's own threads spin that long after loading */
+    BLAS_MS = 400, /* a BLAS library's own threads spin that long after loading */
     SETTLE_MS = 100,
     WATCH_MS = 1000,
 };
@@ -20,8 +19,7 @@ static uint64_t ms(uint64_t n)
     return n * UINT64_C(1000000);
 }
 
-static heddle_status idle_measure(heddle_ctx *ctx, const struct bench_opts *o,
-                                  double *percent_out)
+static heddle_status idle_measure(heddle_ctx *ctx, const struct bench_opts *o, double *percent_out)
 {
     struct stream s;
     struct stream_time t;
@@ -44,8 +42,7 @@ static heddle_status idle_measure(heddle_ctx *ctx, const struct bench_opts *o,
     return st;
 }
 
-static int idle_print(struct cli *c, const struct bench_opts *o,
-                      heddle_ctx *ctx, double percent)
+static int idle_print(struct cli *c, const struct bench_opts *o, heddle_ctx *ctx, double percent)
 {
     struct heddle_ctx_stats s = {.size = sizeof(s)};
     struct heddle_json j;
@@ -53,8 +50,7 @@ static int idle_print(struct cli *c, const struct bench_opts *o,
     if (heddle_ctx_get_stats(ctx, &s) != HEDDLE_OK)
         return cli_fail(c, "the context does not answer");
     if (!c->json) {
-        fprintf(c->out, "%u idle workers use %.3f %% of a core\n", s.nworkers,
-                percent);
+        fprintf(c->out, "%u idle workers use %.3f %% of a core\n", s.nworkers, percent);
         return 0;
     }
     heddle_json_init_file(&j, c->out);
@@ -72,16 +68,14 @@ static int idle_run(struct cli *c, int argc, char **argv)
     heddle_ctx *ctx = NULL;
     double percent = 0;
     heddle_status st;
-    int rc = bench_parse(c, "bench idle", argc, argv,
-                         BENCH_TASKS | BENCH_NO_LOG, &o);
+    int rc = bench_parse(c, "bench idle", argc, argv, BENCH_TASKS | BENCH_NO_LOG, &o);
 
     if (rc == 0)
         rc = bench_open(c, &o, &m, &ctx);
     if (rc != 0)
         return rc;
     st = idle_measure(ctx, &o, &percent);
-    rc = st != HEDDLE_OK ? bench_fail(c, ctx, st)
-                         : idle_print(c, &o, ctx, percent);
+    rc = st != HEDDLE_OK ? bench_fail(c, ctx, st) : idle_print(c, &o, ctx, percent);
     if (rc == 0)
         return bench_finish(c, &o, &m, ctx);
     heddle_ctx_destroy(ctx);

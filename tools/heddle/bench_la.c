@@ -30,16 +30,9 @@
 
 enum { MAX_N = 1000000, MAX_NB = 65536, CELL = 32 };
 
-enum peer_kind {
-    PEER_LAPACK,
-    PEER_OPENBLAS,
-    PEER_CUSOLVER,
-    PEER_SELF,
-    PEER_NONE
-};
+enum peer_kind { PEER_LAPACK, PEER_OPENBLAS, PEER_CUSOLVER, PEER_SELF, PEER_NONE };
 
-static const char *const peer_names[] = {"lapack", "openblas", "cusolver",
-                                         "self", "none"};
+static const char *const peer_names[] = {"lapack", "openblas", "cusolver", "self", "none"};
 
 struct la_bench {
     struct cli *c;
@@ -83,8 +76,7 @@ static double problem_bytes(const struct la_bench *b)
 
         if (x->rows != 0)
             sum += (double)dim(&b->p, x->rows) * (double)dim(&b->p, x->cols) *
-                   (double)la_elem_bytes(b->p.t) *
-                   ((x->is_out ? 2 : 1) + (b->is_resident ? 1 : 0));
+                   (double)la_elem_bytes(b->p.t) * ((x->is_out ? 2 : 1) + (b->is_resident ? 1 : 0));
     }
     return sum;
 }
@@ -105,8 +97,7 @@ static int problem_make(struct la_bench *b)
     struct la_problem *p = &b->p;
     const size_t k = p->m < p->n ? p->m : p->n;
 
-    if (heddle_machine_query(&machine) == HEDDLE_OK &&
-        machine.memory_available > 0 &&
+    if (heddle_machine_query(&machine) == HEDDLE_OK && machine.memory_available > 0 &&
         problem_bytes(b) > 0.9 * (double)machine.memory_available)
         return no_memory(b);
     for (unsigned i = 0; i < LA_OPERANDS; i++) {
@@ -131,8 +122,7 @@ void la_problem_restore(struct la_problem *p)
 {
     for (unsigned i = 0; i < LA_OPERANDS; i++)
         if (p->row->x[i].is_out)
-            la_array_copy(&p->out[i], &p->in[i],
-                          p->is_restored && p->row->x[i].fill == LA_POSITIVE,
+            la_array_copy(&p->out[i], &p->in[i], p->is_restored && p->row->x[i].fill == LA_POSITIVE,
                           p->nthreads);
     p->is_restored = true;
 }
@@ -178,9 +168,8 @@ static int run_peer(struct la_bench *b, double *ns_out)
     b->peer_info = b->row->peer(&b->blas, &b->p);
     *ns_out = (double)(heddle_clock_ns() - start);
     if (b->peer_info == INT_MIN)
-        return cli_fail(b->c,
-                        "the peer, %s, has no %s for this type, or no memory",
-                        b->blas.name, b->row->name);
+        return cli_fail(b->c, "the peer, %s, has no %s for this type, or no memory", b->blas.name,
+                        b->row->name);
     return 0;
 }
 
@@ -226,8 +215,7 @@ static int add_bound(struct la_bench *b)
                  folder != NULL && folder[0] != '\0' ? folder : "/tmp");
         fd = mkstemp(own);
         if (fd < 0)
-            return cli_fail(b->c, "no file can be made in '%s' for the log",
-                            own);
+            return cli_fail(b->c, "no file can be made in '%s' for the log", own);
         close(fd);
         o.log = own;
     }
@@ -256,8 +244,7 @@ static int open_peer(struct la_bench *b)
     if (!la_peer_open(&b->blas, why, sizeof(why)))
         return cli_fail(b->c, "%s", why);
     if (b->peer == PEER_OPENBLAS && !b->blas.is_openblas)
-        return cli_fail(b->c, "the BLAS of this machine, %s, is not OpenBLAS",
-                        b->blas.name);
+        return cli_fail(b->c, "the BLAS of this machine, %s, is not OpenBLAS", b->blas.name);
     if (b->peer == PEER_CUSOLVER && !la_gpu_open(&b->gpu, &b->p))
         return cli_fail(b->c, "%s", b->gpu.why);
     return 0;
@@ -297,9 +284,8 @@ static int run_steps(struct la_bench *b)
         rc = open_ours(b);
     if (rc != 0)
         return rc;
-    b->peak = b->peer == PEER_CUSOLVER
-                  ? la_gpu_peak(&b->gpu, &b->p)
-                  : la_peer_peak(&b->blas, b->p.t, b->p.n, b->ours.nworkers);
+    b->peak = b->peer == PEER_CUSOLVER ? la_gpu_peak(&b->gpu, &b->p)
+                                       : la_peer_peak(&b->blas, b->p.t, b->p.n, b->ours.nworkers);
     rc = run_rounds(b);
     if (rc == 0 && b->check && b->ours.info == 0)
         b->residual = b->row->residual(&b->p);
@@ -320,8 +306,7 @@ static const char *peer_text(const struct la_bench *b)
                                     : "the same without the limit of memory";
 }
 
-static void json_number(struct heddle_json *j, const char *key, bool is_known,
-                        double v)
+static void json_number(struct heddle_json *j, const char *key, bool is_known, double v)
 {
     heddle_json_key(j, key);
     if (is_known && isfinite(v))
@@ -388,21 +373,17 @@ static int print_json(struct la_bench *b)
     json_number(&j, "ratio", has_peer, b->t_ratio.median);
     json_number(&j, "ratio_min", has_peer, b->t_ratio.min);
     json_number(&j, "ratio_max", has_peer, b->t_ratio.max);
-    heddle_json_key_str(&j, "peak_of",
-                        b->peer == PEER_CUSOLVER ? "gpu" : "cores");
+    heddle_json_key_str(&j, "peak_of", b->peer == PEER_CUSOLVER ? "gpu" : "cores");
     json_number(&j, "peak_gflops", b->peak > 0, b->peak);
-    json_number(&j, "percent_of_peak", b->peak > 0,
-                100 * flops(b) / b->t.median / b->peak);
+    json_number(&j, "percent_of_peak", b->peak > 0, 100 * flops(b) / b->t.median / b->peak);
     json_number(&j, "bound_seconds", b->bound_ns > 0, b->bound_ns / 1e9);
     json_number(&j, "bound_run_seconds", b->bound_ns > 0, b->bound_run / 1e9);
-    json_number(&j, "percent_of_bound", b->bound_ns > 0,
-                100 * b->bound_ns / b->bound_run);
+    json_number(&j, "percent_of_bound", b->bound_ns > 0, 100 * b->bound_ns / b->bound_run);
     if (!b->no_bound)
         heddle_json_key_uint(&j, "tasks", b->bound_tasks);
     json_number(&j, "residual", b->check && b->ours.info == 0, b->residual);
     heddle_json_key_double(&j, "residual_limit", b->row->limit);
-    heddle_json_key_str(&j, "residual_of",
-                        la_check_is_whole(&b->p) ? "matrix" : "vectors");
+    heddle_json_key_str(&j, "residual_of", la_check_is_whole(&b->p) ? "matrix" : "vectors");
     if (b->iterations >= 0)
         json_refined(&j, b);
     heddle_json_key_int(&j, "info", b->ours.info);
@@ -422,9 +403,8 @@ static void text_refined(const struct la_bench *b)
 {
     const struct heddle_la_refined *r = &b->p.refined;
 
-    fprintf(b->c->out, "refined   %d times (%s), factors: %s%s%s\n",
-            b->iterations, refine_name(b), heddle_la_low_name(r->low),
-            r->tries > 1 ? " after others had failed" : "",
+    fprintf(b->c->out, "refined   %d times (%s), factors: %s%s%s\n", b->iterations, refine_name(b),
+            heddle_la_low_name(r->low), r->tries > 1 ? " after others had failed" : "",
             r->fell_back != 0 ? ", then in full precision" : "");
 }
 
@@ -436,37 +416,31 @@ static void print_text(const struct la_bench *b)
     fprintf(f, "%s %s %zu x %zu", b->row->name, b->type, b->p.m, b->p.n);
     if (b->row->nrhs != 0)
         fprintf(f, ", %zu right-hand sides", b->p.nrhs);
-    fprintf(f, ", blocks of %zu, %u worker%s, devices %s%s\n", b->ours.nb_used,
-            b->ours.nworkers, b->ours.nworkers == 1 ? "" : "s", b->o.devices,
-            b->is_resident ? ", resident" : "");
+    fprintf(f, ", blocks of %zu, %u worker%s, devices %s%s\n", b->ours.nb_used, b->ours.nworkers,
+            b->ours.nworkers == 1 ? "" : "s", b->o.devices, b->is_resident ? ", resident" : "");
     fprintf(f, "time      %s, %.1f GFLOP/s\n", time_text(cell, b->t.median),
             flops(b) / b->t.median);
     if (b->peer != PEER_NONE)
         fprintf(f,
                 "peer      %s, %.1f GFLOP/s: %s\n"
                 "ratio     %.3f [%.3f..%.3f]\n",
-                time_text(cell, b->t_peer.median), flops(b) / b->t_peer.median,
-                peer_text(b), b->t_ratio.median, b->t_ratio.min,
-                b->t_ratio.max);
+                time_text(cell, b->t_peer.median), flops(b) / b->t_peer.median, peer_text(b),
+                b->t_ratio.median, b->t_ratio.min, b->t_ratio.max);
     if (b->peer == PEER_SELF && !b->self.is_other)
-        fprintf(f, "rate      %.1f %% of that without the limit\n",
-                100 / b->t_ratio.median);
+        fprintf(f, "rate      %.1f %% of that without the limit\n", 100 / b->t_ratio.median);
     if (b->peak > 0)
         fprintf(f, "speed     %.1f %% of gemm's %.1f GFLOP/s on the %s\n",
                 100 * flops(b) / b->t.median / b->peak, b->peak,
                 b->peer == PEER_CUSOLVER ? "GPU" : "cores");
     if (b->bound_ns > 0)
-        fprintf(
-            f,
-            "bound     %s for the %u tasks of one more run: it had %.1f %% of "
-            "the best possible speed\n",
-            time_text(cell, b->bound_ns), b->bound_tasks,
-            100 * b->bound_ns / b->bound_run);
+        fprintf(f,
+                "bound     %s for the %u tasks of one more run: it had %.1f %% of "
+                "the best possible speed\n",
+                time_text(cell, b->bound_ns), b->bound_tasks, 100 * b->bound_ns / b->bound_run);
     if (b->iterations >= 0)
         text_refined(b);
     if (b->check && b->ours.info == 0)
-        fprintf(f, "residual  %.3g, at most %g, of %s\n", b->residual,
-                b->row->limit,
+        fprintf(f, "residual  %.3g, at most %g, of %s\n", b->residual, b->row->limit,
                 la_check_is_whole(&b->p) ? "the whole matrix" : "four vectors");
     if (b->ours.info != 0)
         fprintf(f, "info      %d\n", b->ours.info);
@@ -484,11 +458,9 @@ static int report(struct la_bench *b)
         print_text(b);
     }
     if (b->ours.info != 0)
-        return cli_fail(b->c, "%s ended with info %d", b->row->name,
-                        b->ours.info);
+        return cli_fail(b->c, "%s ended with info %d", b->row->name, b->ours.info);
     if (b->check && !(b->residual <= b->row->limit))
-        return cli_fail(b->c, "the result is wrong: the residual is %g",
-                        b->residual);
+        return cli_fail(b->c, "the result is wrong: the residual is %g", b->residual);
     return 0;
 }
 
@@ -499,27 +471,22 @@ static int parse_sizes(struct la_bench *b)
     struct la_problem *p = &b->p;
 
     if (b->row->is_square && b->m != 0 && b->m != b->n)
-        return cli_error(b->c, "the matrix of %s is square: leave --m out",
-                         b->row->name);
+        return cli_error(b->c, "the matrix of %s is square: leave --m out", b->row->name);
     if (b->row->tall != 0 && b->m != 0 && b->m < b->n)
-        return cli_error(b->c, "%s needs at least as many rows as columns",
-                         b->row->name);
+        return cli_error(b->c, "%s needs at least as many rows as columns", b->row->name);
     if (b->row->nrhs == 0 && b->nrhs != 0)
-        return cli_error(b->c, "%s has no right-hand sides: leave --nrhs out",
-                         b->row->name);
+        return cli_error(b->c, "%s has no right-hand sides: leave --nrhs out", b->row->name);
     p->n = b->n;
     p->m = b->m != 0 ? b->m : b->row->tall != 0 ? b->row->tall * b->n : b->n;
     p->nrhs = b->nrhs != 0 ? b->nrhs : b->row->nrhs == 'n' ? b->n : 1;
     if (strcmp(b->nb_text, "auto") != 0 &&
-        (heddle_parse_u64(b->nb_text, &b->nb) != HEDDLE_OK || b->nb == 0 ||
-         b->nb > MAX_NB))
+        (heddle_parse_u64(b->nb_text, &b->nb) != HEDDLE_OK || b->nb == 0 || b->nb > MAX_NB))
         return cli_error(b->c,
                          "--nb is '%s', but it must be auto or a number "
                          "from 1 to %d",
                          b->nb_text, (int)MAX_NB);
     if (b->limit_text != NULL &&
-        (heddle_parse_size(b->limit_text, 0, &b->o.device_memory) !=
-             HEDDLE_OK ||
+        (heddle_parse_size(b->limit_text, 0, &b->o.device_memory) != HEDDLE_OK ||
          b->o.device_memory == 0))
         return cli_error(b->c,
                          "--device-memory is '%s', but it must be a number of "
@@ -540,14 +507,12 @@ static int parse_peer(struct la_bench *b)
                          "there is no peer '%s', but there are openblas, "
                          "lapack, cusolver, self and none",
                          b->peer_name);
-    if (b->peer == PEER_SELF &&
-        (b->limit_text == NULL ? b->row->self == NULL : b->is_resident))
+    if (b->peer == PEER_SELF && (b->limit_text == NULL ? b->row->self == NULL : b->is_resident))
         return cli_error(b->c,
                          "the peer self of %s is ours without a limit: give "
                          "--device-memory, and leave --resident out",
                          b->row->name);
-    if (b->peer == PEER_CUSOLVER &&
-        (b->p.t != LA_D || b->row->gpu == LA_GPU_NONE))
+    if (b->peer == PEER_CUSOLVER && (b->p.t != LA_D || b->row->gpu == LA_GPU_NONE))
         return cli_error(b->c, "cusolver is a peer of potrf, getrf, geqrf and "
                                "gemm in type d only");
     return 0;
@@ -579,8 +544,7 @@ static int parse_panel(struct la_bench *b)
 
     if (b->panel_name == NULL)
         return 0;
-    if (strcmp(name, "getrf") != 0 && strcmp(name, "gesv") != 0 &&
-        strcmp(name, "gesv_mixed") != 0)
+    if (strcmp(name, "getrf") != 0 && strcmp(name, "gesv") != 0 && strcmp(name, "gesv_mixed") != 0)
         return cli_error(b->c,
                          "%s has no panels to choose: --panel is of getrf, "
                          "gesv and gesv_mixed",
@@ -589,8 +553,7 @@ static int parse_panel(struct la_bench *b)
            strcmp(heddle_la_panel_name(b->p.panel), b->panel_name) != 0)
         b->p.panel++;
     if (strcmp(heddle_la_panel_name(b->p.panel), b->panel_name) != 0)
-        return cli_error(b->c,
-                         "--panel is '%s', but it must be auto, single or gang",
+        return cli_error(b->c, "--panel is '%s', but it must be auto, single or gang",
                          b->panel_name);
     return 0;
 }
@@ -599,26 +562,25 @@ static int parse(struct la_bench *b, int argc, char **argv)
 {
     const char *const all = "sdcz";
     char what[48];
-    const struct cli_opt opts[] = {
-        {"--n", CLI_UINT, &b->n, 1, MAX_N},
-        {"--m", CLI_UINT, &b->m, 1, MAX_N},
-        {"--nrhs", CLI_UINT, &b->nrhs, 1, MAX_N},
-        {"--type", CLI_STRING, &b->type, 0, 0},
-        {"--nb", CLI_STRING, &b->nb_text, 0, 0},
-        {"--rounds", CLI_UINT, &b->rounds, 1, LA_MAX_ROUNDS},
-        {"--peer", CLI_STRING, &b->peer_name, 0, 0},
-        {"--low", CLI_STRING, &b->low_name, 0, 0},
-        {"--panel", CLI_STRING, &b->panel_name, 0, 0},
-        {"--check", CLI_FLAG, &b->check, 0, 0},
-        {"--workers", CLI_UINT, &b->o.workers, 1, 4096},
-        {"--sched", CLI_STRING, &b->o.sched, 0, 0},
-        {"--devices", CLI_STRING, &b->o.devices, 0, 0},
-        {"--device-memory", CLI_STRING, &b->limit_text, 0, 0},
-        {"--resident", CLI_FLAG, &b->is_resident, 0, 0},
-        {"--no-bound", CLI_FLAG, &b->no_bound, 0, 0},
-        {"--no-bind", CLI_FLAG, &b->o.no_bind, 0, 0},
-        {"--log", CLI_STRING, &b->o.log, 0, 0},
-        {0}};
+    const struct cli_opt opts[] = {{"--n", CLI_UINT, &b->n, 1, MAX_N},
+                                   {"--m", CLI_UINT, &b->m, 1, MAX_N},
+                                   {"--nrhs", CLI_UINT, &b->nrhs, 1, MAX_N},
+                                   {"--type", CLI_STRING, &b->type, 0, 0},
+                                   {"--nb", CLI_STRING, &b->nb_text, 0, 0},
+                                   {"--rounds", CLI_UINT, &b->rounds, 1, LA_MAX_ROUNDS},
+                                   {"--peer", CLI_STRING, &b->peer_name, 0, 0},
+                                   {"--low", CLI_STRING, &b->low_name, 0, 0},
+                                   {"--panel", CLI_STRING, &b->panel_name, 0, 0},
+                                   {"--check", CLI_FLAG, &b->check, 0, 0},
+                                   {"--workers", CLI_UINT, &b->o.workers, 1, 4096},
+                                   {"--sched", CLI_STRING, &b->o.sched, 0, 0},
+                                   {"--devices", CLI_STRING, &b->o.devices, 0, 0},
+                                   {"--device-memory", CLI_STRING, &b->limit_text, 0, 0},
+                                   {"--resident", CLI_FLAG, &b->is_resident, 0, 0},
+                                   {"--no-bound", CLI_FLAG, &b->no_bound, 0, 0},
+                                   {"--no-bind", CLI_FLAG, &b->o.no_bind, 0, 0},
+                                   {"--log", CLI_STRING, &b->o.log, 0, 0},
+                                   {0}};
     const char *letter;
     int rc;
 
@@ -689,48 +651,48 @@ static int la_run(struct cli *c, int argc, char **argv)
     return rc;
 }
 
-#define HEDDLE_BENCH_LA(id, text)                                              \
-    const struct heddle_cmd heddle_bench_##id = {                              \
-        .name = #id,                                                           \
-        .help = text,                                                          \
-        .usage = "heddle bench " #id " [options]\n" LA_USAGE,                  \
-        .run = la_run,                                                         \
+#define HEDDLE_BENCH_LA(id, text)                                                                  \
+    const struct heddle_cmd heddle_bench_##id = {                                                  \
+        .name = #id,                                                                               \
+        .help = text,                                                                              \
+        .usage = "heddle bench " #id " [options]\n" LA_USAGE,                                      \
+        .run = la_run,                                                                             \
     };
-#define LA_USAGE                                                               \
-    "\n"                                                                       \
-    "  --n, --m         order, or columns and rows (default 2048; M is N)\n"   \
-    "  --nrhs           right-hand sides, where there are some\n"              \
-    "  --type           s, d (default), c or z\n"                              \
-    "  --nb             width of block columns, or auto\n"                     \
-    "  --rounds         of each side in turn (default 5)\n"                    \
-    "  --peer           lapack (the machine's, default), openblas (the "       \
-    "same,\n"                                                                  \
-    "                   but no other), cusolver (default with "                \
-    "--resident),\n"                                                           \
-    "                   none, or self: ours without --device-memory; "         \
-    "without\n"                                                                \
-    "                   that LU without pivots, a solution in full "           \
-    "precision\n"                                                              \
-    "  --low            of gesv_mixed and posv_mixed on a GPU: auto, single, " \
-    "tf32,\n"                                                                  \
-    "                   half or halves\n"                                      \
-    "  --panel          of getrf, gesv and gesv_mixed on cores: auto, single " \
-    "or gang\n"                                                                \
-    "  --check          compute the residual, which must be small: of the "    \
-    "whole\n"                                                                  \
-    "                   matrix up to order 512, else of its product with "     \
-    "four\n"                                                                   \
-    "                   vectors\n"                                             \
-    "  --workers        threads of either side (default: all cores)\n"         \
-    "  --sched          scheduler, see 'heddle info' (default on cores: "      \
-    "prio)\n"                                                                  \
-    "  --devices        as in HEDDLE_DEVICES: cuda (default none)\n"           \
-    "  --device-memory  bytes of a device to use, as 16GiB\n"                  \
-    "  --resident       the matrices are in the GPU's memory before and "      \
-    "after\n"                                                                  \
-    "  --no-bound       without the run that tells the best possible time\n"   \
-    "  --log            keep the log of that run in a file\n"                  \
-    "  --no-bind        do not bind workers to cores\n"                        \
-    "  --json           one JSON object\n"                                     \
+#define LA_USAGE                                                                                   \
+    "\n"                                                                                           \
+    "  --n, --m         order, or columns and rows (default 2048; M is N)\n"                       \
+    "  --nrhs           right-hand sides, where there are some\n"                                  \
+    "  --type           s, d (default), c or z\n"                                                  \
+    "  --nb             width of block columns, or auto\n"                                         \
+    "  --rounds         of each side in turn (default 5)\n"                                        \
+    "  --peer           lapack (the machine's, default), openblas (the "                           \
+    "same,\n"                                                                                      \
+    "                   but no other), cusolver (default with "                                    \
+    "--resident),\n"                                                                               \
+    "                   none, or self: ours without --device-memory; "                             \
+    "without\n"                                                                                    \
+    "                   that LU without pivots, a solution in full "                               \
+    "precision\n"                                                                                  \
+    "  --low            of gesv_mixed and posv_mixed on a GPU: auto, single, "                     \
+    "tf32,\n"                                                                                      \
+    "                   half or halves\n"                                                          \
+    "  --panel          of getrf, gesv and gesv_mixed on cores: auto, single "                     \
+    "or gang\n"                                                                                    \
+    "  --check          compute the residual, which must be small: of the "                        \
+    "whole\n"                                                                                      \
+    "                   matrix up to order 512, else of its product with "                         \
+    "four\n"                                                                                       \
+    "                   vectors\n"                                                                 \
+    "  --workers        threads of either side (default: all cores)\n"                             \
+    "  --sched          scheduler, see 'heddle info' (default on cores: "                          \
+    "prio)\n"                                                                                      \
+    "  --devices        as in HEDDLE_DEVICES: cuda (default none)\n"                               \
+    "  --device-memory  bytes of a device to use, as 16GiB\n"                                      \
+    "  --resident       the matrices are in the GPU's memory before and "                          \
+    "after\n"                                                                                      \
+    "  --no-bound       without the run that tells the best possible time\n"                       \
+    "  --log            keep the log of that run in a file\n"                                      \
+    "  --no-bind        do not bind workers to cores\n"                                            \
+    "  --json           one JSON object\n"                                                         \
     "Ratios are our time over the peer's, from alternating rounds.\n"
 #include "bench_la.def"

@@ -70,10 +70,9 @@ void la_array_free(struct la_array *a);
 size_t la_array_bytes(const struct la_array *a);
 /* Element (i, j) depends on i, j and the seed alone. These two share the work
  * among `nthreads` threads. `is_lower`: what is above the diagonal stays. */
-void la_array_fill(const struct la_array *a, enum la_fill fill, uint64_t seed,
+void la_array_fill(const struct la_array *a, enum la_fill fill, uint64_t seed, unsigned nthreads);
+void la_array_copy(const struct la_array *to, const struct la_array *from, bool is_lower,
                    unsigned nthreads);
-void la_array_copy(const struct la_array *to, const struct la_array *from,
-                   bool is_lower, unsigned nthreads);
 
 /* fn(arg, i) for i = 0 .. n - 1, each on a thread of its own. Where the system has
  * no thread to give, the caller does it. */
@@ -92,11 +91,11 @@ struct la_problem {
     int *ipiv;
     void *work; /* of the peer */
     size_t work_bytes;
-    int iterations;         /* of the latest run that refined; -1: it did not */
-    enum heddle_la_low low; /* what such a run tries first */
+    int iterations;                   /* of the latest run that refined; -1: it did not */
+    enum heddle_la_low low;           /* what such a run tries first */
     enum heddle_la_panel panel;       /* of LU */
     struct heddle_la_refined refined; /* what it says, if it is ours */
-    bool is_restored; /* once: then what nobody writes is there */
+    bool is_restored;                 /* once: then what nobody writes is there */
     unsigned nthreads;
 };
 
@@ -115,13 +114,7 @@ struct la_operand {
     bool is_out; /* it is written */
 };
 
-enum la_gpu_kind {
-    LA_GPU_NONE,
-    LA_GPU_POTRF,
-    LA_GPU_GETRF,
-    LA_GPU_GEQRF,
-    LA_GPU_GEMM
-};
+enum la_gpu_kind { LA_GPU_NONE, LA_GPU_POTRF, LA_GPU_GETRF, LA_GPU_GEQRF, LA_GPU_GEMM };
 
 struct la_peer;
 
@@ -174,8 +167,8 @@ struct la_side {
 };
 
 /* These return 0, or the exit status after a sentence. */
-int la_side_open(struct la_side *s, struct cli *c, const struct bench_opts *o,
-                 struct la_problem *p, size_t nb, bool is_resident);
+int la_side_open(struct la_side *s, struct cli *c, const struct bench_opts *o, struct la_problem *p,
+                 size_t nb, bool is_resident);
 /* From p->in. `wants_results`: p->out, p->tau get them, where the run is not in
  * place. */
 int la_side_run(struct la_side *s, bool wants_results, double *ns_out);
@@ -210,8 +203,7 @@ double la_check_solve_x(const struct la_problem *p);
  * column; x gets n doubles, or twice as many. */
 void la_back_solve(const struct la_array *a, double *x);
 /* HPL's |A x - b| / (eps (|A| |x| + |b|) n), infinity norms, A | b in `a`. */
-double la_check_hpl(const struct la_array *a, const double *x,
-                    unsigned nthreads);
+double la_check_hpl(const struct la_array *a, const double *x, unsigned nthreads);
 
 /* --- the machine's library (bench_la_peer.c) --------------------------------- */
 
@@ -228,8 +220,7 @@ bool la_peer_open(struct la_peer *peer, char *why, size_t why_bytes);
 void la_peer_threads(const struct la_peer *peer, unsigned n);
 /* Operations per ns of gemm, one on each of `ncores` cores at once, of order n if
  * that is not too large; 0: unknown. */
-double la_peer_peak(const struct la_peer *peer, enum la_type t, size_t n,
-                    unsigned ncores);
+double la_peer_peak(const struct la_peer *peer, enum la_type t, size_t n, unsigned ncores);
 
 int la_peer_potrf(const struct la_peer *peer, struct la_problem *p);
 int la_peer_getrf(const struct la_peer *peer, struct la_problem *p);
@@ -261,8 +252,8 @@ struct la_gpu {
 bool la_gpu_open(struct la_gpu *g, const struct la_problem *p);
 /* One run, with the values of p->in; the clock is on for the copies from and to
  * p->out when the data are not resident. False: g->why. */
-bool la_gpu_run(struct la_gpu *g, struct la_problem *p, bool is_resident,
-                double *ns_out, int *info_out);
+bool la_gpu_run(struct la_gpu *g, struct la_problem *p, bool is_resident, double *ns_out,
+                int *info_out);
 /* Operations per ns of cuBLAS's dgemm, up to order 8192; 0: unknown. */
 double la_gpu_peak(struct la_gpu *g, const struct la_problem *p);
 void la_gpu_close(struct la_gpu *g);

@@ -19,13 +19,7 @@
 #include "base/rng.h"
 #include "bench_la.h"
 
-enum {
-    WHOLE = LA_CHECK_WHOLE,
-    PROBES = 4,
-    SOLUTIONS = 8,
-    COLUMNS = 16,
-    MAX_SHARES = 64
-};
+enum { WHOLE = LA_CHECK_WHOLE, PROBES = 4, SOLUTIONS = 8, COLUMNS = 16, MAX_SHARES = 64 };
 
 /* --- loops ------------------------------------------------------------------ */
 
@@ -69,8 +63,8 @@ static bool is_mine(struct share h, size_t column)
 
 struct vec_ops {
     /* y = y + alpha op(a) x, for nv vectors. */
-    void (*mul)(const struct part *a, struct share h, double alpha,
-                const void *x, size_t ldx, void *y, size_t ldy, size_t nv);
+    void (*mul)(const struct part *a, struct share h, double alpha, const void *x, size_t ldx,
+                void *y, size_t ldy, size_t nv);
     void (*reflect)(const struct part *a, const void *tau, void *x);
     double (*norm1)(const struct part *a, struct share h);
     double (*norm_inf)(const struct part *a, double *row);
@@ -79,9 +73,8 @@ struct vec_ops {
 
 #define ABS_REAL(x) fabs((double)(x))
 /* Without the detours of cabs(): the numbers are of order 1. */
-#define ABS_COMPLEX(x)                                                         \
-    sqrt((double)creal(x) * (double)creal(x) +                                 \
-         (double)cimag(x) * (double)cimag(x))
+#define ABS_COMPLEX(x)                                                                             \
+    sqrt((double)creal(x) * (double)creal(x) + (double)cimag(x) * (double)cimag(x))
 
 #define V       double
 #define CONJ(x) (x)
@@ -130,8 +123,7 @@ static size_t vec_doubles(const struct vecs *x)
     return x->m * (la_is_complex(x->t) ? 2 : 1);
 }
 
-static struct vecs vecs_make(enum la_type t, size_t m, size_t n,
-                             unsigned nthreads)
+static struct vecs vecs_make(enum la_type t, size_t m, size_t n, unsigned nthreads)
 {
     struct vecs x = {.m = m, .n = n, .t = t, .nthreads = nthreads};
 
@@ -203,21 +195,18 @@ static void mul_some(void *arg, unsigned index)
     const struct share h = {index, w->nthreads};
 
     if (w->sum[index] != NULL)
-        ops[w->t]->mul(w->a, h, w->alpha, w->x->p, w->x->m, w->sum[index],
-                       w->y->m, w->x->n);
+        ops[w->t]->mul(w->a, h, w->alpha, w->x->p, w->x->m, w->sum[index], w->y->m, w->x->n);
 }
 
 /* y = y + alpha A x; y is NaN where there is no memory. */
-static void apply(const struct part *a, double alpha, const struct vecs *x,
-                  struct vecs *y)
+static void apply(const struct part *a, double alpha, const struct vecs *x, struct vecs *y)
 {
     const size_t len = vec_doubles(y) * y->n;
     struct work w = {.a = a, .x = x, .y = y, .alpha = alpha, .t = x->t};
 
     w.nthreads = shares(a, x->nthreads);
     for (unsigned i = 0; i < w.nthreads; i++) /* an adjoint's do not meet */
-        w.sum[i] =
-            i == 0 || a->is_adjoint ? y->p : calloc(len + 1, sizeof(double));
+        w.sum[i] = i == 0 || a->is_adjoint ? y->p : calloc(len + 1, sizeof(double));
     la_parallel(w.nthreads, mul_some, &w);
     for (unsigned i = 1; i < w.nthreads && !a->is_adjoint; i++) {
         for (size_t k = 0; k < len; k++)
@@ -256,8 +245,7 @@ static void reflect_some(void *arg, unsigned index)
 /* A x as new vectors. */
 static struct vecs product(const struct part *a, const struct vecs *x)
 {
-    struct vecs y =
-        vecs_make(x->t, a->is_adjoint ? a->n : a->m, x->n, x->nthreads);
+    struct vecs y = vecs_make(x->t, a->is_adjoint ? a->n : a->m, x->n, x->nthreads);
 
     if (y.p != NULL && x->p != NULL)
         apply(a, 1, x, &y);
@@ -295,11 +283,8 @@ static void subtract(struct vecs *y, const struct vecs *x)
 
 static struct part part_of(const struct la_array *a, enum shape shape)
 {
-    return (struct part){.p = a->p,
-                         .m = a->m,
-                         .n = a->n,
-                         .ld = a->m > 0 ? a->m : 1,
-                         .shape = shape};
+    return (struct part){
+        .p = a->p, .m = a->m, .n = a->n, .ld = a->m > 0 ? a->m : 1, .shape = shape};
 }
 
 static double norm1(const struct la_problem *p, const struct la_array *a)
@@ -437,8 +422,7 @@ double la_check_geqrf(const struct la_problem *p)
 
     reflect(p, &y, false);
     subtract(&e, &y);
-    of_a =
-        scaled(ratio_of(&e, &x), norm1(p, &p->in[0]), larger(p->m, p->n), p->t);
+    of_a = scaled(ratio_of(&e, &x), norm1(p, &p->in[0]), larger(p->m, p->n), p->t);
     of_q = scaled(orthogonality(p), 1, smaller(p->m, p->n), p->t);
     free(x.p);
     free(y.p);
@@ -491,8 +475,7 @@ double la_check_gemm(const struct la_problem *p)
         apply(&c0, -1, &x, &e);
         r = ratio_of(&e, &x);
     }
-    norm =
-        fmax(norm1(p, &p->in[0]), norm1(p, &p->in[1])) + norm1(p, &p->out[2]);
+    norm = fmax(norm1(p, &p->in[0]), norm1(p, &p->in[1])) + norm1(p, &p->out[2]);
     free(x.p);
     free(y.p);
     free(e.p);
@@ -500,8 +483,8 @@ double la_check_gemm(const struct la_problem *p)
 }
 
 /* y = y + alpha C x, C symmetric or hermitian, of which the lower part counts. */
-static void apply_mirrored(const struct la_array *c, bool is_hermitian,
-                           double alpha, const struct vecs *x, struct vecs *y)
+static void apply_mirrored(const struct la_array *c, bool is_hermitian, double alpha,
+                           const struct vecs *x, struct vecs *y)
 {
     const struct part lower = part_of(c, LOWER);
     struct part upper = part_of(c, STRICT_LOWER);
@@ -577,8 +560,7 @@ double la_check_potri(const struct la_problem *p)
 }
 
 /* |B Y - A (X Y)| / (|A| |X| |Y|) for some vectors Y. */
-static double solve(const struct la_problem *p, const struct la_array *x_array,
-                    enum shape shape)
+static double solve(const struct la_problem *p, const struct la_array *x_array, enum shape shape)
 {
     const struct part a = part_of(&p->in[0], shape);
     const struct part b = part_of(&p->in[1], FULL);
@@ -667,8 +649,7 @@ static double largest(const struct vecs *x)
     return most;
 }
 
-double la_check_hpl(const struct la_array *ab, const double *solution,
-                    unsigned nthreads)
+double la_check_hpl(const struct la_array *ab, const double *solution, unsigned nthreads)
 {
     struct part a = part_of(ab, FULL), b = a;
     struct vecs x = vecs_make(ab->t, ab->n - 1, 1, nthreads);

@@ -20,11 +20,10 @@ static double *at(const struct la_array *a, size_t i, size_t j)
     return (double *)a->p + i + j * a->m;
 }
 
-static struct la_problem problem(const struct la_row *row, size_t m, size_t n,
-                                 enum la_fill fill, unsigned nthreads)
+static struct la_problem problem(const struct la_row *row, size_t m, size_t n, enum la_fill fill,
+                                 unsigned nthreads)
 {
-    struct la_problem p = {
-        .row = row, .t = LA_D, .m = m, .n = n, .nrhs = 1, .nthreads = nthreads};
+    struct la_problem p = {.row = row, .t = LA_D, .m = m, .n = n, .nrhs = 1, .nthreads = nthreads};
 
     p.in[0] = la_array_make(LA_D, m, n);
     p.out[0] = la_array_make(LA_D, m, n);
@@ -154,8 +153,7 @@ TEST(lu_is_checked)
 
 TEST(qr_is_checked)
 {
-    static const struct la_row row = {.has_tau = true,
-                                      .residual = la_check_geqrf};
+    static const struct la_row row = {.has_tau = true, .residual = la_check_geqrf};
     static const size_t sizes[][2] = {{SMALL, SMALL - 7}, {9000, 117}};
 
     for (unsigned i = 0; i < 2; i++) {
@@ -181,21 +179,18 @@ static double part(const struct la_array *a, size_t i, size_t j, unsigned k)
 
     if (k == 1 && !la_is_complex(a->t))
         return 0;
-    return a->t == LA_S || a->t == LA_C ? (double)((float *)a->p)[place]
-                                        : ((double *)a->p)[place];
+    return a->t == LA_S || a->t == LA_C ? (double)((float *)a->p)[place] : ((double *)a->p)[place];
 }
 
 /* Element (i, j) as the header says it, from those of a random matrix. */
-static void check_fill(const struct la_array *a, const struct la_array *r,
-                       enum la_fill fill)
+static void check_fill(const struct la_array *a, const struct la_array *r, enum la_fill fill)
 {
     const double eps = la_eps(a->t) * (double)a->n * 2;
 
     for (size_t j = 0; j < a->n; j++)
         for (size_t i = 0; i < a->m; i++) {
             const bool is_flipped = fill == LA_POSITIVE && i < j;
-            const bool is_real =
-                i == j && (fill == LA_POSITIVE || fill == LA_FACTOR);
+            const bool is_real = i == j && (fill == LA_POSITIVE || fill == LA_FACTOR);
             double re = part(r, is_flipped ? j : i, is_flipped ? i : j, 0);
             double im = part(r, is_flipped ? j : i, is_flipped ? i : j, 1);
 
@@ -217,10 +212,8 @@ TEST(values_are_those_of_their_place)
 
     for (unsigned t = LA_S; t <= LA_Z; t++)
         for (unsigned k = 0; k < 2; k++) {
-            struct la_array r =
-                la_array_make((enum la_type)t, order[k], order[k]);
-            struct la_array a =
-                la_array_make((enum la_type)t, order[k], order[k]);
+            struct la_array r = la_array_make((enum la_type)t, order[k], order[k]);
+            struct la_array a = la_array_make((enum la_type)t, order[k], order[k]);
 
             CHECK(r.p != NULL && a.p != NULL);
             la_array_fill(&r, LA_RANDOM, 5, 1);
@@ -251,5 +244,5 @@ TEST(copies_of_a_triangle)
     la_array_free(&b);
 }
 
-TEST_MAIN(cholesky_is_checked, lu_is_checked, qr_is_checked,
-          values_are_those_of_their_place, copies_of_a_triangle)
+TEST_MAIN(cholesky_is_checked, lu_is_checked, qr_is_checked, values_are_those_of_their_place,
+          copies_of_a_triangle)

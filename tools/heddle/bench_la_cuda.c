@@ -16,18 +16,14 @@ enum { FILL_LOWER = 0 };
 typedef int (*create_fn)(void **out);
 typedef int (*destroy_fn)(void *handle);
 typedef int (*stream_fn)(void *handle, cuda_raw_stream s);
-typedef int (*potrf_size_fn)(void *h, int fill, int n, cuda_raw_ptr a, int lda,
-                             int *lwork);
-typedef int (*potrf_fn)(void *h, int fill, int n, cuda_raw_ptr a, int lda,
+typedef int (*potrf_size_fn)(void *h, int fill, int n, cuda_raw_ptr a, int lda, int *lwork);
+typedef int (*potrf_fn)(void *h, int fill, int n, cuda_raw_ptr a, int lda, cuda_raw_ptr work,
+                        int lwork, cuda_raw_ptr info);
+typedef int (*size_fn)(void *h, int m, int n, cuda_raw_ptr a, int lda, int *lwork);
+typedef int (*getrf_fn)(void *h, int m, int n, cuda_raw_ptr a, int lda, cuda_raw_ptr work,
+                        cuda_raw_ptr ipiv, cuda_raw_ptr info);
+typedef int (*geqrf_fn)(void *h, int m, int n, cuda_raw_ptr a, int lda, cuda_raw_ptr tau,
                         cuda_raw_ptr work, int lwork, cuda_raw_ptr info);
-typedef int (*size_fn)(void *h, int m, int n, cuda_raw_ptr a, int lda,
-                       int *lwork);
-typedef int (*getrf_fn)(void *h, int m, int n, cuda_raw_ptr a, int lda,
-                        cuda_raw_ptr work, cuda_raw_ptr ipiv,
-                        cuda_raw_ptr info);
-typedef int (*geqrf_fn)(void *h, int m, int n, cuda_raw_ptr a, int lda,
-                        cuda_raw_ptr tau, cuda_raw_ptr work, int lwork,
-                        cuda_raw_ptr info);
 
 /* --- opening ------------------------------------------------------------------- */
 
@@ -36,8 +32,7 @@ static bool refuse(struct la_gpu *g, const char *what, int code)
     if (code == 0)
         snprintf(g->why, sizeof(g->why), "%s", what);
     else
-        snprintf(g->why, sizeof(g->why), "%s: %s", what,
-                 cuda_raw_text(&g->raw, code));
+        snprintf(g->why, sizeof(g->why), "%s: %s", what, cuda_raw_text(&g->raw, code));
     return false;
 }
 
@@ -53,14 +48,13 @@ static bool find(const struct la_gpu *g, const char *name, void *fn_out)
 
 static bool open_solver(struct la_gpu *g)
 {
-    static const char *const names[] = {
-        "libcusolver.so.12", "libcusolver.so.11", "libcusolver.so", NULL};
+    static const char *const names[] = {"libcusolver.so.12", "libcusolver.so.11", "libcusolver.so",
+                                        NULL};
     create_fn create;
     stream_fn set_stream;
 
     g->library = cuda_raw_library(names);
-    if (!find(g, "cusolverDnCreate", &create) ||
-        !find(g, "cusolverDnSetStream", &set_stream))
+    if (!find(g, "cusolverDnCreate", &create) || !find(g, "cusolverDnSetStream", &set_stream))
         return refuse(g, "there is no cuSOLVER on this machine", 0);
     if (create(&g->handle) != 0 || set_stream(g->handle, g->raw.stream) != 0) {
         g->handle = NULL;
@@ -163,8 +157,8 @@ void la_gpu_close(struct la_gpu *g)
 /* --- a run ------------------------------------------------------------------------ */
 
 /* Resident data that are only read are there from the run before. */
-static int copy_in(struct la_gpu *g, const struct la_array *from,
-                   const struct la_problem *p, bool is_resident)
+static int copy_in(struct la_gpu *g, const struct la_array *from, const struct la_problem *p,
+                   bool is_resident)
 {
     struct cuda_raw *r = &g->raw;
     int code = 0;
@@ -172,8 +166,7 @@ static int copy_in(struct la_gpu *g, const struct la_array *from,
     for (unsigned i = 0; i < LA_OPERANDS && code == 0; i++)
         if (from[i].p != NULL && la_array_bytes(&from[i]) > 0 &&
             (p->row->x[i].is_out || !is_resident || !g->has_run))
-            code = r->copy_in(g->x[i], from[i].p, la_array_bytes(&from[i]),
-                              r->stream);
+            code = r->copy_in(g->x[i], from[i].p, la_array_bytes(&from[i]), r->stream);
     return code;
 }
 
@@ -184,8 +177,7 @@ static int copy_out(struct la_gpu *g, const struct la_problem *p)
 
     for (unsigned i = 0; i < LA_OPERANDS && code == 0; i++)
         if (p->row->x[i].is_out && la_array_bytes(&p->out[i]) > 0)
-            code = r->copy_out(p->out[i].p, g->x[i], la_array_bytes(&p->out[i]),
-                               r->stream);
+            code = r->copy_out(p->out[i].p, g->x[i], la_array_bytes(&p->out[i]), r->stream);
     return code;
 }
 
@@ -200,29 +192,26 @@ static int call(struct la_gpu *g, const struct la_problem *p)
     switch (p->row->gpu) {
     case LA_GPU_POTRF:
         return find(g, "cusolverDnDpotrf", &potrf)
-                   ? potrf(g->handle, FILL_LOWER, n, g->x[0], n, g->work,
-                           g->lwork, g->info)
+                   ? potrf(g->handle, FILL_LOWER, n, g->x[0], n, g->work, g->lwork, g->info)
                    : -1;
     case LA_GPU_GETRF:
         return find(g, "cusolverDnDgetrf", &getrf)
-                   ? getrf(g->handle, m, n, g->x[0], m, g->work, g->ipiv,
-                           g->info)
+                   ? getrf(g->handle, m, n, g->x[0], m, g->work, g->ipiv, g->info)
                    : -1;
     case LA_GPU_GEQRF:
         return find(g, "cusolverDnDgeqrf", &geqrf)
-                   ? geqrf(g->handle, m, n, g->x[0], m, g->tau, g->work,
-                           g->lwork, g->info)
+                   ? geqrf(g->handle, m, n, g->x[0], m, g->tau, g->work, g->lwork, g->info)
                    : -1;
     case LA_GPU_GEMM:
-        return g->raw.dgemm(g->raw.blas, CUDA_RAW_OP_N, CUDA_RAW_OP_N, m, n, n,
-                            &one, g->x[0], m, g->x[1], n, &one, g->x[2], m);
+        return g->raw.dgemm(g->raw.blas, CUDA_RAW_OP_N, CUDA_RAW_OP_N, m, n, n, &one, g->x[0], m,
+                            g->x[1], n, &one, g->x[2], m);
     case LA_GPU_NONE: break;
     }
     return -1;
 }
 
-bool la_gpu_run(struct la_gpu *g, struct la_problem *p, bool is_resident,
-                double *ns_out, int *info_out)
+bool la_gpu_run(struct la_gpu *g, struct la_problem *p, bool is_resident, double *ns_out,
+                int *info_out)
 {
     struct cuda_raw *r = &g->raw;
     const int zero = 0;
@@ -284,8 +273,8 @@ double la_gpu_peak(struct la_gpu *g, const struct la_problem *p)
         const uint64_t start = heddle_clock_ns();
         double rate;
 
-        code = r->dgemm(r->blas, CUDA_RAW_OP_N, CUDA_RAW_OP_T, n, n, n, &one, a,
-                        n, a, n, &one, c, n);
+        code =
+            r->dgemm(r->blas, CUDA_RAW_OP_N, CUDA_RAW_OP_T, n, n, n, &one, a, n, a, n, &one, c, n);
         if (code == 0)
             code = r->stream_sync(r->stream);
         rate = 2.0 * n * n * n / (double)(heddle_clock_ns() - start);

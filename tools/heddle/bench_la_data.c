@@ -21,8 +21,7 @@ enum { MAX_THREADS = 64, CHUNK = 512 };
 
 enum heddle_dtype la_dtype(enum la_type t)
 {
-    static const enum heddle_dtype of[] = {HEDDLE_F32, HEDDLE_F64, HEDDLE_C64,
-                                           HEDDLE_C128};
+    static const enum heddle_dtype of[] = {HEDDLE_F32, HEDDLE_F64, HEDDLE_C64, HEDDLE_C128};
 
     return of[t];
 }
@@ -52,8 +51,7 @@ void la_parallel(unsigned n, void (*fn)(void *arg, unsigned i), void *arg)
 
     for (unsigned i = 1; i < started; i++) {
         h[i] = (struct helper){.fn = fn, .arg = arg, .index = i};
-        h[i].is_running = heddle_thread_create(&h[i].thread, NULL, helper_main,
-                                               &h[i]) == HEDDLE_OK;
+        h[i].is_running = heddle_thread_create(&h[i].thread, NULL, helper_main, &h[i]) == HEDDLE_OK;
     }
     if (n > 0)
         fn(arg, 0);
@@ -124,8 +122,7 @@ static void values(uint64_t key, uint64_t step, size_t n, double *out)
 }
 
 /* Of real parts re and imaginary parts im; im is NULL where there are none. */
-static void store(enum la_type t, void *to, const double *re, const double *im,
-                  size_t n)
+static void store(enum la_type t, void *to, const double *re, const double *im, size_t n)
 {
     float *s = to;
     double *d = to;
@@ -157,8 +154,7 @@ static void *element_at(const struct la_array *a, size_t i, size_t j)
 }
 
 /* Rows from .. to - 1 of column j; `is_flipped`: they are those of row j, conjugate. */
-static void fill_rows(const struct job *w, size_t j, size_t from, size_t to,
-                      bool is_flipped)
+static void fill_rows(const struct job *w, size_t j, size_t from, size_t to, bool is_flipped)
 {
     const struct la_array *a = w->to;
     const unsigned up = is_flipped ? 33 : 1, down = is_flipped ? 1 : 33;
@@ -182,8 +178,7 @@ static void fill_rows(const struct job *w, size_t j, size_t from, size_t to,
 static void fill_diagonal(const struct job *w, size_t j)
 {
     const struct la_array *a = w->to;
-    const uint64_t key =
-        (w->seed << 56) + ((uint64_t)j << 33) + ((uint64_t)j << 1);
+    const uint64_t key = (w->seed << 56) + ((uint64_t)j << 33) + ((uint64_t)j << 1);
     double re, im;
 
     values(key, 0, 1, &re);
@@ -222,26 +217,23 @@ static void copy_some(void *arg, unsigned index)
         const size_t len = (w->to->m - from) * bytes;
 
         if (w->from != NULL)
-            memcpy(element_at(w->to, from, j), element_at(w->from, from, j),
-                   len);
+            memcpy(element_at(w->to, from, j), element_at(w->from, from, j), len);
         else
             memset(element_at(w->to, from, j), 0, len);
     }
 }
 
-void la_array_fill(const struct la_array *a, enum la_fill fill, uint64_t seed,
-                   unsigned nthreads)
+void la_array_fill(const struct la_array *a, enum la_fill fill, uint64_t seed, unsigned nthreads)
 {
     struct job w = {.to = a, .fill = fill, .seed = seed, .nthreads = nthreads};
 
     la_parallel(nthreads, fill == LA_ZERO ? copy_some : fill_some, &w);
 }
 
-void la_array_copy(const struct la_array *to, const struct la_array *from,
-                   bool is_lower, unsigned nthreads)
+void la_array_copy(const struct la_array *to, const struct la_array *from, bool is_lower,
+                   unsigned nthreads)
 {
-    struct job w = {
-        .to = to, .from = from, .is_lower = is_lower, .nthreads = nthreads};
+    struct job w = {.to = to, .from = from, .is_lower = is_lower, .nthreads = nthreads};
 
     la_parallel(nthreads, copy_some, &w);
 }

@@ -29,8 +29,8 @@ static unsigned find_gpu(heddle_ctx *ctx)
     return 0;
 }
 
-int la_side_open(struct la_side *s, struct cli *c, const struct bench_opts *o,
-                 struct la_problem *p, size_t nb, bool is_resident)
+int la_side_open(struct la_side *s, struct cli *c, const struct bench_opts *o, struct la_problem *p,
+                 size_t nb, bool is_resident)
 {
     struct heddle_ctx_stats stats = {.size = sizeof(stats)};
     int rc;
@@ -93,9 +93,8 @@ static heddle_status make_matrices(struct la_side *s, heddle_la *la)
         const struct la_array *a = &s->p->out[i];
 
         if (a->p != NULL && s->x[i] == NULL)
-            st = heddle_matrix_create(la, la_dtype(a->t), a->m, a->n,
-                                      s->is_resident ? NULL : a->p, ld_of(a),
-                                      &s->x[i]);
+            st = heddle_matrix_create(la, la_dtype(a->t), a->m, a->n, s->is_resident ? NULL : a->p,
+                                      ld_of(a), &s->x[i]);
     }
     return st;
 }
@@ -107,22 +106,21 @@ static heddle_status make_tau(const struct la_side *s, struct la_call *k)
 
     if (!s->p->row->has_tau)
         return HEDDLE_OK;
-    return heddle_matrix_create_nb(k->la, la_dtype(s->p->t), nb < n ? nb : n, n,
-                                   NULL, 0, nb, &k->t);
+    return heddle_matrix_create_nb(k->la, la_dtype(s->p->t), nb < n ? nb : n, n, NULL, 0, nb,
+                                   &k->t);
 }
 
 /* A sequence for copies between memories of the host. */
 static heddle_status on_cores(struct la_side *s, heddle_la **la_out)
 {
-    const struct heddle_la_opts opts = {.size = sizeof(opts),
-                                        .devices = 1u << HEDDLE_DEV_CPU};
+    const struct heddle_la_opts opts = {.size = sizeof(opts), .devices = 1u << HEDDLE_DEV_CPU};
 
     return heddle_la_create(s->ctx, &opts, la_out);
 }
 
 /* Copies x[i] from or to an array, by tasks. */
-static heddle_status copy_matrix(struct la_side *s, unsigned i,
-                                 const struct la_array *a, bool is_load)
+static heddle_status copy_matrix(struct la_side *s, unsigned i, const struct la_array *a,
+                                 bool is_load)
 {
     heddle_la *la = NULL;
     heddle_matrix *m = NULL;
@@ -133,8 +131,7 @@ static heddle_status copy_matrix(struct la_side *s, unsigned i,
     st = heddle_matrix_create_nb(la, la_dtype(a->t), a->m, a->n, a->p, ld_of(a),
                                  heddle_matrix_nb(s->x[i]), &m);
     if (st == HEDDLE_OK)
-        st = heddle_la_lacpy(la, 'A', is_load ? m : s->x[i],
-                             is_load ? s->x[i] : m);
+        st = heddle_la_lacpy(la, 'A', is_load ? m : s->x[i], is_load ? s->x[i] : m);
     waited = heddle_la_wait(la, NULL);
     heddle_matrix_destroy(m);
     heddle_la_destroy(la);
@@ -148,11 +145,9 @@ static heddle_status hold(struct la_side *s, bool is_begin)
     heddle_handle *h;
 
     for (unsigned i = 0; i < LA_OPERANDS; i++)
-        for (size_t j = 0; s->p->row->x[i].is_out &&
-                           (h = heddle_matrix_column(s->x[i], j)) != NULL;
+        for (size_t j = 0; s->p->row->x[i].is_out && (h = heddle_matrix_column(s->x[i], j)) != NULL;
              j++) {
-            one = is_begin ? heddle_handle_acquire(h, HEDDLE_W, NULL)
-                           : heddle_handle_release(h);
+            one = is_begin ? heddle_handle_acquire(h, HEDDLE_W, NULL) : heddle_handle_release(h);
             st = st == HEDDLE_OK ? one : st;
         }
     return st;
@@ -174,9 +169,7 @@ static uint64_t bytes_in(const struct la_side *s)
 {
     struct heddle_memory_info m = {.size = sizeof(m)};
 
-    return heddle_ctx_get_memory(s->ctx, s->gpu_memory, &m) == HEDDLE_OK
-               ? m.bytes_in
-               : 0;
+    return heddle_ctx_get_memory(s->ctx, s->gpu_memory, &m) == HEDDLE_OK ? m.bytes_in : 0;
 }
 
 /* Hints are not waited for: the bytes are there when their counter says so, or when
@@ -196,15 +189,12 @@ static void await_bytes(const struct la_side *s, uint64_t goal)
     }
 }
 
-static heddle_status send_matrix(const struct la_side *s, unsigned i,
-                                 uint64_t *goal)
+static heddle_status send_matrix(const struct la_side *s, unsigned i, uint64_t *goal)
 {
     heddle_status st = HEDDLE_OK;
     heddle_handle *h;
 
-    for (size_t j = 0;
-         st == HEDDLE_OK && (h = heddle_matrix_column(s->x[i], j)) != NULL;
-         j++) {
+    for (size_t j = 0; st == HEDDLE_OK && (h = heddle_matrix_column(s->x[i], j)) != NULL; j++) {
         *goal += heddle_handle_get_bytes(h);
         st = heddle_handle_advise(h, HEDDLE_PREFETCH, s->gpu_memory);
         if (st == HEDDLE_OK && !s->has_run)
@@ -247,8 +237,7 @@ static heddle_status get_tau(struct la_call *k)
         st = heddle_matrix_get(k->la, k->t, t.p, m > 0 ? m : 1);
     for (size_t j = 0; j < p->tau.m && st == HEDDLE_OK; j++)
         memcpy((char *)p->tau.p + j * bytes,
-               (char *)t.p + (j % heddle_matrix_nb(k->t) + j * m) * bytes,
-               bytes);
+               (char *)t.p + (j % heddle_matrix_nb(k->t) + j * m) * bytes, bytes);
     la_array_free(&t);
     return st;
 }
@@ -289,8 +278,7 @@ int la_side_run(struct la_side *s, bool wants_results, double *ns_out)
     const struct la_row *row = s->p->row;
     const struct heddle_la_opts opts = {.size = sizeof(opts),
                                         .nb = s->nb,
-                                        .routine = s->is_other ? row->self_name
-                                                               : row->name,
+                                        .routine = s->is_other ? row->self_name : row->name,
                                         .low = s->p->low,
                                         .panel = s->p->panel};
     struct la_call k = {.p = s->p};

@@ -36,8 +36,7 @@ static bool find(const struct la_peer *peer, const char *name, void *fn_out)
 }
 
 /* The routine for a type, "potrf" for dpotrf_. */
-static bool routine(const struct la_peer *peer, enum la_type t,
-                    const char *name, void *fn_out)
+static bool routine(const struct la_peer *peer, enum la_type t, const char *name, void *fn_out)
 {
     char full[24];
 
@@ -60,9 +59,8 @@ static bool load(struct la_peer *peer, const char *blas, const char *lapack)
 
 static void describe(struct la_peer *peer, const char *file)
 {
-    static const char *const set[] = {
-        "openblas_set_num_threads", "MKL_Set_Num_Threads",
-        "flexiblas_set_num_threads", "bli_thread_set_num_threads"};
+    static const char *const set[] = {"openblas_set_num_threads", "MKL_Set_Num_Threads",
+                                      "flexiblas_set_num_threads", "bli_thread_set_num_threads"};
     char *(*config)(void) = NULL;
 
     snprintf(peer->name, sizeof(peer->name), "%s", file);
@@ -83,8 +81,7 @@ bool la_peer_open(struct la_peer *peer, char *why, size_t why_bytes)
     if (own != NULL && own[0] != '\0') {
         is_there = load(peer, own, NULL);
     } else {
-        for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]) && !is_there;
-             i++) {
+        for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]) && !is_there; i++) {
             file = names[i][0];
             is_there = load(peer, names[i][0], names[i][1]);
         }
@@ -116,46 +113,38 @@ static const void *one(enum la_type t)
 /* --- the calls --------------------------------------------------------------------- */
 
 /* Fortran gets addresses, and the lengths of strings behind them. */
-typedef void (*gemm_fn)(const char *, const char *, const int *, const int *,
-                        const int *, const void *, const void *, const int *,
-                        const void *, const int *, const void *, void *,
-                        const int *, size_t, size_t);
-typedef void (*trsm_fn)(const char *, const char *, const char *, const char *,
-                        const int *, const int *, const void *, const void *,
-                        const int *, void *, const int *, size_t, size_t,
-                        size_t, size_t);
-typedef void (*syrk_fn)(const char *, const char *, const int *, const int *,
-                        const void *, const void *, const int *, const void *,
-                        void *, const int *, size_t, size_t);
-typedef void (*trtri_fn)(const char *, const char *, const int *, void *,
-                         const int *, int *, size_t, size_t);
-typedef void (*potrf_fn)(const char *, const int *, void *, const int *, int *,
-                         size_t);
-typedef void (*posv_fn)(const char *, const int *, const int *, void *,
-                        const int *, void *, const int *, int *, size_t);
-typedef void (*getrf_fn)(const int *, const int *, void *, const int *, int *,
-                         int *);
-typedef void (*gesv_fn)(const int *, const int *, void *, const int *, int *,
-                        void *, const int *, int *);
-typedef void (*geqrf_fn)(const int *, const int *, void *, const int *, void *,
-                         void *, const int *, int *);
-typedef void (*orgqr_fn)(const int *, const int *, const int *, void *,
-                         const int *, const void *, void *, const int *, int *);
-typedef void (*gels_fn)(const char *, const int *, const int *, const int *,
-                        void *, const int *, void *, const int *, void *,
+typedef void (*gemm_fn)(const char *, const char *, const int *, const int *, const int *,
+                        const void *, const void *, const int *, const void *, const int *,
+                        const void *, void *, const int *, size_t, size_t);
+typedef void (*trsm_fn)(const char *, const char *, const char *, const char *, const int *,
+                        const int *, const void *, const void *, const int *, void *, const int *,
+                        size_t, size_t, size_t, size_t);
+typedef void (*syrk_fn)(const char *, const char *, const int *, const int *, const void *,
+                        const void *, const int *, const void *, void *, const int *, size_t,
+                        size_t);
+typedef void (*trtri_fn)(const char *, const char *, const int *, void *, const int *, int *,
+                         size_t, size_t);
+typedef void (*potrf_fn)(const char *, const int *, void *, const int *, int *, size_t);
+typedef void (*posv_fn)(const char *, const int *, const int *, void *, const int *, void *,
                         const int *, int *, size_t);
-typedef void (*dsgesv_fn)(const int *, const int *, void *, const int *, int *,
-                          void *, const int *, void *, const int *, void *,
-                          void *, int *, int *);
-typedef void (*zcgesv_fn)(const int *, const int *, void *, const int *, int *,
-                          void *, const int *, void *, const int *, void *,
-                          void *, void *, int *, int *);
-typedef void (*dsposv_fn)(const char *, const int *, const int *, void *,
-                          const int *, void *, const int *, void *, const int *,
-                          void *, void *, int *, int *, size_t);
-typedef void (*zcposv_fn)(const char *, const int *, const int *, void *,
-                          const int *, void *, const int *, void *, const int *,
-                          void *, void *, void *, int *, int *, size_t);
+typedef void (*getrf_fn)(const int *, const int *, void *, const int *, int *, int *);
+typedef void (*gesv_fn)(const int *, const int *, void *, const int *, int *, void *, const int *,
+                        int *);
+typedef void (*geqrf_fn)(const int *, const int *, void *, const int *, void *, void *, const int *,
+                         int *);
+typedef void (*orgqr_fn)(const int *, const int *, const int *, void *, const int *, const void *,
+                         void *, const int *, int *);
+typedef void (*gels_fn)(const char *, const int *, const int *, const int *, void *, const int *,
+                        void *, const int *, void *, const int *, int *, size_t);
+typedef void (*dsgesv_fn)(const int *, const int *, void *, const int *, int *, void *, const int *,
+                          void *, const int *, void *, void *, int *, int *);
+typedef void (*zcgesv_fn)(const int *, const int *, void *, const int *, int *, void *, const int *,
+                          void *, const int *, void *, void *, void *, int *, int *);
+typedef void (*dsposv_fn)(const char *, const int *, const int *, void *, const int *, void *,
+                          const int *, void *, const int *, void *, void *, int *, int *, size_t);
+typedef void (*zcposv_fn)(const char *, const int *, const int *, void *, const int *, void *,
+                          const int *, void *, const int *, void *, void *, void *, int *, int *,
+                          size_t);
 
 static int ld_of(const struct la_array *a)
 {
@@ -182,8 +171,8 @@ int la_peer_gemm(const struct la_peer *peer, struct la_problem *p)
 
     if (!routine(peer, p->t, "gemm", &fn))
         return INT_MIN;
-    fn("N", "N", &m, &n, &k, one(p->t), p->in[0].p, &lda, p->in[1].p, &ldb,
-       one(p->t), p->out[2].p, &ldc, 1, 1);
+    fn("N", "N", &m, &n, &k, one(p->t), p->in[0].p, &lda, p->in[1].p, &ldb, one(p->t), p->out[2].p,
+       &ldc, 1, 1);
     return 0;
 }
 
@@ -194,8 +183,7 @@ int la_peer_syrk(const struct la_peer *peer, struct la_problem *p)
 
     if (!routine(peer, p->t, "syrk", &fn))
         return INT_MIN;
-    fn("L", "N", &n, &n, one(p->t), p->in[0].p, &lda, one(p->t), p->out[1].p,
-       &ldc, 1, 1);
+    fn("L", "N", &n, &n, one(p->t), p->in[0].p, &lda, one(p->t), p->out[1].p, &ldc, 1, 1);
     return 0;
 }
 
@@ -207,8 +195,7 @@ int la_peer_trsm(const struct la_peer *peer, struct la_problem *p)
 
     if (!routine(peer, p->t, "trsm", &fn))
         return INT_MIN;
-    fn("L", "L", "N", "N", &n, &r, one(p->t), p->in[0].p, &lda, p->out[1].p,
-       &ldb, 1, 1, 1, 1);
+    fn("L", "L", "N", "N", &n, &r, one(p->t), p->in[0].p, &lda, p->out[1].p, &ldb, 1, 1, 1, 1);
     return 0;
 }
 
@@ -285,12 +272,11 @@ int la_peer_tsqr(const struct la_peer *peer, struct la_problem *p)
     int info = la_peer_geqrf(peer, p);
     orgqr_fn fn;
 
-    if (info != 0 ||
-        !routine(peer, p->t, la_is_complex(p->t) ? "ungqr" : "orgqr", &fn))
+    if (info != 0 || !routine(peer, p->t, la_is_complex(p->t) ? "ungqr" : "orgqr", &fn))
         return info != 0 ? info : INT_MIN;
     for (size_t j = 0; j < p->n; j++)
-        memcpy((char *)p->out[1].p + j * p->n * bytes,
-               (const char *)p->out[0].p + j * p->m * bytes, (j + 1) * bytes);
+        memcpy((char *)p->out[1].p + j * p->n * bytes, (const char *)p->out[0].p + j * p->m * bytes,
+               (j + 1) * bytes);
     fn(&m, &n, &n, p->out[0].p, &lda, p->tau.p, p->work, &lwork, &info);
     return info;
 }
@@ -306,8 +292,7 @@ int la_peer_gels(const struct la_peer *peer, struct la_problem *p)
 
     if (work == NULL || !routine(peer, p->t, "gels", &fn))
         return INT_MIN;
-    fn("N", &m, &n, &r, p->out[0].p, &lda, p->out[1].p, &ldb, work, &lwork,
-       &info, 1);
+    fn("N", &m, &n, &r, p->out[0].p, &lda, p->out[1].p, &ldb, work, &lwork, &info, 1);
     return info;
 }
 
@@ -369,15 +354,15 @@ int la_peer_gesv_mixed(const struct la_peer *peer, struct la_problem *p)
 
         if (!find(peer, "dsgesv_", &fn))
             return INT_MIN;
-        fn(&n, &r, p->out[0].p, &lda, p->ipiv, p->out[1].p, &ldb, p->out[2].p,
-           &ldb, w.full, w.half, &p->iterations, &info);
+        fn(&n, &r, p->out[0].p, &lda, p->ipiv, p->out[1].p, &ldb, p->out[2].p, &ldb, w.full, w.half,
+           &p->iterations, &info);
     } else {
         zcgesv_fn fn;
 
         if (!find(peer, "zcgesv_", &fn))
             return INT_MIN;
-        fn(&n, &r, p->out[0].p, &lda, p->ipiv, p->out[1].p, &ldb, p->out[2].p,
-           &ldb, w.full, w.half, w.sums, &p->iterations, &info);
+        fn(&n, &r, p->out[0].p, &lda, p->ipiv, p->out[1].p, &ldb, p->out[2].p, &ldb, w.full, w.half,
+           w.sums, &p->iterations, &info);
     }
     return info;
 }
@@ -396,15 +381,15 @@ int la_peer_posv_mixed(const struct la_peer *peer, struct la_problem *p)
 
         if (!find(peer, "dsposv_", &fn))
             return INT_MIN;
-        fn("L", &n, &r, p->out[0].p, &lda, p->out[1].p, &ldb, p->out[2].p, &ldb,
-           w.full, w.half, &p->iterations, &info, 1);
+        fn("L", &n, &r, p->out[0].p, &lda, p->out[1].p, &ldb, p->out[2].p, &ldb, w.full, w.half,
+           &p->iterations, &info, 1);
     } else {
         zcposv_fn fn;
 
         if (!find(peer, "zcposv_", &fn))
             return INT_MIN;
-        fn("L", &n, &r, p->out[0].p, &lda, p->out[1].p, &ldb, p->out[2].p, &ldb,
-           w.full, w.half, w.sums, &p->iterations, &info, 1);
+        fn("L", &n, &r, p->out[0].p, &lda, p->out[1].p, &ldb, p->out[2].p, &ldb, w.full, w.half,
+           w.sums, &p->iterations, &info, 1);
     }
     return info;
 }
@@ -427,8 +412,7 @@ static void peak_one(void *arg, unsigned index)
     const size_t n = (size_t)k->n;
     struct la_array a = la_array_make(k->t, n, n);
     struct la_array c = la_array_make(k->t, n, n);
-    const double flops =
-        2.0 * (double)n * (double)n * (double)n * (la_is_complex(k->t) ? 4 : 1);
+    const double flops = 2.0 * (double)n * (double)n * (double)n * (la_is_complex(k->t) ? 4 : 1);
 
     k->rate[index] = 0;
     if (a.p != NULL && c.p != NULL) {
@@ -438,8 +422,8 @@ static void peak_one(void *arg, unsigned index)
             const uint64_t start = heddle_clock_ns();
             double rate;
 
-            k->gemm("N", "N", &k->n, &k->n, &k->n, one(k->t), a.p, &k->n, a.p,
-                    &k->n, one(k->t), c.p, &k->n, 1, 1);
+            k->gemm("N", "N", &k->n, &k->n, &k->n, one(k->t), a.p, &k->n, a.p, &k->n, one(k->t),
+                    c.p, &k->n, 1, 1);
             rate = flops / (double)(heddle_clock_ns() - start);
             if (r > 0) /* the first one warms up, and others start meanwhile */
                 k->rate[index] += rate / PEAK_REPS;
@@ -458,8 +442,7 @@ static int peak_order(enum la_type t, size_t n)
     return (int)(n < 256 ? 256 : n > most ? most : n);
 }
 
-double la_peer_peak(const struct la_peer *peer, enum la_type t, size_t n,
-                    unsigned ncores)
+double la_peer_peak(const struct la_peer *peer, enum la_type t, size_t n, unsigned ncores)
 {
     struct peak *k = calloc(1, sizeof(*k));
     double sum = 0;

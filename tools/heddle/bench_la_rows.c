@@ -129,8 +129,7 @@ static heddle_status ours_gemm(struct la_call *k)
 {
     const void *alpha = one(k->p->t);
 
-    return heddle_la_gemm(k->la, 'N', 'N', alpha, k->x[0], k->x[1], alpha,
-                          k->x[2]);
+    return heddle_la_gemm(k->la, 'N', 'N', alpha, k->x[0], k->x[1], alpha, k->x[2]);
 }
 
 static heddle_status ours_syrk(struct la_call *k)
@@ -142,8 +141,7 @@ static heddle_status ours_syrk(struct la_call *k)
 
 static heddle_status ours_trsm(struct la_call *k)
 {
-    return heddle_la_trsm(k->la, 'L', 'L', 'N', 'N', one(k->p->t), k->x[0],
-                          k->x[1]);
+    return heddle_la_trsm(k->la, 'L', 'L', 'N', 'N', one(k->p->t), k->x[0], k->x[1]);
 }
 
 static heddle_status ours_trtri(struct la_call *k)
@@ -169,9 +167,8 @@ static heddle_status ours_gesv(struct la_call *k)
 static heddle_status ours_posv_mixed(struct la_call *k)
 {
     struct heddle_la_refined r = {.size = sizeof(r)};
-    const heddle_status st =
-        heddle_la_posv_mixed(k->la, HEDDLE_LA_REFINE_AUTO, 'L', k->x[0],
-                             k->x[1], k->x[2], &r, &k->info);
+    const heddle_status st = heddle_la_posv_mixed(k->la, HEDDLE_LA_REFINE_AUTO, 'L', k->x[0],
+                                                  k->x[1], k->x[2], &r, &k->info);
 
     k->p->iterations = r.iterations;
     k->p->refined = r;
@@ -181,9 +178,8 @@ static heddle_status ours_posv_mixed(struct la_call *k)
 static heddle_status ours_gesv_mixed(struct la_call *k)
 {
     struct heddle_la_refined r = {.size = sizeof(r)};
-    const heddle_status st =
-        heddle_la_gesv_mixed(k->la, HEDDLE_LA_REFINE_AUTO, k->x[0], k->p->ipiv,
-                             k->x[1], k->x[2], &r, &k->info);
+    const heddle_status st = heddle_la_gesv_mixed(k->la, HEDDLE_LA_REFINE_AUTO, k->x[0], k->p->ipiv,
+                                                  k->x[1], k->x[2], &r, &k->info);
 
     k->p->iterations = r.iterations;
     k->p->refined = r;
@@ -202,8 +198,7 @@ static heddle_status self_gesv(struct la_call *k)
 {
     const heddle_status st = heddle_la_lacpy(k->la, 'A', k->x[1], k->x[2]);
 
-    return st == HEDDLE_OK ? heddle_la_gesv(k->la, k->x[0], k->p->ipiv, k->x[2])
-                           : st;
+    return st == HEDDLE_OK ? heddle_la_gesv(k->la, k->x[0], k->p->ipiv, k->x[2]) : st;
 }
 
 /* --- the rows ---------------------------------------------------------------------- */
@@ -261,9 +256,7 @@ const struct la_row la_rows[] = {
      .residual = la_check_tsqr},
     {.name = "gemm",
      .types = "sdcz",
-     .x = {{'m', 'n', LA_RANDOM, false},
-           {'n', 'n', LA_RANDOM, false},
-           {'m', 'n', LA_RANDOM, true}},
+     .x = {{'m', 'n', LA_RANDOM, false}, {'n', 'n', LA_RANDOM, false}, {'m', 'n', LA_RANDOM, true}},
      .gpu = LA_GPU_GEMM,
      .limit = 10,
      .flops = flops_gemm,
@@ -330,9 +323,7 @@ const struct la_row la_rows[] = {
      .residual = la_check_solve},
     {.name = "posv_mixed",
      .types = "dz",
-     .x = {{'n', 'n', LA_POSITIVE, true},
-           {'n', 'r', LA_RANDOM, false},
-           {'n', 'r', LA_ZERO, true}},
+     .x = {{'n', 'n', LA_POSITIVE, true}, {'n', 'r', LA_RANDOM, false}, {'n', 'r', LA_ZERO, true}},
      .is_square = true,
      .nrhs = '1',
      .limit = 60,
@@ -344,9 +335,7 @@ const struct la_row la_rows[] = {
      .residual = la_check_solve_x},
     {.name = "gesv_mixed",
      .types = "dz",
-     .x = {{'n', 'n', LA_RANDOM, true},
-           {'n', 'r', LA_RANDOM, false},
-           {'n', 'r', LA_ZERO, true}},
+     .x = {{'n', 'n', LA_RANDOM, true}, {'n', 'r', LA_RANDOM, false}, {'n', 'r', LA_ZERO, true}},
      .is_square = true,
      .nrhs = '1',
      .has_pivots = true,

@@ -21,9 +21,8 @@ static V NAME(dot)(const T *col, const V *x, struct range r, bool is_plain)
 }
 
 /* y = y + alpha op(a) x with column j of a, for nv vectors. */
-static void NAME(mul_column)(const struct part *a, size_t j, double alpha,
-                             const V *x, size_t ldx, V *y, size_t ldy,
-                             size_t nv)
+static void NAME(mul_column)(const struct part *a, size_t j, double alpha, const V *x, size_t ldx,
+                             V *y, size_t ldy, size_t nv)
 {
     const T *col = (const T *)a->p + j * a->ld;
     const struct range r = part_rows(a, j);
@@ -47,8 +46,8 @@ static void NAME(mul_column)(const struct part *a, size_t j, double alpha,
     }
 }
 
-static void NAME(mul)(const struct part *a, struct share h, double alpha,
-                      const void *x, size_t ldx, void *y, size_t ldy, size_t nv)
+static void NAME(mul)(const struct part *a, struct share h, double alpha, const void *x, size_t ldx,
+                      void *y, size_t ldy, size_t nv)
 {
     for (size_t j = 0; j < a->n; j++)
         if (is_mine(h, j))

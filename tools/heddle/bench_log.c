@@ -65,8 +65,8 @@ static int memory_file(char *path, size_t cap)
 }
 
 /* The same pair with a log that goes to a file: coding and writing are counted. */
-static int file_cost(struct cli *c, const struct bench_opts *o,
-                     enum stream_shape shape, struct log_cost *l)
+static int file_cost(struct cli *c, const struct bench_opts *o, enum stream_shape shape,
+                     struct log_cost *l)
 {
     struct bench_pair p = {.c = c, .o = {*o, *o}, .shape = shape};
     struct stat st = {0};
@@ -108,9 +108,8 @@ static int log_print(struct bench_pair *p, const struct log_cost *l)
                 "%-12s %8.1f ns per task without the log, %8.1f with it: "
                 "%+.1f ns, %.2f clock reads of %.1f ns; to a file %+.1f ns, "
                 "%.1f bytes\n",
-                heddle_stream_names[p->shape], l->without.median,
-                l->with.median, added(l), added(l) / l->read_ns, l->read_ns,
-                l->file_ns, l->bytes_per_task);
+                heddle_stream_names[p->shape], l->without.median, l->with.median, added(l),
+                added(l) / l->read_ns, l->read_ns, l->file_ns, l->bytes_per_task);
         fflush(p->c->out);
         return 0;
     }
@@ -122,8 +121,7 @@ static int log_print(struct bench_pair *p, const struct log_cost *l)
     heddle_json_key_double(&j, "ns_per_task_without", l->without.median);
     heddle_json_key_double(&j, "ns_per_task_with", l->with.median);
     heddle_json_key_double(&j, "log_ns_per_task", added(l));
-    heddle_json_key_double(&j, "best_log_ns_per_task",
-                           l->with.min - l->without.min);
+    heddle_json_key_double(&j, "best_log_ns_per_task", l->with.min - l->without.min);
     heddle_json_key_double(&j, "clock_read_ns", l->read_ns);
     heddle_json_key_double(&j, "clock_reads_per_task", added(l) / l->read_ns);
     heddle_json_key_double(&j, "file_ns_per_task", l->file_ns);
@@ -133,8 +131,7 @@ static int log_print(struct bench_pair *p, const struct log_cost *l)
 }
 
 /* ns[0] is without the recorder, ns[1] with it. */
-static int run_shape(struct cli *c, const struct bench_opts *o,
-                     enum stream_shape shape)
+static int run_shape(struct cli *c, const struct bench_opts *o, enum stream_shape shape)
 {
     struct bench_pair p = {.c = c, .o = {*o, *o}, .shape = shape};
     struct log_cost l = {.read_ns = clock_read_ns()};
@@ -155,8 +152,7 @@ static int run_shape(struct cli *c, const struct bench_opts *o,
     if (rc == 0 && o->log != NULL)
         st = heddle_ctx_dump_log(p.ctx[1], o->log);
     if (st != HEDDLE_OK)
-        rc = cli_fail(c, "the log '%s' cannot be written: %s", o->log,
-                      heddle_status_text(st));
+        rc = cli_fail(c, "the log '%s' cannot be written: %s", o->log, heddle_status_text(st));
     rc = bench_pair_close(&p, rc);
     if (rc == 0 && !c->json)
         run_bound_line(c->out, o->log);
@@ -173,14 +169,11 @@ static bool can_write(const char *path)
 
 static int log_run(struct cli *c, int argc, char **argv)
 {
-    struct bench_opts o = {
-        .shape = "independent", .tasks = 1000000, .workers = 1, .reps = 9};
+    struct bench_opts o = {.shape = "independent", .tasks = 1000000, .workers = 1, .reps = 9};
     enum stream_shape shape = STREAM_INDEPENDENT;
     bool all;
     int rc = bench_parse(c, "bench log", argc, argv,
-                         BENCH_SHAPE | BENCH_TASKS | BENCH_REPS |
-                             BENCH_TASK_US | BENCH_WINDOW,
-                         &o);
+                         BENCH_SHAPE | BENCH_TASKS | BENCH_REPS | BENCH_TASK_US | BENCH_WINDOW, &o);
 
     if (rc != 0)
         return rc;
@@ -193,8 +186,7 @@ static int log_run(struct cli *c, int argc, char **argv)
         return cli_error(c, "--log needs one --shape: each would overwrite the "
                             "log of the one before");
     if (o.log != NULL && !can_write(o.log))
-        return cli_fail(c, "the log '%s' cannot be written: %s", o.log,
-                        strerror(errno));
+        return cli_fail(c, "the log '%s' cannot be written: %s", o.log, strerror(errno));
     for (unsigned i = 0; i < STREAM_NSHAPES && rc == 0; i++)
         if (all || i == (unsigned)shape)
             rc = run_shape(c, &o, (enum stream_shape)i);
@@ -204,17 +196,16 @@ static int log_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_bench_log = {
     .name = "log",
     .help = "what the log costs: clock reads and bytes per task",
-    .usage =
-        "heddle bench log [--shape SHAPE] [--tasks N] [--workers W]\n"
-        "    [--reps R] [--task-us X] [--sched S] [--window N]\n"
-        "    [--log FILE] [--log-level L] [--no-bind] [--json]\n"
-        "\n"
-        "  --shape    one of those of 'bench tasks', or all (default\n"
-        "             independent)\n"
-        "  --tasks    per repetition (default 1000000)\n"
-        "  --workers  (default 1)\n"
-        "  --reps     with and without alternate (default 9)\n"
-        "  --log      write what the recorder holds at the end\n"
-        "  --log-level  what is recorded (default 0: tasks; 1: the graph)\n",
+    .usage = "heddle bench log [--shape SHAPE] [--tasks N] [--workers W]\n"
+             "    [--reps R] [--task-us X] [--sched S] [--window N]\n"
+             "    [--log FILE] [--log-level L] [--no-bind] [--json]\n"
+             "\n"
+             "  --shape    one of those of 'bench tasks', or all (default\n"
+             "             independent)\n"
+             "  --tasks    per repetition (default 1000000)\n"
+             "  --workers  (default 1)\n"
+             "  --reps     with and without alternate (default 9)\n"
+             "  --log      write what the recorder holds at the end\n"
+             "  --log-level  what is recorded (default 0: tasks; 1: the graph)\n",
     .run = log_run,
 };

@@ -59,11 +59,9 @@ static int print_one(const struct memory_bench *b, const char *machine)
                 "(ratio %.3f)\n"
                 "  makespan %.3f ms, bound %.3f ms\n",
                 sim_workload_name(b->workload), b->tiles, machine, r->policy,
-                (double)b->budget / 1e6,
-                (double)sim_data_bytes(&b->graph) / 1e6,
-                (double)r->copied_bytes / 1e6, (double)belady / 1e6,
-                ratio(r->copied_bytes, belady), (double)lru / 1e6,
-                ratio(lru, belady), r->makespan_ns / 1e6, b->bound / 1e6);
+                (double)b->budget / 1e6, (double)sim_data_bytes(&b->graph) / 1e6,
+                (double)r->copied_bytes / 1e6, (double)belady / 1e6, ratio(r->copied_bytes, belady),
+                (double)lru / 1e6, ratio(lru, belady), r->makespan_ns / 1e6, b->bound / 1e6);
         return 0;
     }
     heddle_json_init_file(&j, b->c->out);
@@ -88,9 +86,7 @@ static int print_one(const struct memory_bench *b, const char *machine)
     heddle_json_key_double(&j, "bound", b->bound);
     heddle_json_end(&j);
     heddle_json_line(&j);
-    return heddle_json_finish(&j) == HEDDLE_OK
-               ? 0
-               : cli_output_failed(b->c, HEDDLE_EIO);
+    return heddle_json_finish(&j) == HEDDLE_OK ? 0 : cli_output_failed(b->c, HEDDLE_EIO);
 }
 
 /* The nodes of the log are those of the context: the host, then the machine's in
@@ -108,14 +104,12 @@ static void fill_links(struct sim_replay *r, const struct heddle_log_view *v,
         for (size_t x = 0; x < v->nnodes; x++)
             for (size_t y = 0; y < v->nnodes; y++)
                 if (v->nodes[x].id < SIM_NODES && v->nodes[y].id < SIM_NODES &&
-                    strcmp(v->nodes[x].name, a.name) == 0 &&
-                    strcmp(v->nodes[y].name, b.name) == 0)
+                    strcmp(v->nodes[x].name, a.name) == 0 && strcmp(v->nodes[y].name, b.name) == 0)
                     r->link[v->nodes[y].id] |= UINT64_C(1) << v->nodes[x].id;
     }
 }
 
-static heddle_status replay(struct memory_bench *b, const heddle_log *log,
-                            const heddle_machine *m)
+static heddle_status replay(struct memory_bench *b, const heddle_log *log, const heddle_machine *m)
 {
     struct sim_replay r;
     heddle_status st = sim_replay_read(&r, log);
@@ -132,12 +126,10 @@ static heddle_status replay(struct memory_bench *b, const heddle_log *log,
     return st;
 }
 
-static int replay_log(struct memory_bench *b, const char *path,
-                      const heddle_machine *m)
+static int replay_log(struct memory_bench *b, const char *path, const heddle_machine *m)
 {
     char why[320] = "";
-    const struct heddle_log_opts o = {
-        .size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
+    const struct heddle_log_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
     heddle_log *log = NULL;
     heddle_status st = heddle_log_open(path, &o, &log);
 
@@ -150,8 +142,8 @@ static int replay_log(struct memory_bench *b, const char *path,
     return 0;
 }
 
-static int run_one(struct memory_bench *b, const char *source,
-                   const heddle_machine *m, const char *log)
+static int run_one(struct memory_bench *b, const char *source, const heddle_machine *m,
+                   const char *log)
 {
     const struct sim_opts o = {.machine = source,
                                .policy = b->policy,
@@ -164,11 +156,10 @@ static int run_one(struct memory_bench *b, const char *source,
     if (sim_graph_run(&b->graph, &o, &b->run) != HEDDLE_OK)
         return cli_fail(b->c, "%s", b->run.why);
     if (b->run.budget == 0)
-        return cli_fail(b->c, "the machine '%s' has no devices with a memory",
-                        source);
+        return cli_fail(b->c, "the machine '%s' has no devices with a memory", source);
     rc = replay_log(b, log, m);
-    if (rc == 0 && sim_graph_bound(&b->graph, m, b->run.classes, &b->bound, why,
-                                   sizeof(why)) != HEDDLE_OK)
+    if (rc == 0 &&
+        sim_graph_bound(&b->graph, m, b->run.classes, &b->bound, why, sizeof(why)) != HEDDLE_OK)
         rc = cli_fail(b->c, "%s", why);
     return rc == 0 ? print_one(b, source) : rc;
 }
@@ -204,13 +195,11 @@ static int parse_budget(struct memory_bench *b)
     const uint64_t data = sim_data_bytes(&b->graph);
     const uint64_t least = sim_task_bytes(&b->graph);
 
-    if (heddle_parse_size(b->budget_text, data, &b->budget) != HEDDLE_OK ||
-        b->budget == 0)
-        return cli_error(
-            b->c,
-            "--budget is '%s', but it must be bytes, as in 64M, or "
-            "a percentage of the data, above 0",
-            b->budget_text);
+    if (heddle_parse_size(b->budget_text, data, &b->budget) != HEDDLE_OK || b->budget == 0)
+        return cli_error(b->c,
+                         "--budget is '%s', but it must be bytes, as in 64M, or "
+                         "a percentage of the data, above 0",
+                         b->budget_text);
     if (b->budget < least)
         b->budget = least;
     return 0;
@@ -218,13 +207,11 @@ static int parse_budget(struct memory_bench *b)
 
 static int run_all(struct memory_bench *b)
 {
-    const heddle_status st =
-        sim_graph_make(&b->graph, b->workload, (uint32_t)b->tiles, b->seed);
+    const heddle_status st = sim_graph_make(&b->graph, b->workload, (uint32_t)b->tiles, b->seed);
     int rc;
 
     if (st != HEDDLE_OK)
-        return cli_fail(b->c, "the graph cannot be made: %s",
-                        heddle_status_text(st));
+        return cli_fail(b->c, "the graph cannot be made: %s", heddle_status_text(st));
     rc = parse_budget(b);
     for (unsigned i = 0; i < b->machines.n && rc == 0; i++)
         rc = run_machine(b, b->machines.source[i]);
@@ -233,20 +220,16 @@ static int run_all(struct memory_bench *b)
 
 static int memory_run(struct cli *c, int argc, char **argv)
 {
-    struct memory_bench b = {.c = c,
-                             .workload_name = "gemm",
-                             .budget_text = "25%",
-                             .tiles = 16,
-                             .seed = 1};
-    const struct cli_opt opts[] = {
-        {"--workload", CLI_STRING, &b.workload_name, 0, 0},
-        {"--tiles", CLI_UINT, &b.tiles, 1, SIM_MAX_TILES},
-        {"--budget", CLI_STRING, &b.budget_text, 0, 0},
-        {"--policy", CLI_STRING, &b.policy, 0, 0},
-        {"--devices", CLI_STRING, &b.devices, 0, 0},
-        {"--seed", CLI_UINT, &b.seed, 0, UINT64_MAX},
-        {"--log", CLI_STRING, &b.log, 0, 0},
-        {0}};
+    struct memory_bench b = {
+        .c = c, .workload_name = "gemm", .budget_text = "25%", .tiles = 16, .seed = 1};
+    const struct cli_opt opts[] = {{"--workload", CLI_STRING, &b.workload_name, 0, 0},
+                                   {"--tiles", CLI_UINT, &b.tiles, 1, SIM_MAX_TILES},
+                                   {"--budget", CLI_STRING, &b.budget_text, 0, 0},
+                                   {"--policy", CLI_STRING, &b.policy, 0, 0},
+                                   {"--devices", CLI_STRING, &b.devices, 0, 0},
+                                   {"--seed", CLI_UINT, &b.seed, 0, UINT64_MAX},
+                                   {"--log", CLI_STRING, &b.log, 0, 0},
+                                   {0}};
     int rc = sim_take_machines(c, &argc, argv, &b.machines);
 
     if (rc == 0)
@@ -271,23 +254,22 @@ static int memory_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_bench_memory = {
     .name = "memory",
     .help = "bytes copied under memory pressure, against ideal caches",
-    .usage =
-        "heddle bench memory --machine FILE [--machine FILE ...]\n"
-        "    [--workload gemm|cholesky|lu|random] [--budget B] [--tiles N]\n"
-        "    [--policy P] [--devices LIST] [--seed S] [--log FILE] [--json]\n"
-        "\n"
-        "  --machine   a machine file or starpu:DIR:NAME\n"
-        "  --workload  tiles of 960 x 960 floats (default gemm)\n"
-        "  --budget    memory of each device: bytes, or percent of the data, "
-        "and\n"
-        "              at least the largest task (default 25%)\n"
-        "  --tiles     along a side (default 16)\n"
-        "  --policy    a scheduler (default: the default)\n"
-        "  --devices   of the machine, as in HEDDLE_DEVICES (default: all)\n"
-        "  --seed      of the random graph (default 1)\n"
-        "  --log       keep the log of the run in FILE\n"
-        "The order of the run is replayed through caches of the same size "
-        "that\n"
-        "evict by Belady's rule (farthest next use) and LRU.\n",
+    .usage = "heddle bench memory --machine FILE [--machine FILE ...]\n"
+             "    [--workload gemm|cholesky|lu|random] [--budget B] [--tiles N]\n"
+             "    [--policy P] [--devices LIST] [--seed S] [--log FILE] [--json]\n"
+             "\n"
+             "  --machine   a machine file or starpu:DIR:NAME\n"
+             "  --workload  tiles of 960 x 960 floats (default gemm)\n"
+             "  --budget    memory of each device: bytes, or percent of the data, "
+             "and\n"
+             "              at least the largest task (default 25%)\n"
+             "  --tiles     along a side (default 16)\n"
+             "  --policy    a scheduler (default: the default)\n"
+             "  --devices   of the machine, as in HEDDLE_DEVICES (default: all)\n"
+             "  --seed      of the random graph (default 1)\n"
+             "  --log       keep the log of the run in FILE\n"
+             "The order of the run is replayed through caches of the same size "
+             "that\n"
+             "evict by Belady's rule (farthest next use) and LRU.\n",
     .run = memory_run,
 };

@@ -38,10 +38,8 @@ static double metg_at(const struct metg *m, double e, bool *bound_out)
             continue;
         if (i == 0)
             return lengths_us[0];
-        share = (e - m->efficiency[i - 1]) /
-                (m->efficiency[i] - m->efficiency[i - 1]);
-        return lengths_us[i - 1] *
-               pow(lengths_us[i] / lengths_us[i - 1], share);
+        share = (e - m->efficiency[i - 1]) / (m->efficiency[i] - m->efficiency[i - 1]);
+        return lengths_us[i - 1] * pow(lengths_us[i] / lengths_us[i - 1], share);
     }
     return 0;
 }
@@ -56,14 +54,13 @@ static size_t metg_ntasks(const struct metg *m, double us)
     return n < 1000 ? 1000 : n > 1e6 ? 1000000 : (size_t)n;
 }
 
-static int print_point(const struct metg *m, unsigned i, size_t ntasks,
-                       double wall_ns)
+static int print_point(const struct metg *m, unsigned i, size_t ntasks, double wall_ns)
 {
     struct heddle_json j;
 
     if (!m->c->json) {
-        fprintf(m->c->out, "%8.0f us %10zu tasks %8.1f %%\n", lengths_us[i],
-                ntasks, 100 * m->efficiency[i]);
+        fprintf(m->c->out, "%8.0f us %10zu tasks %8.1f %%\n", lengths_us[i], ntasks,
+                100 * m->efficiency[i]);
         fflush(m->c->out);
         return 0;
     }
@@ -98,8 +95,7 @@ static int run_length(struct metg *m, unsigned i)
     stream_close(&s);
     if (st != HEDDLE_OK)
         return bench_fail(m->c, m->ctx, st);
-    m->efficiency[i] =
-        (double)ntasks * 1000 * lengths_us[i] / m->nworkers / best;
+    m->efficiency[i] = (double)ntasks * 1000 * lengths_us[i] / m->nworkers / best;
     return print_point(m, i, ntasks, best);
 }
 
@@ -118,8 +114,8 @@ static void line_metg(const struct metg *m, double e)
     const double us = metg_at(m, e, &is_bound);
 
     if (us > 0)
-        fprintf(m->c->out, "%.0f %% efficiency from tasks of %s%.2f us on\n",
-                100 * e, is_bound ? "at most " : "", us);
+        fprintf(m->c->out, "%.0f %% efficiency from tasks of %s%.2f us on\n", 100 * e,
+                is_bound ? "at most " : "", us);
     else
         fprintf(m->c->out, "%.0f %% efficiency was not reached\n", 100 * e);
 }
@@ -151,10 +147,9 @@ static int metg_run(struct cli *c, int argc, char **argv)
     struct metg m = {.c = c, .o = {.shape = "independent", .reps = 3}};
     struct bench_memory memory;
     bool all;
-    int rc = bench_parse(c, "bench metg", argc, argv,
-                         BENCH_SHAPE | BENCH_TASKS | BENCH_REPS | BENCH_NO_LOG |
-                             BENCH_WINDOW,
-                         &m.o);
+    int rc =
+        bench_parse(c, "bench metg", argc, argv,
+                    BENCH_SHAPE | BENCH_TASKS | BENCH_REPS | BENCH_NO_LOG | BENCH_WINDOW, &m.o);
 
     if (rc != 0)
         return rc;
@@ -183,17 +178,16 @@ static int metg_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_bench_metg = {
     .name = "metg",
     .help = "the shortest task that keeps the workers busy (METG)",
-    .usage =
-        "heddle bench metg [--shape independent|cholesky] [--tasks N]\n"
-        "    [--workers W] [--reps R] [--sched S] [--window N]\n"
-        "    [--log FILE | --no-log] [--log-level L] [--no-bind] "
-        "[--json]\n"
-        "\n"
-        "Tasks of 1, 2, 5, 10, 20, 50 and 100 us. Efficiency is the time\n"
-        "of all tasks over workers times time of the run.\n"
-        "\n"
-        "  --tasks  of each length (default: 0.2 s of work); cholesky has\n"
-        "           45760\n"
-        "  --reps   runs of each length, the best counts (default 3)\n",
+    .usage = "heddle bench metg [--shape independent|cholesky] [--tasks N]\n"
+             "    [--workers W] [--reps R] [--sched S] [--window N]\n"
+             "    [--log FILE | --no-log] [--log-level L] [--no-bind] "
+             "[--json]\n"
+             "\n"
+             "Tasks of 1, 2, 5, 10, 20, 50 and 100 us. Efficiency is the time\n"
+             "of all tasks over workers times time of the run.\n"
+             "\n"
+             "  --tasks  of each length (default: 0.2 s of work); cholesky has\n"
+             "           45760\n"
+             "  --reps   runs of each length, the best counts (default 3)\n",
     .run = metg_run,
 };

@@ -27,8 +27,7 @@ struct offline_bench {
 };
 
 /* Each task behind up to three of the thousand before it. */
-static heddle_status make_layers(struct anchor *in, uint32_t ntasks,
-                                 uint64_t seed)
+static heddle_status make_layers(struct anchor *in, uint32_t ntasks, uint64_t seed)
 {
     enum { BACK = 1000, PREDS = 3 };
     struct heddle_rng r;
@@ -39,8 +38,7 @@ static heddle_status make_layers(struct anchor *in, uint32_t ntasks,
         return HEDDLE_ENOMEM;
     for (uint32_t t = 0; t < ntasks; t++) {
         in->kind[t] = heddle_rng_below32(&r, CHOLESKY_NKINDS);
-        for (uint32_t k = heddle_rng_below32(&r, PREDS + 1); k > 0 && t > 0;
-             k--) {
+        for (uint32_t k = heddle_rng_below32(&r, PREDS + 1); k > 0 && t > 0; k--) {
             const uint32_t back = t < BACK ? t : BACK;
 
             in->from[n] = t - 1 - heddle_rng_below32(&r, back);
@@ -69,9 +67,8 @@ static int print_row(const struct offline_bench *b, const struct row *r)
         fprintf(b->c->out,
                 "%-8s %3u tiles %7llu tasks  %-10s %10.3f ms, bound %10.3f ms, "
                 "ratio %.4f, %.3f s\n",
-                r->machine, r->tiles, (unsigned long long)r->ntasks, r->policy,
-                r->makespan / 1e3, r->bound / 1e3, r->makespan / r->bound,
-                r->seconds);
+                r->machine, r->tiles, (unsigned long long)r->ntasks, r->policy, r->makespan / 1e3,
+                r->bound / 1e3, r->makespan / r->bound, r->seconds);
         return 0;
     }
     heddle_json_init_file(&j, b->c->out);
@@ -88,19 +85,17 @@ static int print_row(const struct offline_bench *b, const struct row *r)
     heddle_json_key_uint(&j, "iterations", r->iterations);
     heddle_json_end(&j);
     heddle_json_line(&j);
-    return heddle_json_finish(&j) == HEDDLE_OK
-               ? 0
-               : cli_output_failed(b->c, HEDDLE_EIO);
+    return heddle_json_finish(&j) == HEDDLE_OK ? 0 : cli_output_failed(b->c, HEDDLE_EIO);
 }
 
-static int print_summary(const struct offline_bench *b, const char *policy,
-                         double mean, double worst)
+static int print_summary(const struct offline_bench *b, const char *policy, double mean,
+                         double worst)
 {
     struct heddle_json j;
 
     if (!b->c->json) {
-        fprintf(b->c->out, "%s: mean ratio %.4f, worst %.4f over %d cases\n",
-                policy, mean, worst, ANCHOR_NSIZES * ANCHOR_NMACHINES);
+        fprintf(b->c->out, "%s: mean ratio %.4f, worst %.4f over %d cases\n", policy, mean, worst,
+                ANCHOR_NSIZES * ANCHOR_NMACHINES);
         return 0;
     }
     heddle_json_init_file(&j, b->c->out);
@@ -112,16 +107,13 @@ static int print_summary(const struct offline_bench *b, const char *policy,
     heddle_json_key_double(&j, "worst_ratio", worst);
     heddle_json_end(&j);
     heddle_json_line(&j);
-    return heddle_json_finish(&j) == HEDDLE_OK
-               ? 0
-               : cli_output_failed(b->c, HEDDLE_EIO);
+    return heddle_json_finish(&j) == HEDDLE_OK ? 0 : cli_output_failed(b->c, HEDDLE_EIO);
 }
 
 /* --- runs ------------------------------------------------------------------ */
 
 /* A checked schedule; its makespan and the time it took go to the row. */
-static int run_one(const struct offline_bench *b,
-                   const struct heddle_bound_graph *g, struct row *r)
+static int run_one(const struct offline_bench *b, const struct heddle_bound_graph *g, struct row *r)
 {
     char why[256] = "";
     struct heddle_offline_opts o = {.size = sizeof(o),
@@ -142,13 +134,11 @@ static int run_one(const struct offline_bench *b,
     heddle_offline_finish(&s);
     return st == HEDDLE_OK
                ? 0
-               : cli_fail(b->c, "%s: %s", r->policy,
-                          why[0] != '\0' ? why : heddle_status_text(st));
+               : cli_fail(b->c, "%s: %s", r->policy, why[0] != '\0' ? why : heddle_status_text(st));
 }
 
 /* The best lower bound, in the unit of the times; < 0: none, after a sentence.*/
-static double bound_of(const struct offline_bench *b,
-                       const struct heddle_bound_graph *g)
+static double bound_of(const struct offline_bench *b, const struct heddle_bound_graph *g)
 {
     const struct heddle_bound_limits l = {.size = sizeof(l)};
     struct heddle_bound_result r = {.size = sizeof(r)};
@@ -164,11 +154,9 @@ static double bound_of(const struct offline_bench *b,
 }
 
 static int run_case(const struct offline_bench *b, unsigned m, uint32_t tiles,
-                    const char *const *policy, unsigned npolicies, double *sum,
-                    double *worst)
+                    const char *const *policy, unsigned npolicies, double *sum, double *worst)
 {
-    struct row row = {
-        .name = "offline", .machine = anchor_machines[m].name, .tiles = tiles};
+    struct row row = {.name = "offline", .machine = anchor_machines[m].name, .tiles = tiles};
     struct anchor in;
     heddle_status st = anchor_cholesky(&in, tiles);
     int rc = 0;
@@ -198,10 +186,8 @@ static int run_case(const struct offline_bench *b, unsigned m, uint32_t tiles,
 static int run_large(const struct offline_bench *b, const char *policy)
 {
     static const uint32_t nworkers[2] = {24, 8};
-    struct row row = {
-        .name = "offline large", .machine = "24+8", .policy = policy};
-    const struct heddle_bound_limits l = {.size = sizeof(l),
-                                          .which = 1u << HEDDLE_BOUND_AREA};
+    struct row row = {.name = "offline large", .machine = "24+8", .policy = policy};
+    const struct heddle_bound_limits l = {.size = sizeof(l), .which = 1u << HEDDLE_BOUND_AREA};
     struct heddle_bound_result r = {.size = sizeof(r)};
     struct anchor in;
     heddle_status st = make_layers(&in, (uint32_t)b->tasks, b->seed);
@@ -215,8 +201,7 @@ static int run_large(const struct offline_bench *b, const char *policy)
         st = heddle_bound_all(&in.g, &l, &r);
     row.ntasks = in.g.ntasks;
     row.bound = r.best;
-    rc = st == HEDDLE_OK ? run_one(b, &in.g, &row)
-                         : cli_fail(b->c, "%s", heddle_status_text(st));
+    rc = st == HEDDLE_OK ? run_one(b, &in.g, &row) : cli_fail(b->c, "%s", heddle_status_text(st));
     if (rc == 0)
         rc = print_row(b, &row);
     heddle_bound_finish(&r);
@@ -230,9 +215,7 @@ static unsigned choose(const struct offline_bench *b, const char **policy)
     struct heddle_offline_info info;
     unsigned n = 0;
 
-    for (unsigned i = 0;
-         n < MAX_POLICIES && heddle_offline_get_info(i, &info) == HEDDLE_OK;
-         i++)
+    for (unsigned i = 0; n < MAX_POLICIES && heddle_offline_get_info(i, &info) == HEDDLE_OK; i++)
         if (strcmp(info.name, "fixed") != 0 &&
             (b->policy == NULL || strcmp(b->policy, info.name) == 0))
             policy[n++] = info.name;
@@ -242,12 +225,11 @@ static unsigned choose(const struct offline_bench *b, const char **policy)
 static int offline_run(struct cli *c, int argc, char **argv)
 {
     struct offline_bench b = {.c = c, .time_text = "2s", .seed = 1};
-    const struct cli_opt opts[] = {
-        {"--policy", CLI_STRING, &b.policy, 0, 0},
-        {"--time", CLI_STRING, &b.time_text, 0, 0},
-        {"--seed", CLI_UINT, &b.seed, 0, UINT64_MAX},
-        {"--tasks", CLI_UINT, &b.tasks, 1, 100000000},
-        {0}};
+    const struct cli_opt opts[] = {{"--policy", CLI_STRING, &b.policy, 0, 0},
+                                   {"--time", CLI_STRING, &b.time_text, 0, 0},
+                                   {"--seed", CLI_UINT, &b.seed, 0, UINT64_MAX},
+                                   {"--tasks", CLI_UINT, &b.tasks, 1, 100000000},
+                                   {0}};
     const char *policy[MAX_POLICIES];
     double sum[MAX_POLICIES] = {0}, worst[MAX_POLICIES] = {0};
     unsigned n;
@@ -256,8 +238,7 @@ static int offline_run(struct cli *c, int argc, char **argv)
     if (rc != 0)
         return rc;
     if (heddle_parse_ns(b.time_text, &b.time_ns) != HEDDLE_OK || b.time_ns == 0)
-        return cli_error(c, "--time is '%s', but it must be a time as in 2s",
-                         b.time_text);
+        return cli_error(c, "--time is '%s', but it must be a time as in 2s", b.time_text);
     n = choose(&b, policy);
     if (n == 0)
         return cli_error(c, "there is no offline policy '%s'", b.policy);
@@ -267,9 +248,7 @@ static int offline_run(struct cli *c, int argc, char **argv)
         for (unsigned i = 0; i < ANCHOR_NSIZES && rc == 0; i++)
             rc = run_case(&b, m, anchor_sizes[i], policy, n, sum, worst);
     for (unsigned p = 0; p < n && rc == 0; p++)
-        rc = print_summary(&b, policy[p],
-                           sum[p] / (ANCHOR_NMACHINES * ANCHOR_NSIZES),
-                           worst[p]);
+        rc = print_summary(&b, policy[p], sum[p] / (ANCHOR_NMACHINES * ANCHOR_NSIZES), worst[p]);
     return rc;
 }
 

@@ -32,8 +32,7 @@ int bench_pair_run(struct bench_pair *p)
 {
     const size_t reps = p->o[0].reps;
     double *v = calloc(2 * reps, sizeof(*v));
-    int rc = v == NULL ? cli_fail(p->c, "no memory for %zu repetitions", reps)
-                       : pair_open(p);
+    int rc = v == NULL ? cli_fail(p->c, "no memory for %zu repetitions", reps) : pair_open(p);
 
     for (size_t r = 0; r < reps + 1 && rc == 0; r++) {
         for (unsigned i = 0; i < 2 && rc == 0; i++) {

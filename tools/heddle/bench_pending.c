@@ -16,8 +16,7 @@ enum { PENDING_TASKS = 100000 };
 static heddle_status hold_all(struct stream *s, heddle_event *gate)
 {
     heddle_event *const after[] = {gate};
-    const struct heddle_task_opts opts = {
-        .size = sizeof(opts), .after = after, .nafter = 1};
+    const struct heddle_task_opts opts = {.size = sizeof(opts), .after = after, .nafter = 1};
     struct heddle_call call = {.opts = &opts};
     heddle_status st = HEDDLE_OK;
 
@@ -36,8 +35,7 @@ static heddle_status submit_all(const struct stream *s)
     for (size_t i = 0; i < s->ntasks && st == HEDDLE_OK; i++) {
         for (unsigned o = 0; o < 3; o++)
             call.operand[o] = s->handle[s->task[i].h[o]];
-        st =
-            heddle_submit(s->ctx, stream_kernel(false, s->task[i].kind), &call);
+        st = heddle_submit(s->ctx, stream_kernel(false, s->task[i].kind), &call);
     }
     return st;
 }

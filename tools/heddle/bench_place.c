@@ -33,8 +33,7 @@ static void brute(struct brute *b, size_t i, uint64_t there)
             span = b->load[k] > span ? b->load[k] : span;
             here += b->load[k];
         }
-        cost = b->o->has_due != 0 ? -(double)here
-                                  : (double)span + b->o->alpha * (double)there;
+        cost = b->o->has_due != 0 ? -(double)here : (double)span + b->o->alpha * (double)there;
         b->best = fmin(b->best, cost);
         return;
     }
@@ -42,8 +41,7 @@ static void brute(struct brute *b, size_t i, uint64_t there)
     for (uint32_t k = 0; k < b->o->machines; k++) {
         const bool was_empty = b->load[k] == 0;
 
-        if (b->o->has_due == 0 ||
-            b->load[k] + b->job[i].us <= b->job[i].due_us) {
+        if (b->o->has_due == 0 || b->load[k] + b->job[i].us <= b->job[i].due_us) {
             b->load[k] += b->job[i].us;
             brute(b, i + 1, there);
             b->load[k] -= b->job[i].us;
@@ -61,8 +59,8 @@ static int by_due(const void *a, const void *b)
 }
 
 /* Durations of 1 to `most` us; due dates about when the machines can be done. */
-static void draw(struct heddle_rng *r, struct heddle_energy_job *job, size_t n,
-                 uint64_t most, uint64_t machines)
+static void draw(struct heddle_rng *r, struct heddle_energy_job *job, size_t n, uint64_t most,
+                 uint64_t machines)
 {
     uint64_t total = 0;
 
@@ -76,9 +74,9 @@ static void draw(struct heddle_rng *r, struct heddle_energy_job *job, size_t n,
     qsort(job, n, sizeof(*job), by_due);
 }
 
-static int report(struct cli *c, const char *what, const char *unit,
-                  uint32_t machines, bool has_due, size_t count, double worst,
-                  double mean, double proved, double seconds)
+static int report(struct cli *c, const char *what, const char *unit, uint32_t machines,
+                  bool has_due, size_t count, double worst, double mean, double proved,
+                  double seconds)
 {
     struct heddle_json j;
 
@@ -86,8 +84,8 @@ static int report(struct cli *c, const char *what, const char *unit,
         fprintf(c->out,
                 "%-6s %-8s  %2u machines  %7zu %s  worst %.4f  mean %.4f  "
                 "proved %.4f  %.3f s\n",
-                what, has_due ? "due" : "no due", machines, count, unit, worst,
-                mean, proved, seconds);
+                what, has_due ? "due" : "no due", machines, count, unit, worst, mean, proved,
+                seconds);
         return 0;
     }
     heddle_json_init_file(&j, c->out);
@@ -110,16 +108,14 @@ static int failed(struct cli *c, const struct heddle_energy_place_opts *o)
 }
 
 static int place(const struct heddle_energy_job *job, size_t n,
-                 const struct heddle_energy_place_opts *o,
-                 struct heddle_energy_place *p)
+                 const struct heddle_energy_place_opts *o, struct heddle_energy_place *p)
 {
     if (heddle_energy_place_make(job, n, o, p) != HEDDLE_OK)
         return 1;
     return heddle_energy_place_check(job, n, o, p) != HEDDLE_OK;
 }
 
-static int run_small(struct cli *c, bool has_due, uint32_t machines,
-                     uint64_t count, uint64_t seed)
+static int run_small(struct cli *c, bool has_due, uint32_t machines, uint64_t count, uint64_t seed)
 {
     static const double scale[] = {1.1, 1.5, 2, 3}; /* alpha x machines */
     struct heddle_energy_job job[SMALL + 2];
@@ -133,8 +129,7 @@ static int run_small(struct cli *c, bool has_due, uint32_t machines,
         const struct heddle_energy_place_opts o = {.size = sizeof(o),
                                                    .machines = machines,
                                                    .has_due = has_due,
-                                                   .alpha =
-                                                       scale[i % 4] / machines,
+                                                   .alpha = scale[i % 4] / machines,
                                                    .why = why,
                                                    .why_bytes = sizeof(why)};
         struct heddle_energy_place p = {.size = sizeof(p)};
@@ -147,20 +142,17 @@ static int run_small(struct cli *c, bool has_due, uint32_t machines,
         if (place(job, b.n, &o, &p) != 0)
             return failed(c, &o);
         if (b.best != 0)
-            ratio =
-                has_due ? (double)p.here_us / -b.best : 1e6 * p.cost / b.best;
+            ratio = has_due ? (double)p.here_us / -b.best : 1e6 * p.cost / b.best;
         worst = has_due ? fmin(worst, ratio) : fmax(worst, ratio);
         proved = has_due ? fmin(proved, p.proved) : fmax(proved, p.proved);
         sum += ratio;
         heddle_energy_place_finish(&p);
     }
-    return report(c, "small", "instances", machines, has_due, count, worst,
-                  sum / (double)count, proved,
-                  1e-9 * (double)(heddle_clock_thread_ns() - begin));
+    return report(c, "small", "instances", machines, has_due, count, worst, sum / (double)count,
+                  proved, 1e-9 * (double)(heddle_clock_thread_ns() - begin));
 }
 
-static int run_large(struct cli *c, bool has_due, uint32_t machines,
-                     size_t count, uint64_t seed)
+static int run_large(struct cli *c, bool has_due, uint32_t machines, size_t count, uint64_t seed)
 {
     struct heddle_energy_job *job = malloc(count * sizeof(*job));
     char why[256] = "";
@@ -183,13 +175,10 @@ static int run_large(struct cli *c, bool has_due, uint32_t machines,
     if (place(job, count, &o, &p) != 0) {
         rc = failed(c, &o);
     } else {
-        const double seconds =
-            1e-9 * (double)(heddle_clock_thread_ns() - begin);
-        const double ratio =
-            (has_due ? 1e-6 * (double)p.here_us : p.cost) / p.bound;
+        const double seconds = 1e-9 * (double)(heddle_clock_thread_ns() - begin);
+        const double ratio = (has_due ? 1e-6 * (double)p.here_us : p.cost) / p.bound;
 
-        rc = report(c, "large", "jobs", machines, has_due, count, ratio, ratio,
-                    p.proved, seconds);
+        rc = report(c, "large", "jobs", machines, has_due, count, ratio, ratio, p.proved, seconds);
     }
     heddle_energy_place_finish(&p);
     free(job);
@@ -199,11 +188,10 @@ static int run_large(struct cli *c, bool has_due, uint32_t machines,
 static int place_run(struct cli *c, int argc, char **argv)
 {
     uint64_t jobs = 100000, instances = 1000, seed = 1;
-    const struct cli_opt opts[] = {
-        {"--jobs", CLI_UINT, &jobs, 1, 10000000},
-        {"--instances", CLI_UINT, &instances, 1, 1000000},
-        {"--seed", CLI_UINT, &seed, 0, UINT64_MAX},
-        {0}};
+    const struct cli_opt opts[] = {{"--jobs", CLI_UINT, &jobs, 1, 10000000},
+                                   {"--instances", CLI_UINT, &instances, 1, 1000000},
+                                   {"--seed", CLI_UINT, &seed, 0, UINT64_MAX},
+                                   {0}};
     int rc = cli_parse(c, "bench place", argc, argv, opts, NULL);
 
     for (unsigned due = 0; due < 2; due++) {
@@ -218,17 +206,16 @@ static int place_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_bench_place = {
     .name = "place",
     .help = "jobs between efficient machines and others: ratios and time",
-    .usage =
-        "heddle bench place [--jobs N] [--instances N] [--seed S] [--json]\n"
-        "\n"
-        "  --instances  random small ones against the best of all (default "
-        "1000)\n"
-        "  --jobs       of the large ones, against the bound (default "
-        "100000)\n"
-        "Without due dates: cost over the least, 1 or more. With due dates: "
-        "work over\n"
-        "the most, 1 or less. Seconds are CPU time of placing and checking; "
-        "of small\n"
-        "instances, with the search for the best.\n",
+    .usage = "heddle bench place [--jobs N] [--instances N] [--seed S] [--json]\n"
+             "\n"
+             "  --instances  random small ones against the best of all (default "
+             "1000)\n"
+             "  --jobs       of the large ones, against the bound (default "
+             "100000)\n"
+             "Without due dates: cost over the least, 1 or more. With due dates: "
+             "work over\n"
+             "the most, 1 or less. Seconds are CPU time of placing and checking; "
+             "of small\n"
+             "instances, with the search for the best.\n",
     .run = place_run,
 };

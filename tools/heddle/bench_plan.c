@@ -97,26 +97,22 @@ static int find_instances(struct plan_bench *b)
 
 /* --- output -------------------------------------------------------------- */
 
-static int print_case(struct plan_bench *b, const struct heddle_plan_graph *g,
-                      double fraction, const struct plan_try *t,
-                      const char *solver)
+static int print_case(struct plan_bench *b, const struct heddle_plan_graph *g, double fraction,
+                      const struct plan_try *t, const char *solver)
 {
     const struct heddle_plan *p = t->plan;
     struct heddle_json j;
 
     if (!b->c->json) {
         if (p == NULL)
-            fprintf(b->c->out, "%-48s %-10s %4.2f  no plan\n", g->name, solver,
-                    fraction);
+            fprintf(b->c->out, "%-48s %-10s %4.2f  no plan\n", g->name, solver, fraction);
         else
             fprintf(b->c->out,
                     "%-48s %-10s %4.2f  %+8.3f %%  bound %+8.3f %%  gap %7.3f  "
                     "%7.3f s  arena %.3f  %s\n",
-                    g->name, p->solver, fraction, 100 * plan_increase(p),
-                    100 * plan_bound(p), 100 * plan_gap(p), p->seconds,
-                    p->peak_bytes > 0
-                        ? (double)p->arena_bytes / (double)p->peak_bytes
-                        : 1,
+                    g->name, p->solver, fraction, 100 * plan_increase(p), 100 * plan_bound(p),
+                    100 * plan_gap(p), p->seconds,
+                    p->peak_bytes > 0 ? (double)p->arena_bytes / (double)p->peak_bytes : 1,
                     t->is_checked ? "checked" : t->why);
         fflush(b->c->out);
         return 0;
@@ -138,8 +134,7 @@ static int print_case(struct plan_bench *b, const struct heddle_plan_graph *g,
 static int print_summary(struct plan_bench *b, const char *solver)
 {
     const double gap = b->ngaps > 0 ? bench_stat(b->gap, b->ngaps).median : 0;
-    const double seconds =
-        b->nplans > 0 ? bench_stat(b->seconds, b->nplans).median : 0;
+    const double seconds = b->nplans > 0 ? bench_stat(b->seconds, b->nplans).median : 0;
     struct heddle_json j;
 
     if (!b->c->json) {
@@ -147,8 +142,7 @@ static int print_summary(struct plan_bench *b, const char *solver)
                 "%s: %u plans of %u cases, %u refused by the checker; median "
                 "gap %.3f points (budgets of half or more), median %.3f s, "
                 "arena at most %.3f of the peak\n",
-                solver, b->nplans, b->ncases, b->nbad, 100 * gap, seconds,
-                b->worst_arena);
+                solver, b->nplans, b->ncases, b->nbad, 100 * gap, seconds, b->worst_arena);
         return 0;
     }
     heddle_json_init_file(&j, b->c->out);
@@ -167,8 +161,7 @@ static int print_summary(struct plan_bench *b, const char *solver)
 
 /* --- cases ---------------------------------------------------------------- */
 
-static void note(struct plan_bench *b, double fraction,
-                 const struct plan_try *t)
+static void note(struct plan_bench *b, double fraction, const struct plan_try *t)
 {
     const struct heddle_plan *p = t->plan;
     double ratio;
@@ -178,8 +171,7 @@ static void note(struct plan_bench *b, double fraction,
         return;
     b->seconds[b->nplans++] = p->seconds;
     b->nbad += !t->is_checked;
-    ratio =
-        p->peak_bytes > 0 ? (double)p->arena_bytes / (double)p->peak_bytes : 1;
+    ratio = p->peak_bytes > 0 ? (double)p->arena_bytes / (double)p->peak_bytes : 1;
     b->worst_arena = ratio > b->worst_arena ? ratio : b->worst_arena;
     if (fraction >= 0.499 && b->ngaps < MAX_CASES)
         b->gap[b->ngaps++] = plan_gap(p);
@@ -191,8 +183,7 @@ static bool has_own_rows(const struct plan_bench *b)
     return b->rate > 0 || b->ndevices > 0 || b->is_least;
 }
 
-static int run_instance(struct plan_bench *b, const char *solver,
-                        const struct heddle_plan_graph *g)
+static int run_instance(struct plan_bench *b, const char *solver, const struct heddle_plan_graph *g)
 {
     const double full = (double)plan_full_bytes(g);
     int rc = 0;
@@ -203,18 +194,15 @@ static int run_instance(struct plan_bench *b, const char *solver,
         rc = plan_bench_least(b->c, g, b->limit_s);
     for (unsigned i = 0; i < b->nbudgets && rc == 0; i++) {
         if (b->rate > 0)
-            rc =
-                plan_bench_moving(b->c, g, b->fraction[i], b->rate, b->limit_s);
+            rc = plan_bench_moving(b->c, g, b->fraction[i], b->rate, b->limit_s);
         if (rc == 0 && b->ndevices > 0)
-            rc = plan_bench_pipeline(b->c, g, b->fraction[i],
-                                     (uint32_t)b->ndevices);
+            rc = plan_bench_pipeline(b->c, g, b->fraction[i], (uint32_t)b->ndevices);
     }
     for (unsigned i = 0; i < b->nbudgets && rc == 0 && !has_own_rows(b); i++) {
-        struct plan_try t = {
-            .m = {.budget = (uint64_t)(b->fraction[i] * full), .align = 1},
-            .opts = {.solver = strcmp(solver, "best") == 0 ? NULL : solver,
-                     .time_limit_s = b->limit_s,
-                     .seed = b->seed}};
+        struct plan_try t = {.m = {.budget = (uint64_t)(b->fraction[i] * full), .align = 1},
+                             .opts = {.solver = strcmp(solver, "best") == 0 ? NULL : solver,
+                                      .time_limit_s = b->limit_s,
+                                      .seed = b->seed}};
 
         plan_try_run(&t, g);
         if (t.st != HEDDLE_EINVAL) { /* not a solver for this graph */
@@ -231,20 +219,16 @@ static int run_generated(struct plan_bench *b, const char *solver)
     static const struct {
         enum plan_family family;
         uint32_t size;
-    } all[] = {{PLAN_LAYERED, 100}, {PLAN_LAYERED, 1000},
-               {PLAN_CNN, 16},      {PLAN_CNN, 64},
-               {PLAN_UNET, 5},      {PLAN_TRANSFORMER, 12},
-               {PLAN_TREE, 6},      {PLAN_CNN_CHAIN, 100}};
+    } all[] = {{PLAN_LAYERED, 100}, {PLAN_LAYERED, 1000},   {PLAN_CNN, 16}, {PLAN_CNN, 64},
+               {PLAN_UNET, 5},      {PLAN_TRANSFORMER, 12}, {PLAN_TREE, 6}, {PLAN_CNN_CHAIN, 100}};
     int rc = 0;
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]) && rc == 0; i++) {
         struct heddle_plan_graph *g = NULL;
-        const heddle_status st =
-            plan_gen(all[i].family, all[i].size, b->seed + 1, &g);
+        const heddle_status st = plan_gen(all[i].family, all[i].size, b->seed + 1, &g);
 
         if (st != HEDDLE_OK)
-            return cli_fail(b->c, "a graph cannot be made: %s",
-                            heddle_status_text(st));
+            return cli_fail(b->c, "a graph cannot be made: %s", heddle_status_text(st));
         rc = run_instance(b, solver, g);
         heddle_plan_graph_destroy(g);
     }
@@ -269,9 +253,7 @@ static int run_solver(struct plan_bench *b, const char *solver)
     }
     if (rc == 0 && !has_own_rows(b))
         rc = print_summary(b, solver);
-    return rc == 0 && b->nbad > 0
-               ? cli_fail(b->c, "the checker refuses %u plans", b->nbad)
-               : rc;
+    return rc == 0 && b->nbad > 0 ? cli_fail(b->c, "the checker refuses %u plans", b->nbad) : rc;
 }
 
 static int run_solvers(struct plan_bench *b)
@@ -294,10 +276,9 @@ static int parse_budgets(struct plan_bench *b)
         const char *end = NULL;
         double v = 0;
 
-        if (b->nbudgets == MAX_BUDGETS || !heddle_number_scan(s, &end, &v) ||
-            !(v > 0 && v <= 10) || (*end != ',' && *end != '\0'))
-            return cli_error(b->c, "--budgets '%s' is not a list like 0.9,0.5",
-                             b->budgets);
+        if (b->nbudgets == MAX_BUDGETS || !heddle_number_scan(s, &end, &v) || !(v > 0 && v <= 10) ||
+            (*end != ',' && *end != '\0'))
+            return cli_error(b->c, "--budgets '%s' is not a list like 0.9,0.5", b->budgets);
         b->fraction[b->nbudgets++] = v;
         if (*end == '\0')
             return 0;
@@ -310,8 +291,7 @@ static int parse_time(struct plan_bench *b)
     uint64_t ns = 0;
 
     if (heddle_parse_ns(b->time, &ns) != HEDDLE_OK || ns == 0)
-        return cli_error(b->c, "--time '%s' is not a duration like 2s",
-                         b->time);
+        return cli_error(b->c, "--time '%s' is not a duration like 2s", b->time);
     b->limit_s = (double)ns * 1e-9;
     return 0;
 }
@@ -325,37 +305,32 @@ static int parse_solver(struct plan_bench *b)
     for (size_t i = 0; (s = heddle_plan_get_solver(i)) != NULL; i++)
         if (strcmp(s->name, b->solver) == 0)
             return 0;
-    return cli_error(b->c, "there is no solver '%s', see 'heddle help plan'",
-                     b->solver);
+    return cli_error(b->c, "there is no solver '%s', see 'heddle help plan'", b->solver);
 }
 
 static int plan_bench_run(struct cli *c, int argc, char **argv)
 {
     static struct plan_bench b;
-    const struct cli_opt opts[] = {
-        {"--data", CLI_STRING, &b.data, 0, 0},
-        {"--solver", CLI_STRING, &b.solver, 0, 0},
-        {"--instance", CLI_STRING, &b.only, 0, 0},
-        {"--budgets", CLI_STRING, &b.budgets, 0, 0},
-        {"--time", CLI_STRING, &b.time, 0, 0},
-        {"--chains", CLI_UINT, &b.chains, 1, 1000},
-        {"--link", CLI_STRING, &b.link, 0, 0},
-        {"--pipeline", CLI_UINT, &b.ndevices, 1, 256},
-        {"--least", CLI_FLAG, &b.is_least, 0, 0},
-        {"--large", CLI_FLAG, &b.large, 0, 0},
-        {"--seed", CLI_UINT, &b.seed, 0, UINT64_MAX - 1},
-        {0}};
+    const struct cli_opt opts[] = {{"--data", CLI_STRING, &b.data, 0, 0},
+                                   {"--solver", CLI_STRING, &b.solver, 0, 0},
+                                   {"--instance", CLI_STRING, &b.only, 0, 0},
+                                   {"--budgets", CLI_STRING, &b.budgets, 0, 0},
+                                   {"--time", CLI_STRING, &b.time, 0, 0},
+                                   {"--chains", CLI_UINT, &b.chains, 1, 1000},
+                                   {"--link", CLI_STRING, &b.link, 0, 0},
+                                   {"--pipeline", CLI_UINT, &b.ndevices, 1, 256},
+                                   {"--least", CLI_FLAG, &b.is_least, 0, 0},
+                                   {"--large", CLI_FLAG, &b.large, 0, 0},
+                                   {"--seed", CLI_UINT, &b.seed, 0, UINT64_MAX - 1},
+                                   {0}};
     int rc;
 
-    b = (struct plan_bench){.c = c,
-                            .solver = "best",
-                            .time = "2s",
-                            .budgets = "0.9,0.8,0.7,0.6,0.5,0.4,0.3"};
+    b = (struct plan_bench){
+        .c = c, .solver = "best", .time = "2s", .budgets = "0.9,0.8,0.7,0.6,0.5,0.4,0.3"};
     rc = cli_parse(c, "bench plan", argc, argv, opts, NULL);
     if (rc == 0 && b.chains > 0)
         return bench_plan_chain(c, b.chains, b.seed);
-    if (rc == 0 && b.link != NULL &&
-        (!heddle_number_finite(b.link, &b.rate) || !(b.rate > 0)))
+    if (rc == 0 && b.link != NULL && (!heddle_number_finite(b.link, &b.rate) || !(b.rate > 0)))
         rc = cli_error(c,
                        "--link '%s' is not a number of bytes per unit of "
                        "time",
@@ -367,8 +342,7 @@ static int plan_bench_run(struct cli *c, int argc, char **argv)
     if (rc == 0)
         rc = parse_solver(&b);
     if (rc == 0 && b.large)
-        return plan_bench_large(c, b.only, b.solver, b.fraction, b.nbudgets,
-                                b.limit_s, b.seed);
+        return plan_bench_large(c, b.only, b.solver, b.fraction, b.nbudgets, b.limit_s, b.seed);
     if (rc == 0)
         rc = find_instances(&b);
     if (rc == 0)
@@ -381,31 +355,30 @@ static int plan_bench_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_bench_plan = {
     .name = "plan",
     .help = "memory plans: increase, bound, gap and time",
-    .usage =
-        "heddle bench plan [--data DIR] [--solver S] [--budgets LIST]\n"
-        "    [--instance TEXT] [--time 2s] [--seed N] [--link R] [--pipeline "
-        "P]\n"
-        "    [--least]\n"
-        "heddle bench plan --chains LAYERS [--seed N]\n"
-        "heddle bench plan --large [--budgets LIST] [--time 10s]\n"
-        "\n"
-        "  --data      graph files (default: HEDDLE_SHARED/data/planner, or\n"
-        "              generated graphs)\n"
-        "  --solver    best (default), all, or one of 'heddle help plan'\n"
-        "  --budgets   fractions of the memory of the graph as it is\n"
-        "              (default: 0.9,0.8,0.7,0.6,0.5,0.4,0.3)\n"
-        "  --instance  only those with TEXT in their name\n"
-        "  --time      per plan, for solvers that improve\n"
-        "  --chains    how long the tables of chains of up to LAYERS layers "
-        "take,\n"
-        "              500 slots; 1000 is all of them\n"
-        "  --large     generated graphs of 10 000 operations: when the first "
-        "plan\n"
-        "              comes, the plan after --time and after 6 times that\n"
-        "  --link      instead: what moving data removes, R bytes per unit of\n"
-        "              time (12000: 12 GB/s and microseconds)\n"
-        "  --pipeline  instead: every policy on P devices, for chains\n"
-        "  --least     instead: the smallest budget with a plan, in multiples\n"
-        "              of the memory that every plan needs\n",
+    .usage = "heddle bench plan [--data DIR] [--solver S] [--budgets LIST]\n"
+             "    [--instance TEXT] [--time 2s] [--seed N] [--link R] [--pipeline "
+             "P]\n"
+             "    [--least]\n"
+             "heddle bench plan --chains LAYERS [--seed N]\n"
+             "heddle bench plan --large [--budgets LIST] [--time 10s]\n"
+             "\n"
+             "  --data      graph files (default: HEDDLE_SHARED/data/planner, or\n"
+             "              generated graphs)\n"
+             "  --solver    best (default), all, or one of 'heddle help plan'\n"
+             "  --budgets   fractions of the memory of the graph as it is\n"
+             "              (default: 0.9,0.8,0.7,0.6,0.5,0.4,0.3)\n"
+             "  --instance  only those with TEXT in their name\n"
+             "  --time      per plan, for solvers that improve\n"
+             "  --chains    how long the tables of chains of up to LAYERS layers "
+             "take,\n"
+             "              500 slots; 1000 is all of them\n"
+             "  --large     generated graphs of 10 000 operations: when the first "
+             "plan\n"
+             "              comes, the plan after --time and after 6 times that\n"
+             "  --link      instead: what moving data removes, R bytes per unit of\n"
+             "              time (12000: 12 GB/s and microseconds)\n"
+             "  --pipeline  instead: every policy on P devices, for chains\n"
+             "  --least     instead: the smallest budget with a plan, in multiples\n"
+             "              of the memory that every plan needs\n",
     .run = plan_bench_run,
 };

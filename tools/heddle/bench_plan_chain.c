@@ -35,8 +35,8 @@ static uint64_t most_bytes(void)
     return getrusage(RUSAGE_SELF, &u) == 0 ? (uint64_t)u.ru_maxrss * 1024 : 0;
 }
 
-static int print_bar(struct cli *c, const struct chain_bar *b,
-                     const struct plan_try *t, double seconds)
+static int print_bar(struct cli *c, const struct chain_bar *b, const struct plan_try *t,
+                     double seconds)
 {
     const uint64_t bytes = most_bytes();
     struct heddle_json j;
@@ -45,8 +45,8 @@ static int print_bar(struct cli *c, const struct chain_bar *b,
         fprintf(c->out,
                 "%-16s %5u layers %4u slots  %+8.3f %%  %8.3f s of processor "
                 "time",
-                b->solver, b->layers, b->slots,
-                t->plan != NULL ? 100 * plan_increase(t->plan) : 0, seconds);
+                b->solver, b->layers, b->slots, t->plan != NULL ? 100 * plan_increase(t->plan) : 0,
+                seconds);
         if (b->must_s > 0)
             fprintf(c->out, " (must %g, aim %g)", b->must_s, b->aim_s);
         fprintf(c->out, "  %.2f GB  %s\n", (double)bytes * 1e-9,
@@ -71,15 +71,13 @@ static int print_bar(struct cli *c, const struct chain_bar *b,
 static int run_bar(struct cli *c, const struct chain_bar *b, uint64_t seed)
 {
     struct heddle_plan_graph *g = NULL;
-    struct plan_try t = {.m = {.align = 1},
-                         .opts = {.solver = b->solver, .slots = b->slots}};
+    struct plan_try t = {.m = {.align = 1}, .opts = {.solver = b->solver, .slots = b->slots}};
     const heddle_status st = plan_gen(PLAN_CNN_CHAIN, b->layers, seed, &g);
     uint64_t begin;
     int rc;
 
     if (st != HEDDLE_OK)
-        return cli_fail(c, "a chain cannot be made: %s",
-                        heddle_status_text(st));
+        return cli_fail(c, "a chain cannot be made: %s", heddle_status_text(st));
     t.m.budget = plan_full_bytes(g) / 20 * 7;
     begin = heddle_clock_thread_ns();
     plan_try_run(&t, g);

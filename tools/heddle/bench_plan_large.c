@@ -27,14 +27,12 @@ static int on_plan(void *user, double seconds, const struct heddle_plan *best)
     return 1;
 }
 
-static void solve(const struct heddle_plan_graph *g, double fraction,
-                  double limit_s, const char *solver, struct watch *w,
-                  struct plan_try *t)
+static void solve(const struct heddle_plan_graph *g, double fraction, double limit_s,
+                  const char *solver, struct watch *w, struct plan_try *t)
 {
     *w = (struct watch){.first_s = -1};
     *t = (struct plan_try){
-        .m = {.budget = (uint64_t)(fraction * (double)plan_full_bytes(g)),
-              .align = 1},
+        .m = {.budget = (uint64_t)(fraction * (double)plan_full_bytes(g)), .align = 1},
         .opts = {.solver = strcmp(solver, "best") == 0 ? NULL : solver,
                  .time_limit_s = limit_s,
                  .progress = on_plan,
@@ -46,9 +44,8 @@ static void solve(const struct heddle_plan_graph *g, double fraction,
     }
 }
 
-static int print(struct cli *c, const struct heddle_plan_graph *g,
-                 double fraction, const struct watch *w,
-                 const struct plan_try *now, const struct plan_try *later)
+static int print(struct cli *c, const struct heddle_plan_graph *g, double fraction,
+                 const struct watch *w, const struct plan_try *now, const struct plan_try *later)
 {
     const bool has_both = now->plan != NULL && later->plan != NULL;
     const double a = has_both ? plan_increase(now->plan) : 0;
@@ -63,11 +60,9 @@ static int print(struct cli *c, const struct heddle_plan_graph *g,
             fprintf(c->out,
                     "%-20s %4.2f  first %6.3f s %+8.3f %%  then %+8.3f %%  "
                     "later %+8.3f %%  ratio %.3f  bound %+8.3f %%  %s\n",
-                    g->name, fraction, w->first_s, 100 * w->first_increase,
-                    100 * a, 100 * b, b > 0 ? a / b : 1,
-                    100 * plan_bound(later->plan),
-                    now->is_checked && later->is_checked ? "checked"
-                                                         : "NOT CHECKED");
+                    g->name, fraction, w->first_s, 100 * w->first_increase, 100 * a, 100 * b,
+                    b > 0 ? a / b : 1, 100 * plan_bound(later->plan),
+                    now->is_checked && later->is_checked ? "checked" : "NOT CHECKED");
         fflush(c->out);
         return 0;
     }
@@ -85,15 +80,13 @@ static int print(struct cli *c, const struct heddle_plan_graph *g,
         heddle_json_key_double(&j, "increase", a);
         heddle_json_key_double(&j, "later_increase", b);
         heddle_json_key_double(&j, "bound", plan_bound(later->plan));
-        heddle_json_key_bool(&j, "checked",
-                             now->is_checked && later->is_checked);
+        heddle_json_key_bool(&j, "checked", now->is_checked && later->is_checked);
     }
     return plan_json_end(c, &j);
 }
 
-int plan_bench_large(struct cli *c, const char *only, const char *solver,
-                     const double *fraction, unsigned nfractions,
-                     double limit_s, uint64_t seed)
+int plan_bench_large(struct cli *c, const char *only, const char *solver, const double *fraction,
+                     unsigned nfractions, double limit_s, uint64_t seed)
 {
     static const struct {
         enum plan_family family;
@@ -104,8 +97,7 @@ int plan_bench_large(struct cli *c, const char *only, const char *solver,
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]) && rc == 0; i++) {
         struct heddle_plan_graph *g = NULL;
 
-        if (only != NULL &&
-            strstr(plan_family_name(all[i].family), only) == NULL)
+        if (only != NULL && strstr(plan_family_name(all[i].family), only) == NULL)
             continue;
         if (plan_gen(all[i].family, all[i].size, seed + 1, &g) != HEDDLE_OK)
             return cli_fail(c, "a graph cannot be made");
@@ -116,8 +108,7 @@ int plan_bench_large(struct cli *c, const char *only, const char *solver,
             solve(g, fraction[k], 6 * limit_s, solver, &later, &b);
             solve(g, fraction[k], limit_s, solver, &w, &a);
             rc = print(c, g, fraction[k], &w, &a, &b);
-            if (rc == 0 && ((a.plan != NULL && !a.is_checked) ||
-                            (b.plan != NULL && !b.is_checked)))
+            if (rc == 0 && ((a.plan != NULL && !a.is_checked) || (b.plan != NULL && !b.is_checked)))
                 rc = cli_fail(c, "the checker refuses a plan");
             plan_try_close(&a);
             plan_try_close(&b);

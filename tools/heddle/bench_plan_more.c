@@ -24,31 +24,25 @@
 
 enum { STEPS = 12 }; /* budgets tried above the one asked for */
 
-static struct plan_try try_one(const struct heddle_plan_graph *g,
-                               uint64_t budget, double rate, double limit_s,
-                               bool moves)
+static struct plan_try try_one(const struct heddle_plan_graph *g, uint64_t budget, double rate,
+                               double limit_s, bool moves)
 {
     struct plan_try t = {
         .m = {.budget = budget, .align = 1, .host = {rate, rate, 0}},
-        .opts = {.solver = moves ? "offload" : NULL,
-                 .time_limit_s = limit_s,
-                 .moves = moves}};
+        .opts = {.solver = moves ? "offload" : NULL, .time_limit_s = limit_s, .moves = moves}};
 
     plan_try_run(&t, g);
     return t;
 }
 
 /* The shorter of two attempts that move nothing; the other one is closed. */
-static struct plan_try try_alone(const struct heddle_plan_graph *g,
-                                 uint64_t budget, double limit_s)
+static struct plan_try try_alone(const struct heddle_plan_graph *g, uint64_t budget, double limit_s)
 {
     struct plan_try a = try_one(g, budget, 0, limit_s, false);
-    struct plan_try b = {
-        .m = a.m, .opts = {.solver = "improve", .time_limit_s = limit_s}};
+    struct plan_try b = {.m = a.m, .opts = {.solver = "improve", .time_limit_s = limit_s}};
 
     plan_try_run(&b, g);
-    if (a.plan == NULL ||
-        (b.plan != NULL && b.plan->makespan < a.plan->makespan)) {
+    if (a.plan == NULL || (b.plan != NULL && b.plan->makespan < a.plan->makespan)) {
         plan_try_close(&a);
         return b;
     }
@@ -57,12 +51,10 @@ static struct plan_try try_alone(const struct heddle_plan_graph *g,
 }
 
 /* The bound of the general solver: it holds whatever is kept. */
-static double bound_with(const struct heddle_plan_graph *g, uint64_t budget,
-                         double limit_s)
+static double bound_with(const struct heddle_plan_graph *g, uint64_t budget, double limit_s)
 {
-    struct plan_try t = {
-        .m = {.budget = budget, .align = 1},
-        .opts = {.solver = "improve", .time_limit_s = limit_s}};
+    struct plan_try t = {.m = {.budget = budget, .align = 1},
+                         .opts = {.solver = "improve", .time_limit_s = limit_s}};
     double bound;
 
     plan_try_run(&t, g);
@@ -72,8 +64,8 @@ static double bound_with(const struct heddle_plan_graph *g, uint64_t budget,
 }
 
 /* The increase when nothing may be computed again; INFINITY: no plan. */
-static double moved_alone(const struct heddle_plan_graph *g, uint64_t budget,
-                          double rate, double limit_s)
+static double moved_alone(const struct heddle_plan_graph *g, uint64_t budget, double rate,
+                          double limit_s)
 {
     struct heddle_plan_op *op = calloc(g->nops, sizeof(*op));
     struct heddle_plan_graph d = *g, *once = NULL;
@@ -97,24 +89,21 @@ static double moved_alone(const struct heddle_plan_graph *g, uint64_t budget,
     return increase;
 }
 
-static int print_moved(struct cli *c, const struct heddle_plan_graph *g,
-                       double fraction, double rate,
-                       const struct heddle_plan *alone, double moved,
+static int print_moved(struct cli *c, const struct heddle_plan_graph *g, double fraction,
+                       double rate, const struct heddle_plan *alone, double moved,
                        const struct plan_try *joint, double most)
 {
     const struct heddle_plan *p = joint->plan;
     const double lost = alone->makespan - alone->baseline;
-    const double removed =
-        lost > 0 ? (alone->makespan - p->makespan) / lost : 0;
+    const double removed = lost > 0 ? (alone->makespan - p->makespan) / lost : 0;
     struct heddle_json j;
 
     if (!c->json) {
         fprintf(c->out,
                 "%-48s %-10s %4.2f  %+8.3f %%  alone %+8.3f %%  moved alone "
                 "%+8.1f %%  removed %5.1f %%  possible %5.1f %%  %7.3f s  %s\n",
-                g->name, "moving", fraction, 100 * plan_increase(p),
-                100 * plan_increase(alone), 100 * moved, 100 * removed,
-                100 * most, p->seconds,
+                g->name, "moving", fraction, 100 * plan_increase(p), 100 * plan_increase(alone),
+                100 * moved, 100 * removed, 100 * most, p->seconds,
                 joint->is_checked ? "checked" : joint->why);
         return 0;
     }
@@ -135,9 +124,8 @@ static int print_moved(struct cli *c, const struct heddle_plan_graph *g,
 
 /* Both attempts for the fraction, or the next hundredths above it at which there
  * are plans: below the largest operation there are none. */
-static double try_both(const struct heddle_plan_graph *g, double fraction,
-                       double rate, double limit_s, struct plan_try *alone,
-                       struct plan_try *joint)
+static double try_both(const struct heddle_plan_graph *g, double fraction, double rate,
+                       double limit_s, struct plan_try *alone, struct plan_try *joint)
 {
     const double full = (double)plan_full_bytes(g);
     const double floor = (double)heddle_plan_floor(g, NULL) / full;
@@ -157,8 +145,8 @@ static double try_both(const struct heddle_plan_graph *g, double fraction,
     return 0;
 }
 
-int plan_bench_moving(struct cli *c, const struct heddle_plan_graph *g,
-                      double fraction, double rate, double limit_s)
+int plan_bench_moving(struct cli *c, const struct heddle_plan_graph *g, double fraction,
+                      double rate, double limit_s)
 {
     struct plan_try alone, joint;
     int rc = 0;
@@ -172,13 +160,10 @@ int plan_bench_moving(struct cli *c, const struct heddle_plan_graph *g,
         const double lost = alone.plan->makespan - base;
         const double host = rate * joint.plan->makespan / 2;
         const double bound =
-            fmax(bound_with(g, budget + (uint64_t)host, limit_s),
-                 joint.plan->lower_bound);
+            fmax(bound_with(g, budget + (uint64_t)host, limit_s), joint.plan->lower_bound);
 
-        rc = print_moved(
-            c, g, fraction, rate, alone.plan,
-            moved_alone(g, budget, rate, limit_s), &joint,
-            lost > 0 && bound > 0 ? (alone.plan->makespan - bound) / lost : 0);
+        rc = print_moved(c, g, fraction, rate, alone.plan, moved_alone(g, budget, rate, limit_s),
+                         &joint, lost > 0 && bound > 0 ? (alone.plan->makespan - bound) / lost : 0);
         if (rc == 0 && !joint.is_checked)
             rc = cli_fail(c, "the checker refuses a plan: %s", joint.why);
     }
@@ -189,9 +174,8 @@ int plan_bench_moving(struct cli *c, const struct heddle_plan_graph *g,
 
 /* --- pipelines ------------------------------------------------------------- */
 
-static int print_pipeline(struct cli *c, const struct heddle_plan_graph *g,
-                          double fraction, const struct heddle_pipeline *p,
-                          double seconds)
+static int print_pipeline(struct cli *c, const struct heddle_plan_graph *g, double fraction,
+                          const struct heddle_pipeline *p, double seconds)
 {
     struct heddle_json j;
 
@@ -199,9 +183,8 @@ static int print_pipeline(struct cli *c, const struct heddle_plan_graph *g,
         fprintf(c->out,
                 "%-48s %-10s %4.2f  %3u devices  period %10.6g  (bound "
                 "%10.6g)  makespan %10.6g  bubble %5.1f %%  %7.3f s  checked\n",
-                g->name, heddle_pipeline_get_policy(p->policy), fraction,
-                p->ndevices, p->period, p->period_bound, p->makespan,
-                100 * p->bubble, seconds);
+                g->name, heddle_pipeline_get_policy(p->policy), fraction, p->ndevices, p->period,
+                p->period_bound, p->makespan, 100 * p->bubble, seconds);
         return 0;
     }
     heddle_json_init_file(&j, c->out);
@@ -220,26 +203,23 @@ static int print_pipeline(struct cli *c, const struct heddle_plan_graph *g,
     return plan_json_end(c, &j);
 }
 
-int plan_bench_pipeline(struct cli *c, const struct heddle_plan_graph *g,
-                        double fraction, uint32_t ndevices)
+int plan_bench_pipeline(struct cli *c, const struct heddle_plan_graph *g, double fraction,
+                        uint32_t ndevices)
 {
-    const struct heddle_plan_machine m = {
-        .size = sizeof(m),
-        .budget = (uint64_t)(fraction * (double)plan_full_bytes(g)),
-        .ndevices = ndevices};
-    const struct heddle_pipeline_model model = {.size = sizeof(model),
-                                                .chain = g->chain};
+    const struct heddle_plan_machine m = {.size = sizeof(m),
+                                          .budget =
+                                              (uint64_t)(fraction * (double)plan_full_bytes(g)),
+                                          .ndevices = ndevices};
+    const struct heddle_pipeline_model model = {.size = sizeof(model), .chain = g->chain};
     int rc = 0;
 
     for (uint32_t k = HEDDLE_PIPELINE_GPIPE;
-         rc == 0 && g->chain != NULL && heddle_pipeline_get_policy(k) != NULL;
-         k++) {
+         rc == 0 && g->chain != NULL && heddle_pipeline_get_policy(k) != NULL; k++) {
         char why[PLAN_WHY] = "";
         const struct heddle_pipeline_opts o = {
             .size = sizeof(o),
             .policy = k,
-            .base = {
-                .size = sizeof(o.base), .why = why, .why_bytes = sizeof(why)}};
+            .base = {.size = sizeof(o.base), .why = why, .why_bytes = sizeof(why)}};
         const uint64_t start = heddle_clock_ns();
         struct heddle_pipeline *p = NULL;
 
@@ -248,30 +228,27 @@ int plan_bench_pipeline(struct cli *c, const struct heddle_plan_graph *g,
         if (heddle_pipeline_check(&model, &m, p, &o.base) != HEDDLE_OK)
             rc = cli_fail(c, "the checker refuses a pipeline: %s", why);
         else
-            rc = print_pipeline(c, g, fraction, p,
-                                (double)(heddle_clock_ns() - start) * 1e-9);
+            rc = print_pipeline(c, g, fraction, p, (double)(heddle_clock_ns() - start) * 1e-9);
         heddle_pipeline_destroy(p);
     }
     return rc;
 }
 
-static int print_least(struct cli *c, const struct heddle_plan_graph *g,
-                       uint64_t least, double times, const struct plan_try *t)
+static int print_least(struct cli *c, const struct heddle_plan_graph *g, uint64_t least,
+                       double times, const struct plan_try *t)
 {
     struct heddle_json j;
 
     if (!c->json) {
         if (t->plan == NULL)
-            fprintf(c->out,
-                    "%-48s at least %llu bytes, no plan with %g times that\n",
-                    g->name, (unsigned long long)least, times);
+            fprintf(c->out, "%-48s at least %llu bytes, no plan with %g times that\n", g->name,
+                    (unsigned long long)least, times);
         else
             fprintf(c->out,
                     "%-48s at least %llu bytes, a plan with %g times that: "
                     "%+.3f %%  %.3f s  %s\n",
-                    g->name, (unsigned long long)least, times,
-                    100 * plan_increase(t->plan), t->plan->seconds,
-                    t->is_checked ? "checked" : t->why);
+                    g->name, (unsigned long long)least, times, 100 * plan_increase(t->plan),
+                    t->plan->seconds, t->is_checked ? "checked" : t->why);
         fflush(c->out);
         return 0;
     }
@@ -285,8 +262,7 @@ static int print_least(struct cli *c, const struct heddle_plan_graph *g,
     return plan_json_end(c, &j);
 }
 
-int plan_bench_least(struct cli *c, const struct heddle_plan_graph *g,
-                     double limit_s)
+int plan_bench_least(struct cli *c, const struct heddle_plan_graph *g, double limit_s)
 {
     static const double all[] = {1,    1.01, 1.02, 1.03, 1.05, 1.07, 1.1, 1.12,
                                  1.15, 1.2,  1.3,  1.5,  2,    3,    5};
@@ -297,9 +273,8 @@ int plan_bench_least(struct cli *c, const struct heddle_plan_graph *g,
     if (heddle_plan_least(g, 10, NULL, &least) != HEDDLE_OK)
         return cli_fail(c, "no memory for the bound");
     for (size_t i = 0; i < n; i++) {
-        struct plan_try t = {
-            .m = {.budget = (uint64_t)((double)least * all[i]) + 1, .align = 1},
-            .opts = {.time_limit_s = limit_s}};
+        struct plan_try t = {.m = {.budget = (uint64_t)((double)least * all[i]) + 1, .align = 1},
+                             .opts = {.time_limit_s = limit_s}};
         bool is_last;
 
         plan_try_run(&t, g);

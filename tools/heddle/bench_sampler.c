@@ -38,21 +38,17 @@ static const struct {
                    {"intel-rapl:0:0", "dram"},
                    {"intel-rapl:1", "package-1"},
                    {"intel-rapl:1:0", "dram"}};
-static const char *const files[NFILES] = {"name", "energy_uj",
-                                          "max_energy_range_uj"};
+static const char *const files[NFILES] = {"name", "energy_uj", "max_energy_range_uj"};
 static const char *const folders[] = {"class/powercap", "class", "."};
 
 static bool put_file(const char *root, unsigned z, unsigned k)
 {
-    const char *text = k == 0   ? zones[z].name
-                       : k == 1 ? "123456789012"
-                                : "262143328850";
+    const char *text = k == 0 ? zones[z].name : k == 1 ? "123456789012" : "262143328850";
     char path[PATH_BYTES + 64];
     FILE *f;
     bool ok;
 
-    snprintf(path, sizeof(path), "%s/class/powercap/%s/%s", root, zones[z].zone,
-             files[k]);
+    snprintf(path, sizeof(path), "%s/class/powercap/%s/%s", root, zones[z].zone, files[k]);
     f = fopen(path, "w");
     ok = f != NULL && fprintf(f, "%s\n", text) > 0;
     return (f == NULL || fclose(f) == 0) && ok;
@@ -65,8 +61,7 @@ static bool tree_make(char root[PATH_BYTES])
     char path[PATH_BYTES + 64];
     bool ok;
 
-    snprintf(root, PATH_BYTES / 2, "%s/heddle-sampler-XXXXXX",
-             dir != NULL ? dir : "/tmp");
+    snprintf(root, PATH_BYTES / 2, "%s/heddle-sampler-XXXXXX", dir != NULL ? dir : "/tmp");
     if (mkdtemp(root) == NULL) {
         root[0] = '\0';
         return false;
@@ -77,8 +72,7 @@ static bool tree_make(char root[PATH_BYTES])
         ok = ok && mkdir(path, 0755) == 0;
     }
     for (unsigned z = 0; z < NZONES; z++) {
-        snprintf(path, sizeof(path), "%s/class/powercap/%s", root,
-                 zones[z].zone);
+        snprintf(path, sizeof(path), "%s/class/powercap/%s", root, zones[z].zone);
         ok = ok && mkdir(path, 0755) == 0;
         for (unsigned k = 0; k < NFILES && ok; k++)
             ok = put_file(root, z, k);
@@ -94,12 +88,10 @@ static void tree_remove(const char *root)
         return;
     for (unsigned z = 0; z < NZONES; z++) {
         for (unsigned k = 0; k < NFILES; k++) {
-            snprintf(path, sizeof(path), "%s/class/powercap/%s/%s", root,
-                     zones[z].zone, files[k]);
+            snprintf(path, sizeof(path), "%s/class/powercap/%s/%s", root, zones[z].zone, files[k]);
             (void)remove(path);
         }
-        snprintf(path, sizeof(path), "%s/class/powercap/%s", root,
-                 zones[z].zone);
+        snprintf(path, sizeof(path), "%s/class/powercap/%s", root, zones[z].zone);
         (void)remove(path);
     }
     for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
@@ -117,8 +109,7 @@ static _Atomic uint64_t sink;
 /* Steps that depend on each other. */
 static void arithmetic(uint64_t n)
 {
-    double x =
-        (double)(atomic_load_explicit(&sink, memory_order_relaxed) & 255);
+    double x = (double)(atomic_load_explicit(&sink, memory_order_relaxed) & 255);
 
     for (uint64_t i = 0; i < n; i++)
         x = x * 0.999999 + 1e-6;
@@ -179,8 +170,7 @@ static double thread_ns(void)
         fclose(f);
         if (strcmp(text, "heddle-energy\n") != 0)
             continue;
-        snprintf(path, sizeof(path), "/proc/self/task/%.32s/schedstat",
-                 e->d_name);
+        snprintf(path, sizeof(path), "/proc/self/task/%.32s/schedstat", e->d_name);
         f = fopen(path, "r");
         if (f != NULL && fscanf(f, "%llu", &v) == 1)
             ns = (double)v;
@@ -207,8 +197,7 @@ struct sampler_bench {
 
 static heddle_status submit_all(heddle_ctx *ctx, const struct sampler_bench *b)
 {
-    const struct heddle_call call = {.arg = &b->steps,
-                                     .arg_bytes = sizeof(b->steps)};
+    const struct heddle_call call = {.arg = &b->steps, .arg_bytes = sizeof(b->steps)};
     heddle_status st = HEDDLE_OK;
 
     for (uint64_t i = 0; i < b->o.tasks && st == HEDDLE_OK; i++)
@@ -217,8 +206,7 @@ static heddle_status submit_all(heddle_ctx *ctx, const struct sampler_bench *b)
 }
 
 /* One context, one run. */
-static int run_once(const struct sampler_bench *b, bool is_on,
-                    struct run_time *t)
+static int run_once(const struct sampler_bench *b, bool is_on, struct run_time *t)
 {
     struct bench_opts o = b->o;
     struct bench_memory memory;
@@ -239,13 +227,11 @@ static int run_once(const struct sampler_bench *b, bool is_on,
     t->cpu_ns = (double)(heddle_clock_process_ns() - cpu);
     t->wall_ns = (double)(heddle_clock_ns() - wall);
     after = thread_ns();
-    t->sampler_share = before < 0 || after < 0 || !(t->wall_ns > 0)
-                           ? -1
-                           : (after - before) / t->wall_ns;
+    t->sampler_share =
+        before < 0 || after < 0 || !(t->wall_ns > 0) ? -1 : (after - before) / t->wall_ns;
     if (st != HEDDLE_OK)
         rc = bench_fail(b->c, ctx, st);
-    return rc != 0 ? (heddle_ctx_destroy(ctx), rc)
-                   : bench_close(b->c, &memory, ctx);
+    return rc != 0 ? (heddle_ctx_destroy(ctx), rc) : bench_close(b->c, &memory, ctx);
 }
 
 struct costs {
@@ -259,8 +245,7 @@ static int measure(const struct sampler_bench *b, struct costs *x)
     const size_t reps = b->o.reps;
     double *v = calloc(3 * reps, sizeof(*v));
     struct run_time off, on;
-    int rc =
-        v == NULL ? cli_fail(b->c, "no memory for %zu repetitions", reps) : 0;
+    int rc = v == NULL ? cli_fail(b->c, "no memory for %zu repetitions", reps) : 0;
 
     x->has_share = true;
     for (size_t r = 0; r < reps + 1 && rc == 0; r++) {
@@ -310,15 +295,12 @@ static void put_reads(const struct sampler_bench *b, heddle_meter *m)
 
     for (size_t i = 0; heddle_meter_get_source(m, i, &s) == HEDDLE_OK; i++) {
         if (s.ndomains == 0) {
-            fprintf(b->c->out, "one read    %-5s not measured: %s\n", s.name,
-                    s.why);
+            fprintf(b->c->out, "one read    %-5s not measured: %s\n", s.name, s.why);
         } else {
             const struct bench_stat t = read_cost(m, domain);
 
-            fprintf(b->c->out,
-                    "one read    %-5s %.2f us [%.2f .. %.2f], %zu domains\n",
-                    s.name, t.median / 1e3, t.min / 1e3, t.max / 1e3,
-                    s.ndomains);
+            fprintf(b->c->out, "one read    %-5s %.2f us [%.2f .. %.2f], %zu domains\n", s.name,
+                    t.median / 1e3, t.min / 1e3, t.max / 1e3, s.ndomains);
         }
         domain += s.ndomains;
     }
@@ -335,9 +317,7 @@ static void json_reads(struct heddle_json *j, heddle_meter *m)
         heddle_json_object(j);
         heddle_json_key_str(j, "name", s.name);
         heddle_json_key_uint(j, "domains", s.ndomains);
-        heddle_json_key_double(j, "ns",
-                               s.ndomains > 0 ? read_cost(m, domain).median
-                                              : (double)NAN);
+        heddle_json_key_double(j, "ns", s.ndomains > 0 ? read_cost(m, domain).median : (double)NAN);
         heddle_json_key_str(j, "problem", s.why[0] != '\0' ? s.why : NULL);
         heddle_json_end(j);
         domain += s.ndomains;
@@ -345,8 +325,8 @@ static void json_reads(struct heddle_json *j, heddle_meter *m)
     heddle_json_end(j);
 }
 
-static void json_stat(struct heddle_json *j, const char *key,
-                      const struct bench_stat *s, bool is_known)
+static void json_stat(struct heddle_json *j, const char *key, const struct bench_stat *s,
+                      bool is_known)
 {
     heddle_json_key(j, key);
     if (!is_known) {
@@ -360,8 +340,7 @@ static void json_stat(struct heddle_json *j, const char *key,
     heddle_json_end(j);
 }
 
-static int print_json(const struct sampler_bench *b, const struct costs *x,
-                      heddle_meter *m)
+static int print_json(const struct sampler_bench *b, const struct costs *x, heddle_meter *m)
 {
     struct bench_memory memory;
     struct heddle_json j;
@@ -381,12 +360,10 @@ static int print_json(const struct sampler_bench *b, const struct costs *x,
     heddle_json_key_double(&j, "bar", BAR);
     json_reads(&j, m);
     rc = bench_json_end(b->c, &j);
-    return rc != 0 ? (heddle_ctx_destroy(ctx), rc)
-                   : bench_close(b->c, &memory, ctx);
+    return rc != 0 ? (heddle_ctx_destroy(ctx), rc) : bench_close(b->c, &memory, ctx);
 }
 
-static int print(const struct sampler_bench *b, const struct costs *x,
-                 heddle_meter *m)
+static int print(const struct sampler_bench *b, const struct costs *x, heddle_meter *m)
 {
     FILE *out = b->c->out;
 
@@ -400,22 +377,21 @@ static int print(const struct sampler_bench *b, const struct costs *x,
             "wall time   with / without the sampler: %.4f [%.4f .. %.4f], "
             "%" PRIu64 " pairs\n"
             "CPU time    with / without the sampler: %.4f [%.4f .. %.4f]\n",
-            x->wall.median, x->wall.min, x->wall.max, b->o.reps, x->cpu.median,
-            x->cpu.min, x->cpu.max);
+            x->wall.median, x->wall.min, x->wall.max, b->o.reps, x->cpu.median, x->cpu.min,
+            x->cpu.max);
     if (x->has_share)
         fprintf(out,
                 "its thread  %.4f %% of the run time [%.4f .. %.4f]; the bar "
                 "is %.1f %%: %s\n",
-                100 * x->share.median, 100 * x->share.min, 100 * x->share.max,
-                100 * BAR, x->share.median <= BAR ? "met" : "missed");
+                100 * x->share.median, 100 * x->share.min, 100 * x->share.max, 100 * BAR,
+                x->share.median <= BAR ? "met" : "missed");
     put_reads(b, m);
     return 0;
 }
 
 static int open_counters(struct sampler_bench *b, heddle_meter **m)
 {
-    const struct heddle_meter_opts plain = {.size = sizeof(plain),
-                                            .sysfs = "/sys"};
+    const struct heddle_meter_opts plain = {.size = sizeof(plain), .sysfs = "/sys"};
     struct heddle_meter_opts o = plain;
     struct heddle_meter_domain d = {.size = sizeof(d)};
     heddle_status st = heddle_meter_open(&plain, m);
@@ -425,8 +401,7 @@ static int open_counters(struct sampler_bench *b, heddle_meter **m)
         heddle_meter_close(*m);
         *m = NULL;
         if (!tree_make(b->root))
-            return cli_fail(b->c, "no folder for made-up counters: %s",
-                            strerror(errno));
+            return cli_fail(b->c, "no folder for made-up counters: %s", strerror(errno));
         snprintf(b->option, sizeof(b->option), "auto,sys=%.400s", b->root);
         o.sysfs = b->root;
         st = heddle_meter_open(&o, m);
@@ -436,13 +411,12 @@ static int open_counters(struct sampler_bench *b, heddle_meter **m)
 
 static int sampler_run(struct cli *c, int argc, char **argv)
 {
-    struct sampler_bench b = {
-        .c = c,
-        .o = {.tasks = 20000, .reps = 11, .task_ns = 20000, .log_level = 1}};
+    struct sampler_bench b = {.c = c,
+                              .o = {.tasks = 20000, .reps = 11, .task_ns = 20000, .log_level = 1}};
     heddle_meter *m = NULL;
     struct costs x;
-    int rc = bench_parse(c, "bench sampler", argc, argv,
-                         BENCH_TASKS | BENCH_REPS | BENCH_TASK_US, &b.o);
+    int rc =
+        bench_parse(c, "bench sampler", argc, argv, BENCH_TASKS | BENCH_REPS | BENCH_TASK_US, &b.o);
 
     if (rc == 0 && b.o.log_level == 0)
         rc = cli_error(c, "energy is in logs of level 1 and more");
@@ -462,15 +436,14 @@ static int sampler_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_bench_sampler = {
     .name = "sampler",
     .help = "what reading energy counters costs a run",
-    .usage =
-        "heddle bench sampler [--tasks N] [--task-us X] [--workers W]\n"
-        "    [--reps R] [--sched S] [--log FILE] [--log-level L] [--no-bind]\n"
-        "    [--json]\n"
-        "\n"
-        "  --tasks      per run (default 20000)\n"
-        "  --task-us    arithmetic of a task (default 20)\n"
-        "  --workers    (default: all cores)\n"
-        "  --reps       pairs with and without, in turn (default 11)\n"
-        "  --log-level  of both (default 1)\n",
+    .usage = "heddle bench sampler [--tasks N] [--task-us X] [--workers W]\n"
+             "    [--reps R] [--sched S] [--log FILE] [--log-level L] [--no-bind]\n"
+             "    [--json]\n"
+             "\n"
+             "  --tasks      per run (default 20000)\n"
+             "  --task-us    arithmetic of a task (default 20)\n"
+             "  --workers    (default: all cores)\n"
+             "  --reps       pairs with and without, in turn (default 11)\n"
+             "  --log-level  of both (default 1)\n",
     .run = sampler_run,
 };

@@ -40,16 +40,12 @@ static int scale_print(struct bench_pair *p)
 static int scale_run(struct cli *c, int argc, char **argv)
 {
     struct bench_pair p = {.c = c};
-    struct bench_opts o = {.shape = "independent",
-                           .tasks = 10000,
-                           .workers = 2,
-                           .reps = 7,
-                           .task_ns = 20000};
+    struct bench_opts o = {
+        .shape = "independent", .tasks = 10000, .workers = 2, .reps = 7, .task_ns = 20000};
     bool all;
-    int rc = bench_parse(c, "bench scale", argc, argv,
-                         BENCH_SHAPE | BENCH_TASKS | BENCH_REPS |
-                             BENCH_TASK_US | BENCH_NO_LOG | BENCH_WINDOW,
-                         &o);
+    int rc = bench_parse(
+        c, "bench scale", argc, argv,
+        BENCH_SHAPE | BENCH_TASKS | BENCH_REPS | BENCH_TASK_US | BENCH_NO_LOG | BENCH_WINDOW, &o);
 
     if (rc != 0)
         return rc;

@@ -27,9 +27,8 @@ struct sched_bench {
     char used[32];
 };
 
-static int print_one(const struct sched_bench *b, const struct sim_graph *g,
-                     const char *machine, const struct sim_result *r,
-                     double bound)
+static int print_one(const struct sched_bench *b, const struct sim_graph *g, const char *machine,
+                     const struct sim_result *r, double bound)
 {
     const double rate = (double)g->ntasks / r->real_ns * 1e9;
     struct heddle_json j;
@@ -39,8 +38,7 @@ static int print_one(const struct sched_bench *b, const struct sim_graph *g,
                 "%-8s %3u tiles %6zu tasks  %-10s %11.3f ms, bound %11.3f ms, "
                 "ratio %.3f, %.0f tasks/s  %s\n",
                 sim_workload_name(g->workload), g->tiles, g->ntasks, r->policy,
-                r->makespan_ns / 1e6, bound / 1e6, r->makespan_ns / bound, rate,
-                machine);
+                r->makespan_ns / 1e6, bound / 1e6, r->makespan_ns / bound, rate, machine);
         return 0;
     }
     heddle_json_init_file(&j, b->c->out);
@@ -59,9 +57,7 @@ static int print_one(const struct sched_bench *b, const struct sim_graph *g,
     heddle_json_key_double(&j, "tasks_per_second", rate);
     heddle_json_end(&j);
     heddle_json_line(&j);
-    return heddle_json_finish(&j) == HEDDLE_OK
-               ? 0
-               : cli_output_failed(b->c, HEDDLE_EIO);
+    return heddle_json_finish(&j) == HEDDLE_OK ? 0 : cli_output_failed(b->c, HEDDLE_EIO);
 }
 
 static int print_summary(const struct sched_bench *b)
@@ -70,8 +66,8 @@ static int print_summary(const struct sched_bench *b)
     struct heddle_json j;
 
     if (!b->c->json) {
-        fprintf(b->c->out, "%s: mean ratio %.3f, worst %.3f over %u cases\n",
-                b->used, mean, b->worst, b->n);
+        fprintf(b->c->out, "%s: mean ratio %.3f, worst %.3f over %u cases\n", b->used, mean,
+                b->worst, b->n);
         return 0;
     }
     heddle_json_init_file(&j, b->c->out);
@@ -83,19 +79,15 @@ static int print_summary(const struct sched_bench *b)
     heddle_json_key_double(&j, "worst_ratio", b->worst);
     heddle_json_end(&j);
     heddle_json_line(&j);
-    return heddle_json_finish(&j) == HEDDLE_OK
-               ? 0
-               : cli_output_failed(b->c, HEDDLE_EIO);
+    return heddle_json_finish(&j) == HEDDLE_OK ? 0 : cli_output_failed(b->c, HEDDLE_EIO);
 }
 
 /* One graph on one machine. With `all`, a policy that cannot run there is left
  * out. */
-static int run_case(struct sched_bench *b, const char *source,
-                    const heddle_machine *m, uint32_t tiles, const char *policy,
-                    bool all)
+static int run_case(struct sched_bench *b, const char *source, const heddle_machine *m,
+                    uint32_t tiles, const char *policy, bool all)
 {
-    const struct sim_opts o = {
-        .machine = source, .policy = policy, .devices = b->devices};
+    const struct sim_opts o = {.machine = source, .policy = policy, .devices = b->devices};
     struct sim_graph g;
     struct sim_result r;
     char why[320];
@@ -105,16 +97,14 @@ static int run_case(struct sched_bench *b, const char *source,
 
     if (st != HEDDLE_OK) {
         sim_graph_free(&g);
-        return cli_fail(b->c, "the graph cannot be made: %s",
-                        heddle_status_text(st));
+        return cli_fail(b->c, "the graph cannot be made: %s", heddle_status_text(st));
     }
     st = sim_graph_run(&g, &o, &r);
     if (st != HEDDLE_OK && !(all && r.was_refused))
         rc = cli_fail(b->c, "%s", r.why);
     if (st == HEDDLE_OK) {
         st = sim_graph_bound(&g, m, r.classes, &bound, why, sizeof(why));
-        rc = st != HEDDLE_OK ? cli_fail(b->c, "%s", why)
-                             : print_one(b, &g, source, &r, bound);
+        rc = st != HEDDLE_OK ? cli_fail(b->c, "%s", why) : print_one(b, &g, source, &r, bound);
     }
     if (st == HEDDLE_OK) {
         const double ratio = r.makespan_ns / bound;
@@ -138,12 +128,10 @@ static int run_policy(struct sched_bench *b, const char *policy, bool all)
     for (unsigned i = 0; i < b->machines.n && rc == 0; i++) {
         heddle_machine *m = NULL;
 
-        if (heddle_machine_open(b->machines.source[i], &m, why, sizeof(why)) !=
-            HEDDLE_OK)
+        if (heddle_machine_open(b->machines.source[i], &m, why, sizeof(why)) != HEDDLE_OK)
             return cli_fail(b->c, "%s", why);
         for (unsigned k = 0; k < b->ntiles && rc == 0; k++)
-            rc =
-                run_case(b, b->machines.source[i], m, b->tiles[k], policy, all);
+            rc = run_case(b, b->machines.source[i], m, b->tiles[k], policy, all);
         heddle_machine_close(m);
     }
     return rc == 0 && b->n > 0 ? print_summary(b) : rc;
@@ -156,25 +144,21 @@ static int run_policies(struct sched_bench *b)
 
     if (b->policy == NULL || strcmp(b->policy, "all") != 0)
         return run_policy(b, b->policy, false);
-    for (unsigned i = 0; rc == 0 && heddle_sched_get_info(i, &s) == HEDDLE_OK;
-         i++)
+    for (unsigned i = 0; rc == 0 && heddle_sched_get_info(i, &s) == HEDDLE_OK; i++)
         rc = run_policy(b, s.name, true);
     return rc;
 }
 
 static int sched_run(struct cli *c, int argc, char **argv)
 {
-    struct sched_bench b = {.c = c,
-                            .workload_name = "cholesky",
-                            .tiles_text = "8,12,16,20,24,28,32",
-                            .seed = 1};
-    const struct cli_opt opts[] = {
-        {"--workload", CLI_STRING, &b.workload_name, 0, 0},
-        {"--tiles", CLI_STRING, &b.tiles_text, 0, 0},
-        {"--policy", CLI_STRING, &b.policy, 0, 0},
-        {"--devices", CLI_STRING, &b.devices, 0, 0},
-        {"--seed", CLI_UINT, &b.seed, 0, UINT64_MAX},
-        {0}};
+    struct sched_bench b = {
+        .c = c, .workload_name = "cholesky", .tiles_text = "8,12,16,20,24,28,32", .seed = 1};
+    const struct cli_opt opts[] = {{"--workload", CLI_STRING, &b.workload_name, 0, 0},
+                                   {"--tiles", CLI_STRING, &b.tiles_text, 0, 0},
+                                   {"--policy", CLI_STRING, &b.policy, 0, 0},
+                                   {"--devices", CLI_STRING, &b.devices, 0, 0},
+                                   {"--seed", CLI_UINT, &b.seed, 0, UINT64_MAX},
+                                   {0}};
     int rc = sim_take_machines(c, &argc, argv, &b.machines);
 
     if (rc == 0)
@@ -196,19 +180,18 @@ static int sched_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_bench_sched = {
     .name = "sched",
     .help = "makespan over the lower bound, in virtual time",
-    .usage =
-        "heddle bench sched --machine FILE [--machine FILE ...]\n"
-        "    [--workload cholesky|lu|gemm|random] [--tiles N,N,...]\n"
-        "    [--policy P|all] [--devices LIST] [--seed S] [--json]\n"
-        "\n"
-        "  --machine   a machine file or starpu:DIR:NAME, several times if "
-        "wanted\n"
-        "  --workload  tiles of 960 x 960 floats (default cholesky)\n"
-        "  --tiles     along a side (default 8,12,16,20,24,28,32)\n"
-        "  --policy    a scheduler, or all that can run there (default: the\n"
-        "              default)\n"
-        "  --devices   of the machine, as in HEDDLE_DEVICES (default: all)\n"
-        "  --seed      of the random graph (default 1)\n"
-        "Times are virtual nanoseconds, with transfers; the bound has none.\n",
+    .usage = "heddle bench sched --machine FILE [--machine FILE ...]\n"
+             "    [--workload cholesky|lu|gemm|random] [--tiles N,N,...]\n"
+             "    [--policy P|all] [--devices LIST] [--seed S] [--json]\n"
+             "\n"
+             "  --machine   a machine file or starpu:DIR:NAME, several times if "
+             "wanted\n"
+             "  --workload  tiles of 960 x 960 floats (default cholesky)\n"
+             "  --tiles     along a side (default 8,12,16,20,24,28,32)\n"
+             "  --policy    a scheduler, or all that can run there (default: the\n"
+             "              default)\n"
+             "  --devices   of the machine, as in HEDDLE_DEVICES (default: all)\n"
+             "  --seed      of the random graph (default 1)\n"
+             "Times are virtual nanoseconds, with transfers; the bound has none.\n",
     .run = sched_run,
 };

@@ -7,7 +7,8 @@
  *            file with as many cores and the median time of each kernel is
  *            written, and the same graph with the same scheduler runs on it in
  *            virtual time. What submissions and waking a core cost is measured
- *            just before (overhead.h) and written, too. Real time is the median over repetitions; so are the
+ *            just before (overhead.h) and written, too. Real time is the median over repetitions;
+ *            so are the
  *            times of the kernels, over the tasks of all repetitions.
  * Noise      a task that was preempted makes the run longer, but not the median
  *            task. So two more numbers go with each point: the share of the
@@ -45,9 +46,8 @@ struct simulate {
 
 /* --- speed --------------------------------------------------------------- */
 
-static int print_speed(const struct simulate *s, const char *machine,
-                       const struct sim_graph *g, const struct sim_result *r,
-                       const struct bench_stat *rate)
+static int print_speed(const struct simulate *s, const char *machine, const struct sim_graph *g,
+                       const struct sim_result *r, const struct bench_stat *rate)
 {
     struct heddle_json j;
 
@@ -55,8 +55,8 @@ static int print_speed(const struct simulate *s, const char *machine,
         fprintf(s->c->out,
                 "speed     %.0f tasks/s (best %.0f): %zu tasks, %s, %.1f GB "
                 "copied, on %s\n",
-                rate->median, rate->max, g->ntasks, r->policy,
-                (double)r->copied_bytes / 1e9, machine);
+                rate->median, rate->max, g->ntasks, r->policy, (double)r->copied_bytes / 1e9,
+                machine);
         return 0;
     }
     heddle_json_init_file(&j, s->c->out);
@@ -120,8 +120,7 @@ struct point {
     char why[320];
 };
 
-static void keep_sentence(void *user, enum heddle_severity severity,
-                          const char *text)
+static void keep_sentence(void *user, enum heddle_severity severity, const char *text)
 {
     struct point *p = user;
 
@@ -205,8 +204,7 @@ static heddle_status measure_overhead(struct simulate *s, struct point *p)
     return st == HEDDLE_OK ? closed : st;
 }
 
-static heddle_status real_once(struct simulate *s, struct point *p,
-                               uint64_t rep)
+static heddle_status real_once(struct simulate *s, struct point *p, uint64_t rep)
 {
     struct heddle_ctx_opts o = real_opts(s, p);
     struct heddle_ctx_stats stats = {.size = sizeof(stats)};
@@ -256,8 +254,7 @@ static double mean(const struct samples *s)
 /* What differs between the simulated runs of a point. */
 enum times { MEDIAN, MEAN, FREE };
 
-static heddle_status write_machine(const struct simulate *s, struct point *p,
-                                   enum times times)
+static heddle_status write_machine(const struct simulate *s, struct point *p, enum times times)
 {
     const size_t tile = p->m.nb * p->m.nb * sizeof(double);
     static const unsigned noperands[CHOLESKY_NKINDS] = {1, 2, 2, 3};
@@ -266,25 +263,22 @@ static heddle_status write_machine(const struct simulate *s, struct point *p,
 
     if (!is_ok)
         return HEDDLE_EIO;
-    fprintf(f, "heddle-machine 2\nclass cpu kind cpu workers %u\n",
-            p->nworkers);
+    fprintf(f, "heddle-machine 2\nclass cpu kind cpu workers %u\n", p->nworkers);
     if (times != FREE)
         overhead_write(f, &s->overhead);
     for (enum cholesky_kind k = 0; k < CHOLESKY_NKINDS; k++)
         if (p->kernel[k].n > 0)
-            fprintf(f, "time %s cpu %zu %.3f\n", cholesky_name(k),
-                    noperands[k] * tile,
-                    (times == MEAN
-                         ? mean(&p->kernel[k])
-                         : bench_stat(p->kernel[k].v, p->kernel[k].n).median) /
+            fprintf(f, "time %s cpu %zu %.3f\n", cholesky_name(k), noperands[k] * tile,
+                    (times == MEAN ? mean(&p->kernel[k])
+                                   : bench_stat(p->kernel[k].v, p->kernel[k].n).median) /
                         1e3);
     is_ok = ferror(f) == 0;
     return fclose(f) == 0 && is_ok ? HEDDLE_OK : HEDDLE_EIO;
 }
 
 /* The demo's own submission: the same kernels, tiles and priorities. */
-static heddle_status simulate_once(const struct simulate *s, struct point *p,
-                                   enum times times, double *ns_out)
+static heddle_status simulate_once(const struct simulate *s, struct point *p, enum times times,
+                                   double *ns_out)
 {
     const struct heddle_ctx_opts o = {.size = sizeof(o),
                                       .sched = p->sched,
@@ -316,8 +310,7 @@ static double error_of(const struct point *p, double simulated_ns)
     return fabs(simulated_ns - p->real_ns) / p->real_ns;
 }
 
-static int print_point(const struct simulate *s, const struct point *p,
-                       double error)
+static int print_point(const struct simulate *s, const struct point *p, double error)
 {
     struct heddle_json j;
 
@@ -326,9 +319,9 @@ static int print_point(const struct simulate *s, const struct point *p,
                 "accuracy  order %5zu, tiles of %4zu: real %9.3f ms, simulated "
                 "%9.3f ms, error %5.2f %% (with means %5.2f %%, with a free "
                 "runtime %5.2f %%, share of the cores %.2f)\n",
-                p->m.n, p->m.nb, p->real_ns / 1e6, p->simulated_ns / 1e6,
-                100 * error, 100 * error_of(p, p->mean_simulated_ns),
-                100 * error_of(p, p->free_simulated_ns), p->cpu_share);
+                p->m.n, p->m.nb, p->real_ns / 1e6, p->simulated_ns / 1e6, 100 * error,
+                100 * error_of(p, p->mean_simulated_ns), 100 * error_of(p, p->free_simulated_ns),
+                p->cpu_share);
         return 0;
     }
     heddle_json_init_file(&j, s->c->out);
@@ -343,10 +336,8 @@ static int print_point(const struct simulate *s, const struct point *p,
     heddle_json_key_double(&j, "real_ns", p->real_ns);
     heddle_json_key_double(&j, "simulated_ns", p->simulated_ns);
     heddle_json_key_double(&j, "error", error);
-    heddle_json_key_double(&j, "mean_times_error",
-                           error_of(p, p->mean_simulated_ns));
-    heddle_json_key_double(&j, "free_runtime_error",
-                           error_of(p, p->free_simulated_ns));
+    heddle_json_key_double(&j, "mean_times_error", error_of(p, p->mean_simulated_ns));
+    heddle_json_key_double(&j, "free_runtime_error", error_of(p, p->free_simulated_ns));
     heddle_json_key_double(&j, "cpu_share", p->cpu_share);
     return bench_json_end(s->c, &j);
 }
@@ -396,12 +387,11 @@ static int print_median(struct simulate *s)
     struct heddle_json j;
 
     if (!s->c->json) {
-        fprintf(
-            s->c->out,
-            "accuracy  median error %.2f %%, worst %.2f %% over %u points; a "
-            "submission takes %.2f us, waking a core %.1f us\n",
-            100 * e.median, 100 * e.max, s->npoints,
-            s->overhead.submit_ns / 1e3, s->overhead.wake_ns / 1e3);
+        fprintf(s->c->out,
+                "accuracy  median error %.2f %%, worst %.2f %% over %u points; a "
+                "submission takes %.2f us, waking a core %.1f us\n",
+                100 * e.median, 100 * e.max, s->npoints, s->overhead.submit_ns / 1e3,
+                s->overhead.wake_ns / 1e3);
         return 0;
     }
     heddle_json_init_file(&j, s->c->out);
@@ -426,8 +416,7 @@ static int accuracy(struct simulate *s)
     if (s->ops->setup != NULL)
         s->ops->setup();
     for (size_t i = 0; i < sizeof(points) / sizeof(points[0]) && rc == 0; i++)
-        rc = accuracy_point(s, (size_t)points[i].tiles * points[i].nb,
-                            points[i].nb);
+        rc = accuracy_point(s, (size_t)points[i].tiles * points[i].nb, points[i].nb);
     return rc == 0 ? print_median(s) : rc;
 }
 
@@ -454,14 +443,13 @@ static int with_files(struct simulate *s)
 static int simulate_run(struct cli *c, int argc, char **argv)
 {
     struct simulate s = {.c = c, .tiles = 64, .reps = 5};
-    const struct cli_opt opts[] = {
-        {"--what", CLI_STRING, &s.what, 0, 0},
-        {"--tiles", CLI_UINT, &s.tiles, 1, SIM_MAX_TILES},
-        {"--policy", CLI_STRING, &s.policy, 0, 0},
-        {"--kernels", CLI_STRING, &s.kernels, 0, 0},
-        {"--workers", CLI_UINT, &s.workers, 1, 4096},
-        {"--reps", CLI_UINT, &s.reps, 1, MAX_REPS},
-        {0}};
+    const struct cli_opt opts[] = {{"--what", CLI_STRING, &s.what, 0, 0},
+                                   {"--tiles", CLI_UINT, &s.tiles, 1, SIM_MAX_TILES},
+                                   {"--policy", CLI_STRING, &s.policy, 0, 0},
+                                   {"--kernels", CLI_STRING, &s.kernels, 0, 0},
+                                   {"--workers", CLI_UINT, &s.workers, 1, 4096},
+                                   {"--reps", CLI_UINT, &s.reps, 1, MAX_REPS},
+                                   {0}};
     bool is_speed, is_accuracy;
     int rc = sim_take_machines(c, &argc, argv, &s.machines);
 
@@ -474,14 +462,12 @@ static int simulate_run(struct cli *c, int argc, char **argv)
     is_speed = s.what == NULL ? s.machines.n > 0 : strcmp(s.what, "speed") == 0;
     is_accuracy = s.what == NULL || strcmp(s.what, "accuracy") == 0;
     if (!is_speed && !is_accuracy)
-        return cli_error(c, "--what is '%s', but it must be speed or accuracy",
-                         s.what);
+        return cli_error(c, "--what is '%s', but it must be speed or accuracy", s.what);
     if (is_speed && s.machines.n == 0)
         return cli_error(c, "bench simulate --what speed needs a --machine");
     s.ops = s.kernels == NULL ? heddle_tile_table[0] : tile_find(s.kernels);
     if (s.ops == NULL)
-        return cli_error(c, "there are no kernels '%s' in this build",
-                         s.kernels);
+        return cli_error(c, "there are no kernels '%s' in this build", s.kernels);
     for (unsigned i = 0; i < s.machines.n && is_speed && rc == 0; i++)
         rc = speed(&s, s.machines.source[i]);
     return rc == 0 && is_accuracy ? with_files(&s) : rc;
@@ -490,23 +476,22 @@ static int simulate_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_bench_simulate = {
     .name = "simulate",
     .help = "speed and accuracy of virtual time",
-    .usage =
-        "heddle bench simulate [--what speed|accuracy] [--machine FILE ...]\n"
-        "    [--tiles N] [--policy P] [--kernels blas|plain] [--workers W]\n"
-        "    [--reps R] [--json]\n"
-        "\n"
-        "  --what     speed needs a --machine (default: both, speed when there "
-        "is\n"
-        "             one)\n"
-        "  --machine  a machine file or starpu:DIR:NAME, for the speed\n"
-        "  --tiles    of the Cholesky graph for the speed (default 64)\n"
-        "  --policy   a scheduler (default: the default)\n"
-        "  --kernels  of the real runs: the BLAS or plain C\n"
-        "  --workers  of the real runs (default: all cores)\n"
-        "  --reps     medians over so many runs (default 5)\n"
-        "Accuracy: a tile Cholesky runs for real and is then simulated with "
-        "the\n"
-        "median times of its kernels and with what submissions and waking a\n"
-        "core cost, measured just before; the error is of the makespan.\n",
+    .usage = "heddle bench simulate [--what speed|accuracy] [--machine FILE ...]\n"
+             "    [--tiles N] [--policy P] [--kernels blas|plain] [--workers W]\n"
+             "    [--reps R] [--json]\n"
+             "\n"
+             "  --what     speed needs a --machine (default: both, speed when there "
+             "is\n"
+             "             one)\n"
+             "  --machine  a machine file or starpu:DIR:NAME, for the speed\n"
+             "  --tiles    of the Cholesky graph for the speed (default 64)\n"
+             "  --policy   a scheduler (default: the default)\n"
+             "  --kernels  of the real runs: the BLAS or plain C\n"
+             "  --workers  of the real runs (default: all cores)\n"
+             "  --reps     medians over so many runs (default 5)\n"
+             "Accuracy: a tile Cholesky runs for real and is then simulated with "
+             "the\n"
+             "median times of its kernels and with what submissions and waking a\n"
+             "core cost, measured just before; the error is of the makespan.\n",
     .run = simulate_run,
 };

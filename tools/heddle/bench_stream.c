@@ -16,8 +16,8 @@
 #include "base/thread.h"
 #include "bench.h"
 
-const char *const heddle_stream_names[STREAM_NSHAPES + 1] = {
-    "independent", "chain", "random", "cholesky", "replay", NULL};
+const char *const heddle_stream_names[STREAM_NSHAPES + 1] = {"independent", "chain",  "random",
+                                                             "cholesky",    "replay", NULL};
 
 /* --- kernels -------------------------------------------------------------- */
 
@@ -39,28 +39,25 @@ static heddle_status run_busy(struct heddle_exec *x)
     return HEDDLE_OK;
 }
 
-#define KERNEL(title, fn, n, ...)                                              \
-    {                                                                          \
-        .size = sizeof(heddle_kernel), .name = title, .noperands = n,          \
-        .mode = {__VA_ARGS__}, .variants = {                                   \
-            {.device = HEDDLE_DEV_CPU, .run = fn}                              \
-        }                                                                      \
+#define KERNEL(title, fn, n, ...)                                                                  \
+    {                                                                                              \
+        .size = sizeof(heddle_kernel), .name = title, .noperands = n, .mode = {__VA_ARGS__},       \
+        .variants = {                                                                              \
+            {.device = HEDDLE_DEV_CPU, .run = fn}                                                  \
+        }                                                                                          \
     }
-#define KERNELS(fn)                                                            \
-    {                                                                          \
-        [CHOLESKY_POTRF] = KERNEL("potrf", fn, 1, HEDDLE_RW),                  \
-        [CHOLESKY_TRSM] = KERNEL("trsm", fn, 2, HEDDLE_R, HEDDLE_RW),          \
-        [CHOLESKY_SYRK] = KERNEL("syrk", fn, 2, HEDDLE_R, HEDDLE_RW),          \
-        [CHOLESKY_GEMM] =                                                      \
-            KERNEL("gemm", fn, 3, HEDDLE_R, HEDDLE_R, HEDDLE_RW),              \
-        [KIND_NONE] = KERNEL("independent", fn, 0, 0),                         \
-        [KIND_CHAIN] = KERNEL("chain", fn, 1, HEDDLE_RW),                      \
-        [KIND_RANDOM] =                                                        \
-            KERNEL("random", fn, 3, HEDDLE_R, HEDDLE_R, HEDDLE_RW),            \
+#define KERNELS(fn)                                                                                \
+    {                                                                                              \
+        [CHOLESKY_POTRF] = KERNEL("potrf", fn, 1, HEDDLE_RW),                                      \
+        [CHOLESKY_TRSM] = KERNEL("trsm", fn, 2, HEDDLE_R, HEDDLE_RW),                              \
+        [CHOLESKY_SYRK] = KERNEL("syrk", fn, 2, HEDDLE_R, HEDDLE_RW),                              \
+        [CHOLESKY_GEMM] = KERNEL("gemm", fn, 3, HEDDLE_R, HEDDLE_R, HEDDLE_RW),                    \
+        [KIND_NONE] = KERNEL("independent", fn, 0, 0),                                             \
+        [KIND_CHAIN] = KERNEL("chain", fn, 1, HEDDLE_RW),                                          \
+        [KIND_RANDOM] = KERNEL("random", fn, 3, HEDDLE_R, HEDDLE_R, HEDDLE_RW),                    \
     }
 
-static const heddle_kernel kernels[2][NKINDS] = {KERNELS(run_empty),
-                                                 KERNELS(run_busy)};
+static const heddle_kernel kernels[2][NKINDS] = {KERNELS(run_empty), KERNELS(run_busy)};
 
 const heddle_kernel *stream_kernel(bool is_busy, unsigned kind)
 {
@@ -75,8 +72,7 @@ static uint32_t draw(uint64_t *x)
     *x ^= *x >> 12;
     *x ^= *x << 25;
     *x ^= *x >> 27;
-    return (uint32_t)(((*x * UINT64_C(2685821657736338717)) >> 33) %
-                      STREAM_RANDOM_HANDLES);
+    return (uint32_t)(((*x * UINT64_C(2685821657736338717)) >> 33) % STREAM_RANDOM_HANDLES);
 }
 
 void stream_draw(struct stream_task *task, size_t ntasks)
@@ -147,8 +143,7 @@ static heddle_status make_handles(struct stream *s)
     if (s->data == NULL || s->handle == NULL)
         return HEDDLE_ENOMEM;
     for (size_t i = 0; i < s->nhandles && st == HEDDLE_OK; i++)
-        st = heddle_handle_vector(s->ctx, &s->data[i], 1, HEDDLE_F64,
-                                  &s->handle[i]);
+        st = heddle_handle_vector(s->ctx, &s->data[i], 1, HEDDLE_F64, &s->handle[i]);
     return st;
 }
 
@@ -157,8 +152,7 @@ static heddle_status make_handles(struct stream *s)
 static heddle_status submit_alike(struct stream *s)
 {
     const bool is_chain = s->shape == STREAM_CHAIN;
-    const heddle_kernel *k =
-        stream_kernel(s->ticks != 0, is_chain ? KIND_CHAIN : KIND_NONE);
+    const heddle_kernel *k = stream_kernel(s->ticks != 0, is_chain ? KIND_CHAIN : KIND_NONE);
     heddle_status st = HEDDLE_OK;
 
     s->call.operand[0] = is_chain ? s->handle[0] : NULL;
@@ -216,15 +210,13 @@ bool stream_find(const char *name, enum stream_shape *shape_out, bool *all_out)
     return false;
 }
 
-heddle_status stream_open(struct stream *s, heddle_ctx *ctx,
-                          enum stream_shape shape, const struct bench_opts *o)
+heddle_status stream_open(struct stream *s, heddle_ctx *ctx, enum stream_shape shape,
+                          const struct bench_opts *o)
 {
     heddle_status st;
 
-    *s = (struct stream){.ctx = ctx,
-                         .shape = shape,
-                         .ticks = bench_ticks(o->task_ns),
-                         .is_bound = !o->no_bind};
+    *s = (struct stream){
+        .ctx = ctx, .shape = shape, .ticks = bench_ticks(o->task_ns), .is_bound = !o->no_bind};
     st = make_table(s, o->tasks);
     if (st == HEDDLE_OK)
         st = make_handles(s);
@@ -272,8 +264,7 @@ heddle_status stream_run(struct stream *s, struct stream_time *t)
 
     if (cpu == NULL)
         return HEDDLE_ENOMEM;
-    if (!s->is_bound ||
-        heddle_thread_get_cpus(cpu, HEDDLE_CPU_MAX, &n) != HEDDLE_OK ||
+    if (!s->is_bound || heddle_thread_get_cpus(cpu, HEDDLE_CPU_MAX, &n) != HEDDLE_OK ||
         heddle_thread_bind(cpu, 1) != HEDDLE_OK)
         n = 0;
     st = run_timed(s, t);

@@ -56,8 +56,7 @@ static double ping(const struct tasks *t)
     return t->o.gate ? bench_gate_ping(&t->gate) : 0;
 }
 
-static heddle_status repeat(struct tasks *t, struct stream *s,
-                            struct samples *v, struct row *r)
+static heddle_status repeat(struct tasks *t, struct stream *s, struct samples *v, struct row *r)
 {
     const double n = (double)s->ntasks;
     heddle_status st = HEDDLE_OK;
@@ -98,8 +97,7 @@ static bool has_run_all(heddle_ctx *ctx, const struct row *r, size_t passes)
 {
     struct heddle_ctx_stats s = {.size = sizeof(s)};
 
-    return heddle_ctx_get_stats(ctx, &s) == HEDDLE_OK &&
-           s.executed >= (uint64_t)r->ntasks * passes;
+    return heddle_ctx_get_stats(ctx, &s) == HEDDLE_OK && s.executed >= (uint64_t)r->ntasks * passes;
 }
 
 static heddle_status warm_up(struct stream *s, const struct bench_memory *m)
@@ -118,8 +116,7 @@ static heddle_status warm_up(struct stream *s, const struct bench_memory *m)
     return st;
 }
 
-static heddle_status measure(struct tasks *t, heddle_ctx *ctx,
-                             const struct bench_memory *m,
+static heddle_status measure(struct tasks *t, heddle_ctx *ctx, const struct bench_memory *m,
                              enum stream_shape shape, struct row *r)
 {
     struct stream s;
@@ -191,21 +188,21 @@ static void print_head(struct tasks *t, heddle_ctx *ctx)
 
     if (heddle_ctx_get_stats(ctx, &s) != HEDDLE_OK)
         s.sched = "?";
-    fprintf(t->c->out, "%u workers, %s, %" PRIu64 " repetitions; ns per task\n",
-            s.nworkers, s.sched, t->o.reps);
-    fprintf(t->c->out, "%-12s %9s %9s %9s %9s %9s %9s %8s %8s%s\n", "shape",
-            "tasks", "median", "min", "max", "submit", "cpu", "B/task",
-            "allocs", t->o.gate ? "      near far  ping" : "");
+    fprintf(t->c->out, "%u workers, %s, %" PRIu64 " repetitions; ns per task\n", s.nworkers,
+            s.sched, t->o.reps);
+    fprintf(t->c->out, "%-12s %9s %9s %9s %9s %9s %9s %8s %8s%s\n", "shape", "tasks", "median",
+            "min", "max", "submit", "cpu", "B/task", "allocs",
+            t->o.gate ? "      near far  ping" : "");
 }
 
 static void print_row(struct tasks *t, const struct row *r)
 {
-    fprintf(t->c->out, "%-12s %9zu %9.1f %9.1f %9.1f %9.1f %9.1f %8.0f %8.4g",
-            r->shape, r->ntasks, r->ns.median, r->ns.min, r->ns.max,
-            r->submit_ns, r->cpu_ns, t->pending_bytes, r->allocations);
+    fprintf(t->c->out, "%-12s %9zu %9.1f %9.1f %9.1f %9.1f %9.1f %8.0f %8.4g", r->shape, r->ntasks,
+            r->ns.median, r->ns.min, r->ns.max, r->submit_ns, r->cpu_ns, t->pending_bytes,
+            r->allocations);
     if (t->o.gate)
-        fprintf(t->c->out, " %9.1f %u/%u %5.0f", r->near_ns, r->nnear,
-                r->nnear + r->nfar, r->ping_ns);
+        fprintf(t->c->out, " %9.1f %u/%u %5.0f", r->near_ns, r->nnear, r->nnear + r->nfar,
+                r->ping_ns);
     fputc('\n', t->c->out);
     fflush(t->c->out); /* the next one may take a while */
 }
@@ -246,11 +243,10 @@ static int tasks_run(struct cli *c, int argc, char **argv)
     struct tasks t = {.c = c, .o = {.tasks = 1000000, .reps = 7}};
     enum stream_shape shape = STREAM_INDEPENDENT;
     bool all;
-    int rc =
-        bench_parse(c, "bench tasks", argc, argv,
-                    BENCH_SHAPE | BENCH_TASKS | BENCH_REPS | BENCH_TASK_US |
-                        BENCH_GATE | BENCH_NO_LOG | BENCH_WINDOW,
-                    &t.o);
+    int rc = bench_parse(c, "bench tasks", argc, argv,
+                         BENCH_SHAPE | BENCH_TASKS | BENCH_REPS | BENCH_TASK_US | BENCH_GATE |
+                             BENCH_NO_LOG | BENCH_WINDOW,
+                         &t.o);
 
     if (rc != 0)
         return rc;
@@ -273,21 +269,20 @@ static int tasks_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_bench_tasks = {
     .name = "tasks",
     .help = "nanoseconds per task of several streams",
-    .usage =
-        "heddle bench tasks [--shape SHAPE] [--tasks N] [--workers W]\n"
-        "    [--reps R] [--task-us X] [--sched S] [--window N] [--gate]\n"
-        "    [--log FILE | --no-log] [--log-level L] [--no-bind] [--json]\n"
-        "\n"
-        "  --shape    independent, chain, random, cholesky, replay or all\n"
-        "             (default all)\n"
-        "  --tasks    per repetition (default 1000000); cholesky and replay\n"
-        "             have 45760\n"
-        "  --reps     on the clock, after some to warm up (default 7)\n"
-        "  --task-us  a task keeps its worker busy for X microseconds\n"
-        "             (default 0)\n"
-        "  --window   tasks in flight before the submitter helps\n"
-        "  --gate     tell near cores from far ones by a ping-pong around\n"
-        "             each repetition\n"
-        "  --no-log   without the always-on recorder\n",
+    .usage = "heddle bench tasks [--shape SHAPE] [--tasks N] [--workers W]\n"
+             "    [--reps R] [--task-us X] [--sched S] [--window N] [--gate]\n"
+             "    [--log FILE | --no-log] [--log-level L] [--no-bind] [--json]\n"
+             "\n"
+             "  --shape    independent, chain, random, cholesky, replay or all\n"
+             "             (default all)\n"
+             "  --tasks    per repetition (default 1000000); cholesky and replay\n"
+             "             have 45760\n"
+             "  --reps     on the clock, after some to warm up (default 7)\n"
+             "  --task-us  a task keeps its worker busy for X microseconds\n"
+             "             (default 0)\n"
+             "  --window   tasks in flight before the submitter helps\n"
+             "  --gate     tell near cores from far ones by a ping-pong around\n"
+             "             each repetition\n"
+             "  --no-log   without the always-on recorder\n",
     .run = tasks_run,
 };

@@ -22,8 +22,8 @@
 
 enum { MAX_WORKERS = 4096, NOPTS = 14 };
 
-int bench_parse(struct cli *c, const char *what, int argc, char **argv,
-                unsigned accepts, struct bench_opts *o)
+int bench_parse(struct cli *c, const char *what, int argc, char **argv, unsigned accepts,
+                struct bench_opts *o)
 {
     const struct {
         unsigned needs;
@@ -81,8 +81,7 @@ static void counted_free(void *user, void *ptr, size_t bytes)
 
 /* --- contexts ------------------------------------------------------------ */
 
-static void keep_sentence(void *user, enum heddle_severity severity,
-                          const char *text)
+static void keep_sentence(void *user, enum heddle_severity severity, const char *text)
 {
     struct bench_memory *m = user;
 
@@ -100,15 +99,14 @@ static bool is_scheduler(const char *name)
     return false;
 }
 
-int bench_open(struct cli *c, const struct bench_opts *o,
-               struct bench_memory *m, heddle_ctx **ctx_out)
+int bench_open(struct cli *c, const struct bench_opts *o, struct bench_memory *m,
+               heddle_ctx **ctx_out)
 {
     struct heddle_ctx_opts opts = {.size = sizeof(opts), .ignore_env = true};
     heddle_status st;
 
     if (o->sched != NULL && !is_scheduler(o->sched))
-        return cli_error(c, "there is no scheduler '%s', see 'heddle info'",
-                         o->sched);
+        return cli_error(c, "there is no scheduler '%s', see 'heddle info'", o->sched);
     opts.nworkers = (unsigned)o->workers;
     opts.sched = o->sched;
     opts.bind = o->no_bind ? HEDDLE_OFF : HEDDLE_ON;
@@ -122,8 +120,8 @@ int bench_open(struct cli *c, const struct bench_opts *o,
     opts.model_dir = "";
     opts.message = keep_sentence;
     opts.message_user = m;
-    opts.allocator = (struct heddle_allocator){
-        .alloc = counted_alloc, .free = counted_free, .user = m};
+    opts.allocator =
+        (struct heddle_allocator){.alloc = counted_alloc, .free = counted_free, .user = m};
     *m = (struct bench_memory){0};
     st = heddle_ctx_create(&opts, ctx_out);
     if (st == HEDDLE_OK)
@@ -148,8 +146,8 @@ int bench_close(struct cli *c, const struct bench_memory *m, heddle_ctx *ctx)
     return 0;
 }
 
-int bench_finish(struct cli *c, const struct bench_opts *o,
-                 const struct bench_memory *m, heddle_ctx *ctx)
+int bench_finish(struct cli *c, const struct bench_opts *o, const struct bench_memory *m,
+                 heddle_ctx *ctx)
 {
     const int rc = bench_close(c, m, ctx); /* writes the log */
 
@@ -209,10 +207,9 @@ void bench_settle(void)
 struct bench_stat bench_stat(double *v, size_t n)
 {
     qsort(v, n, sizeof(*v), compare);
-    return (struct bench_stat){
-        .median = n % 2 == 1 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2,
-        .min = v[0],
-        .max = v[n - 1]};
+    return (struct bench_stat){.median = n % 2 == 1 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2,
+                               .min = v[0],
+                               .max = v[n - 1]};
 }
 
 uint64_t bench_ticks(double ns)
@@ -236,8 +233,8 @@ static const char *log_kind(const struct bench_opts *o)
     return o->log != NULL ? "file" : "recorder";
 }
 
-void bench_json_head(struct heddle_json *j, const char *name,
-                     const struct bench_opts *o, heddle_ctx *ctx)
+void bench_json_head(struct heddle_json *j, const char *name, const struct bench_opts *o,
+                     heddle_ctx *ctx)
 {
     struct heddle_machine_info m = {.size = sizeof(m)};
     struct heddle_ctx_stats s = {.size = sizeof(s)};
@@ -254,8 +251,7 @@ void bench_json_head(struct heddle_json *j, const char *name,
     heddle_json_key_uint(j, "workers", s.nworkers);
     heddle_json_key_str(j, "sched", s.sched);
     heddle_json_key_str(j, "log", log_kind(o));
-    heddle_json_key_int(j, "log_level",
-                        o->no_log ? HEDDLE_LOG_OFF : (int64_t)o->log_level);
+    heddle_json_key_int(j, "log_level", o->no_log ? HEDDLE_LOG_OFF : (int64_t)o->log_level);
     heddle_json_key_bool(j, "bound", !o->no_bind);
 }
 

@@ -33,8 +33,7 @@ static void put_double(FILE *f, double v)
     fputs(s, f);
 }
 
-static void put_cert(FILE *f, enum heddle_bound_kind kind,
-                     const struct heddle_bound_cert *c)
+static void put_cert(FILE *f, enum heddle_bound_kind kind, const struct heddle_bound_cert *c)
 {
     fprintf(f, "bound %s", heddle_bound_kind_name(kind));
     put_double(f, c->value);
@@ -56,8 +55,8 @@ static void put_cert(FILE *f, enum heddle_bound_kind kind,
     }
 }
 
-static void put_head(FILE *f, const struct run_bound *b,
-                     enum heddle_log_durations durations, const char *machine)
+static void put_head(FILE *f, const struct run_bound *b, enum heddle_log_durations durations,
+                     const char *machine)
 {
     const struct heddle_log_graph *g = b->g;
 
@@ -66,14 +65,14 @@ static void put_head(FILE *f, const struct run_bound *b,
     fprintf(f, "durations %s\n", heddle_log_durations_name(durations));
     if (machine != NULL)
         fprintf(f, "machine %s\n", machine);
-    fprintf(f, "graph %" PRIu32 " %" PRIu32 " %" PRIu32 "\n", g->graph.ntasks,
-            g->graph.nedges, g->graph.ntypes);
+    fprintf(f, "graph %" PRIu32 " %" PRIu32 " %" PRIu32 "\n", g->graph.ntasks, g->graph.nedges,
+            g->graph.ntypes);
     fprintf(f, "makespan %" PRId64 "\n", g->makespan_ns);
 }
 
 heddle_status cert_write(const struct run_bound *b, const char *path,
-                         enum heddle_log_durations durations,
-                         const char *machine, char *why, size_t why_bytes)
+                         enum heddle_log_durations durations, const char *machine, char *why,
+                         size_t why_bytes)
 {
     FILE *f;
     int e = 0;
@@ -99,8 +98,7 @@ heddle_status cert_write(const struct run_bound *b, const char *path,
     } else {
         e = errno;
     }
-    snprintf(why, why_bytes, "the file '%s' cannot be written: %s", path,
-             strerror(e));
+    snprintf(why, why_bytes, "the file '%s' cannot be written: %s", path, strerror(e));
     return HEDDLE_EIO;
 }
 
@@ -142,8 +140,7 @@ static heddle_status next_line(struct reader *r)
     if (n < 0 && errno == ENOMEM)
         return HEDDLE_ENOMEM;
     if (n < 0 && ferror(r->f) != 0) {
-        snprintf(r->why, r->why_bytes, "'%s' cannot be read: %s", r->path,
-                 strerror(errno));
+        snprintf(r->why, r->why_bytes, "'%s' cannot be read: %s", r->path, strerror(errno));
         return HEDDLE_EIO;
     }
     if (n <= 0 || r->line[n - 1] != '\n')
@@ -164,8 +161,7 @@ static heddle_status split(struct reader *r, const char *key, unsigned n)
          s = strtok_r(NULL, " ", &rest))
         r->word[r->nwords++] = s;
     if (r->nwords != n + 1 || s != NULL || strcmp(r->word[0], key) != 0)
-        return bad(r, "a line '%s' with %u numbers or words should be here",
-                   key, n);
+        return bad(r, "a line '%s' with %u numbers or words should be here", key, n);
     return HEDDLE_OK;
 }
 
@@ -176,8 +172,7 @@ static heddle_status next_words(struct reader *r, const char *key, unsigned n)
     return st == HEDDLE_OK ? split(r, key, n) : st;
 }
 
-static heddle_status read_uint(struct reader *r, const char *s, uint64_t max,
-                               uint64_t *out)
+static heddle_status read_uint(struct reader *r, const char *s, uint64_t max, uint64_t *out)
 {
     if (heddle_parse_u64(s, out) != HEDDLE_OK || *out > max)
         return bad(r, "'%.40s' is not a number up to %" PRIu64, s, max);
@@ -190,13 +185,11 @@ static heddle_status read_double(struct reader *r, const char *s, double *out)
 
     *out = strtod(s, &end);
     if (end == s || *end != '\0' || !isfinite(*out) || *out < 0)
-        return bad(r, "'%.40s' is not a number that is finite and not below 0",
-                   s);
+        return bad(r, "'%.40s' is not a number that is finite and not below 0", s);
     return HEDDLE_OK;
 }
 
-static heddle_status read_prices(struct reader *r, struct cert_file *f,
-                                 struct heddle_bound_cert *c)
+static heddle_status read_prices(struct reader *r, struct cert_file *f, struct heddle_bound_cert *c)
 {
     double *price = calloc(f->ntypes + 1, sizeof(*price));
     heddle_status st = next_line(r);
@@ -226,9 +219,8 @@ static heddle_status read_prices(struct reader *r, struct cert_file *f,
 
 /* `n` lines of an index below `max` and a flow. What was read is in the arrays
  * in every case. */
-static heddle_status read_flows(struct reader *r, const char *key, uint64_t n,
-                                uint64_t max, const uint32_t **index_out,
-                                const double **flow_out)
+static heddle_status read_flows(struct reader *r, const char *key, uint64_t n, uint64_t max,
+                                const uint32_t **index_out, const double **flow_out)
 {
     uint32_t *index = NULL;
     double *flow = NULL;
@@ -263,17 +255,14 @@ static heddle_status read_flows(struct reader *r, const char *key, uint64_t n,
     return HEDDLE_OK;
 }
 
-static heddle_status read_cert(struct reader *r, struct cert_file *f,
-                               enum heddle_bound_kind kind)
+static heddle_status read_cert(struct reader *r, struct cert_file *f, enum heddle_bound_kind kind)
 {
     struct heddle_bound_cert *c = &f->cert[kind];
     uint64_t ns = 0, ne = 0;
     heddle_status st = next_words(r, "bound", 6);
 
-    if (st == HEDDLE_OK &&
-        strcmp(r->word[1], heddle_bound_kind_name(kind)) != 0)
-        st = bad(r, "the bound '%s' should be here",
-                 heddle_bound_kind_name(kind));
+    if (st == HEDDLE_OK && strcmp(r->word[1], heddle_bound_kind_name(kind)) != 0)
+        st = bad(r, "the bound '%s' should be here", heddle_bound_kind_name(kind));
     if (st == HEDDLE_OK)
         st = read_double(r, r->word[2], &c->value);
     if (st == HEDDLE_OK)
@@ -359,8 +348,7 @@ static heddle_status read_all(struct reader *r, struct cert_file *f)
         st = read_digest(r, &f->digest);
     if (st == HEDDLE_OK)
         st = next_words(r, "durations", 1);
-    if (st == HEDDLE_OK &&
-        heddle_log_durations_find(r->word[1], &f->durations) != HEDDLE_OK)
+    if (st == HEDDLE_OK && heddle_log_durations_find(r->word[1], &f->durations) != HEDDLE_OK)
         st = bad(r, "'%.40s' are no durations", r->word[1]);
     if (st == HEDDLE_OK)
         st = read_graph(r, f);
@@ -380,8 +368,7 @@ static heddle_status read_all(struct reader *r, struct cert_file *f)
     return st;
 }
 
-heddle_status cert_read(const char *path, struct cert_file *f, char *why,
-                        size_t why_bytes)
+heddle_status cert_read(const char *path, struct cert_file *f, char *why, size_t why_bytes)
 {
     struct reader r = {.path = path, .why = why, .why_bytes = why_bytes};
     heddle_status st;
@@ -389,8 +376,7 @@ heddle_status cert_read(const char *path, struct cert_file *f, char *why,
     *f = (struct cert_file){0};
     r.f = fopen(path, "r");
     if (r.f == NULL) {
-        snprintf(why, why_bytes, "the certificate '%s' cannot be read: %s",
-                 path, strerror(errno));
+        snprintf(why, why_bytes, "the certificate '%s' cannot be read: %s", path, strerror(errno));
         return errno == ENOENT ? HEDDLE_ENOENT : HEDDLE_EIO;
     }
     st = read_all(&r, f);

@@ -25,14 +25,13 @@ struct cert_file {
 /* Writes the bounds of b. On failure a sentence is in `why` and there is no
  * file. `machine` may be NULL. HEDDLE_EIO, HEDDLE_EINVAL. */
 heddle_status cert_write(const struct run_bound *b, const char *path,
-                         enum heddle_log_durations durations,
-                         const char *machine, char *why, size_t why_bytes);
+                         enum heddle_log_durations durations, const char *machine, char *why,
+                         size_t why_bytes);
 
 /* Reads one; cert_free() it in every case. On failure a sentence with the line
  * is in `why`. HEDDLE_ENOENT, HEDDLE_EIO, HEDDLE_EFORMAT, HEDDLE_EVERSION,
  * HEDDLE_ENOMEM. */
-heddle_status cert_read(const char *path, struct cert_file *f, char *why,
-                        size_t why_bytes);
+heddle_status cert_read(const char *path, struct cert_file *f, char *why, size_t why_bytes);
 void cert_free(struct cert_file *f);
 
 #endif /* HEDDLE_TOOLS_CERT_H */

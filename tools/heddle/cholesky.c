@@ -8,8 +8,7 @@
  */
 #include "cholesky.h"
 
-static heddle_status step_updates(uint32_t k, uint32_t i, cholesky_fn fn,
-                                  void *user)
+static heddle_status step_updates(uint32_t k, uint32_t i, cholesky_fn fn, void *user)
 {
     const size_t ik = cholesky_tile(i, k);
     struct cholesky_task t = {CHOLESKY_SYRK, 2, {ik, cholesky_tile(i, i)}, k};
@@ -17,10 +16,7 @@ static heddle_status step_updates(uint32_t k, uint32_t i, cholesky_fn fn,
 
     for (uint32_t j = k + 1; j < i && st == HEDDLE_OK; j++) {
         t = (struct cholesky_task){
-            CHOLESKY_GEMM,
-            3,
-            {ik, cholesky_tile(j, k), cholesky_tile(i, j)},
-            k};
+            CHOLESKY_GEMM, 3, {ik, cholesky_tile(j, k), cholesky_tile(i, j)}, k};
         st = fn(user, &t);
     }
     return st;
@@ -36,8 +32,7 @@ heddle_status cholesky_walk(uint32_t nt, cholesky_fn fn, void *user)
 
         st = fn(user, &t);
         for (uint32_t i = k + 1; i < nt && st == HEDDLE_OK; i++) {
-            t = (struct cholesky_task){
-                CHOLESKY_TRSM, 2, {kk, cholesky_tile(i, k)}, k};
+            t = (struct cholesky_task){CHOLESKY_TRSM, 2, {kk, cholesky_tile(i, k)}, k};
             st = fn(user, &t);
         }
         for (uint32_t i = k + 1; i < nt && st == HEDDLE_OK; i++)
@@ -71,8 +66,7 @@ size_t cholesky_ntasks(uint32_t nt)
 
 const char *cholesky_name(enum cholesky_kind kind)
 {
-    static const char *const names[CHOLESKY_NKINDS] = {"potrf", "trsm", "syrk",
-                                                       "gemm"};
+    static const char *const names[CHOLESKY_NKINDS] = {"potrf", "trsm", "syrk", "gemm"};
 
     return kind < CHOLESKY_NKINDS ? names[kind] : "?";
 }

@@ -18,13 +18,7 @@
 #include "heddle/status.h"
 #include "heddle/task.h"
 
-enum cholesky_kind {
-    CHOLESKY_POTRF,
-    CHOLESKY_TRSM,
-    CHOLESKY_SYRK,
-    CHOLESKY_GEMM,
-    CHOLESKY_NKINDS
-};
+enum cholesky_kind { CHOLESKY_POTRF, CHOLESKY_TRSM, CHOLESKY_SYRK, CHOLESKY_GEMM, CHOLESKY_NKINDS };
 
 /* A task reads its first tiles and updates the last one. */
 struct cholesky_task {
@@ -65,7 +59,7 @@ struct cholesky_arg {
  * core such a task fails as well; on a device it does not, so look at it. There
  * the part above the diagonal keeps what it was.
  */
-void cholesky_kernels(heddle_kernel k[CHOLESKY_NKINDS],
-                      const struct heddle_tile_ops *ops, size_t nb);
+void cholesky_kernels(heddle_kernel k[CHOLESKY_NKINDS], const struct heddle_tile_ops *ops,
+                      size_t nb);
 
 #endif /* HEDDLE_TOOLS_CHOLESKY_H */

@@ -21,8 +21,7 @@ static heddle_status run_potrf(struct heddle_exec *x)
 
     *info = (int)exec_ops(x)->potrf(tile_operand(x, 0));
     if (*info != 0)
-        return heddle_exec_fail(x, HEDDLE_ETASK,
-                                "the matrix is not positive definite");
+        return heddle_exec_fail(x, HEDDLE_ETASK, "the matrix is not positive definite");
     return HEDDLE_OK;
 }
 
@@ -40,8 +39,7 @@ static heddle_status run_syrk(struct heddle_exec *x)
 
 static heddle_status run_gemm(struct heddle_exec *x)
 {
-    exec_ops(x)->gemm(tile_operand(x, 0), tile_operand(x, 1),
-                      tile_operand(x, 2));
+    exec_ops(x)->gemm(tile_operand(x, 0), tile_operand(x, 1), tile_operand(x, 2));
     return HEDDLE_OK;
 }
 
@@ -74,12 +72,11 @@ static struct heddle_cost cost_gemm(struct heddle_exec *x)
 {
     const struct heddle_layout *a = heddle_exec_layout(x, 0);
 
-    return cost(x,
-                2.0 * (double)a->extent[1] * (double)heddle_exec_count(x, 2));
+    return cost(x, 2.0 * (double)a->extent[1] * (double)heddle_exec_count(x, 2));
 }
 
-void cholesky_kernels(heddle_kernel k[CHOLESKY_NKINDS],
-                      const struct heddle_tile_ops *ops, size_t nb)
+void cholesky_kernels(heddle_kernel k[CHOLESKY_NKINDS], const struct heddle_tile_ops *ops,
+                      size_t nb)
 {
     static const struct {
         heddle_run_fn core, cuda;
@@ -90,11 +87,7 @@ void cholesky_kernels(heddle_kernel k[CHOLESKY_NKINDS],
         {run_potrf, tile_cuda_potrf, cost_potrf, 2, {HEDDLE_RW, HEDDLE_W}},
         {run_trsm, tile_cuda_trsm, cost_half, 2, {HEDDLE_R, HEDDLE_RW}},
         {run_syrk, tile_cuda_syrk, cost_half, 2, {HEDDLE_R, HEDDLE_RW}},
-        {run_gemm,
-         tile_cuda_gemm,
-         cost_gemm,
-         3,
-         {HEDDLE_R, HEDDLE_R, HEDDLE_RW}},
+        {run_gemm, tile_cuda_gemm, cost_gemm, 3, {HEDDLE_R, HEDDLE_R, HEDDLE_RW}},
     };
 
     for (enum cholesky_kind i = 0; i < CHOLESKY_NKINDS; i++) {
@@ -104,8 +97,7 @@ void cholesky_kernels(heddle_kernel k[CHOLESKY_NKINDS],
                                .cost = def[i].cost};
         k[i].variants[0] = (struct heddle_variant){
             .name = ops->name, .device = HEDDLE_DEV_CPU, .run = def[i].core};
-        k[i].variants[1] = (struct heddle_variant){.device = HEDDLE_DEV_CUDA,
-                                                   .run = def[i].cuda};
+        k[i].variants[1] = (struct heddle_variant){.device = HEDDLE_DEV_CUDA, .run = def[i].cuda};
         for (unsigned o = 0; o < def[i].noperands; o++)
             k[i].mode[o] = def[i].mode[o];
     }

@@ -51,21 +51,18 @@ int cli_output_failed(struct cli *c, heddle_status st)
     const int e = errno; /* of the write that failed */
 
     return cli_fail(c, "the output cannot be written: %s",
-                    st == HEDDLE_EIO && e != 0 ? strerror(e)
-                                               : heddle_status_text(st));
+                    st == HEDDLE_EIO && e != 0 ? strerror(e) : heddle_status_text(st));
 }
 
 int cli_usage(struct cli *c, const char *prefix, const struct heddle_cmd *cmd)
 {
-    fprintf(c->out, "%s %s: %s\n\n%s", prefix, cmd->name, cmd->help,
-            cmd->usage);
+    fprintf(c->out, "%s %s: %s\n\n%s", prefix, cmd->name, cmd->help, cmd->usage);
     return 0;
 }
 
 /* --- tables -------------------------------------------------------------- */
 
-const struct heddle_cmd *cli_find(const struct heddle_cmd *const *table,
-                                  const char *name)
+const struct heddle_cmd *cli_find(const struct heddle_cmd *const *table, const char *name)
 {
     for (; *table != NULL; table++)
         if (strcmp((*table)->name, name) == 0)
@@ -204,8 +201,8 @@ static int parse_option(struct cli *c, const char *what, int argc, char **argv,
     if (strncmp(argv[*i], "--json=", 7) == 0)
         return cli_error(c, "--json takes no value");
     if (o == NULL)
-        return cli_error(c, "%s has no option '%.*s', see 'heddle help %s'",
-                         what, (int)strcspn(argv[*i], "="), argv[*i], what);
+        return cli_error(c, "%s has no option '%.*s', see 'heddle help %s'", what,
+                         (int)strcspn(argv[*i], "="), argv[*i], what);
     if (o->kind == CLI_FLAG && value == NULL) {
         *(bool *)o->out = true;
         return 0;
@@ -217,8 +214,8 @@ static int parse_option(struct cli *c, const char *what, int argc, char **argv,
     return parse_value(c, o, value);
 }
 
-int cli_parse(struct cli *c, const char *what, int argc, char **argv,
-              const struct cli_opt *opts, struct cli_args *args)
+int cli_parse(struct cli *c, const char *what, int argc, char **argv, const struct cli_opt *opts,
+              struct cli_args *args)
 {
     bool is_rest = false; /* behind "--" */
 
@@ -233,8 +230,7 @@ int cli_parse(struct cli *c, const char *what, int argc, char **argv,
             if (rc != 0)
                 return rc;
         } else if (args == NULL || args->n == args->max) {
-            return cli_error(c, "%s does not know what to do with '%s'", what,
-                             s);
+            return cli_error(c, "%s does not know what to do with '%s'", what, s);
         } else {
             args->operand[args->n++] = s;
         }

@@ -55,11 +55,9 @@ int cli_usage(struct cli *c, const char *prefix, const struct heddle_cmd *cmd);
 /* --- tables of commands -------------------------------------------------- */
 
 /* NULL: there is none of that name. */
-const struct heddle_cmd *cli_find(const struct heddle_cmd *const *table,
-                                  const char *name);
+const struct heddle_cmd *cli_find(const struct heddle_cmd *const *table, const char *name);
 /* The name most like a mistyped one; NULL: none is near. */
-const char *cli_nearest(const struct heddle_cmd *const *table,
-                        const char *name);
+const char *cli_nearest(const struct heddle_cmd *const *table, const char *name);
 /* True for --help and -h among the arguments. */
 bool cli_wants_help(int argc, char **argv);
 
@@ -91,8 +89,8 @@ struct cli_args {
  * understood without being in the table. `what` names the command in
  * sentences. Returns 0, or the exit status after a sentence.
  */
-int cli_parse(struct cli *c, const char *what, int argc, char **argv,
-              const struct cli_opt *opts, struct cli_args *args);
+int cli_parse(struct cli *c, const char *what, int argc, char **argv, const struct cli_opt *opts,
+              struct cli_args *args);
 
 /* --- build.c ------------------------------------------------------------- */
 

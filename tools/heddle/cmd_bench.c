@@ -11,12 +11,10 @@
 #include "cmd.h"
 #include "heddle_config.h"
 
-#define HEDDLE_BENCH(name, on)                                                 \
-    HEDDLE_IF(on, extern const struct heddle_cmd heddle_bench_##name;)
+#define HEDDLE_BENCH(name, on) HEDDLE_IF(on, extern const struct heddle_cmd heddle_bench_##name;)
 #include "bench.def"
 #undef HEDDLE_BENCH
-#define HEDDLE_BENCH_LA(name, help)                                            \
-    extern const struct heddle_cmd heddle_bench_##name;
+#define HEDDLE_BENCH_LA(name, help) extern const struct heddle_cmd heddle_bench_##name;
 #include "bench_la.def"
 #undef HEDDLE_BENCH_LA
 
@@ -46,10 +44,8 @@ static int bench_unknown(struct cli *c, const char *name)
     const char *near = cli_nearest(bench_table, name);
 
     if (near != NULL)
-        return cli_error(c, "there is no benchmark '%s', did you mean '%s'?",
-                         name, near);
-    return cli_error(c, "there is no benchmark '%s', see 'heddle help bench'",
-                     name);
+        return cli_error(c, "there is no benchmark '%s', did you mean '%s'?", name, near);
+    return cli_error(c, "there is no benchmark '%s', see 'heddle help bench'", name);
 }
 
 static int bench_run(struct cli *c, int argc, char **argv)

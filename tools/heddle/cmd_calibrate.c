@@ -54,8 +54,7 @@ struct calibrate {
     char why[320];
 };
 
-static void keep_sentence(void *user, enum heddle_severity severity,
-                          const char *text)
+static void keep_sentence(void *user, enum heddle_severity severity, const char *text)
 {
     struct calibrate *k = user;
 
@@ -66,17 +65,13 @@ static void keep_sentence(void *user, enum heddle_severity severity,
 /* Leaves the data as they are: that it might have changed them is enough. */
 static heddle_status touch_opencl(struct heddle_exec *x)
 {
-    static const char source[] =
-        "__kernel void touch(__global uchar *p) { p[0] = p[0]; }";
+    static const char source[] = "__kernel void touch(__global uchar *p) { p[0] = p[0]; }";
     const struct heddle_opencl_arg args[] = {{.operand = 0}};
     const size_t one = 1;
     void *kernel = NULL;
-    const heddle_status st =
-        heddle_opencl_kernel(x, source, "touch", NULL, &kernel);
+    const heddle_status st = heddle_opencl_kernel(x, source, "touch", NULL, &kernel);
 
-    return st != HEDDLE_OK
-               ? st
-               : heddle_opencl_launch(x, kernel, 1, &one, NULL, args, 1);
+    return st != HEDDLE_OK ? st : heddle_opencl_launch(x, kernel, 1, &one, NULL, args, 1);
 }
 
 static heddle_status touch_cuda(struct heddle_exec *x)
@@ -110,18 +105,16 @@ static heddle_status read_host(heddle_handle *h)
 
 /* There and back. The kernel may run on any device of this kind (0: there is no
  * kernel): the hint makes this one the nearest. */
-static heddle_status round_trip(struct calibrate *k, heddle_handle *h,
-                                unsigned memory, enum heddle_device kind)
+static heddle_status round_trip(struct calibrate *k, heddle_handle *h, unsigned memory,
+                                enum heddle_device kind)
 {
-    const struct heddle_task_opts o = {.size = sizeof(o),
-                                       .devices = 1u << kind};
+    const struct heddle_task_opts o = {.size = sizeof(o), .devices = 1u << kind};
     heddle_status st = write_host(h);
 
     if (st == HEDDLE_OK)
         st = heddle_handle_advise(h, HEDDLE_PREFETCH, memory);
     if (st == HEDDLE_OK && kind != 0)
-        st = heddle_submit(k->ctx, &touch,
-                           &(struct heddle_call){.operand = {h}, .opts = &o});
+        st = heddle_submit(k->ctx, &touch, &(struct heddle_call){.operand = {h}, .opts = &o});
     if (st == HEDDLE_OK)
         st = heddle_wait(k->ctx);
     return st == HEDDLE_OK ? read_host(h) : st;
@@ -131,12 +124,10 @@ static enum heddle_device kind_of(const struct heddle_class_info *cls)
 {
     if (strcmp(cls->kind, "opencl") == 0)
         return HEDDLE_DEV_OPENCL;
-    return strcmp(cls->kind, "cuda") == 0 ? HEDDLE_DEV_CUDA
-                                          : (enum heddle_device)0;
+    return strcmp(cls->kind, "cuda") == 0 ? HEDDLE_DEV_CUDA : (enum heddle_device)0;
 }
 
-static heddle_status measure(struct calibrate *k, size_t bytes,
-                             const struct heddle_class_info *cls)
+static heddle_status measure(struct calibrate *k, size_t bytes, const struct heddle_class_info *cls)
 {
     void *data = aligned_alloc(4096, bytes);
     heddle_handle *h = NULL;
@@ -157,8 +148,8 @@ static heddle_status measure(struct calibrate *k, size_t bytes,
 
 /* There by a task, back by an acquire; with several GPUs the hint makes this one
  * the nearest. */
-static heddle_status time_trip(struct calibrate *k, heddle_handle *h,
-                               unsigned memory, struct rate *r)
+static heddle_status time_trip(struct calibrate *k, heddle_handle *h, unsigned memory,
+                               struct rate *r)
 {
     heddle_event *end = NULL;
     const struct heddle_task_opts o = {
@@ -170,8 +161,7 @@ static heddle_status time_trip(struct calibrate *k, heddle_handle *h,
     if (st == HEDDLE_OK && k->ngpus > 1)
         st = heddle_handle_advise(h, HEDDLE_PREFETCH, memory);
     if (st == HEDDLE_OK)
-        st = heddle_submit(k->ctx, &touch,
-                           &(struct heddle_call){.operand = {h}, .opts = &o});
+        st = heddle_submit(k->ctx, &touch, &(struct heddle_call){.operand = {h}, .opts = &o});
     if (st == HEDDLE_OK)
         st = heddle_event_wait(end, 0);
     heddle_event_unref(end);
@@ -190,8 +180,8 @@ static heddle_status time_trip(struct calibrate *k, heddle_handle *h,
 
 /* `trips` there and back in the same memory; the first ones do not count when
  * there are several. */
-static heddle_status time_memory(struct calibrate *k, unsigned memory,
-                                 uint64_t trips, struct rate *r)
+static heddle_status time_memory(struct calibrate *k, unsigned memory, uint64_t trips,
+                                 struct rate *r)
 {
     const struct timespec pause = {0, PIN_NS};
     void *data = aligned_alloc(4096, r->bytes);
@@ -221,16 +211,14 @@ static heddle_status time_gpu(struct calibrate *k, size_t bytes,
 {
     heddle_status st = HEDDLE_OK;
 
-    for (unsigned p = 0; p < 2 && k->nrates < MAX_RATES && st == HEDDLE_OK;
-         p++) {
+    for (unsigned p = 0; p < 2 && k->nrates < MAX_RATES && st == HEDDLE_OK; p++) {
         struct rate *r = &k->rate[k->nrates++];
 
         *r = (struct rate){.is_pinned = p == 1, .bytes = bytes};
         snprintf(r->device, sizeof(r->device), "%s", cls->name);
         if (r->is_pinned)
             st = time_memory(k, cls->memory, k->reps + 1, r);
-        for (uint64_t i = 0; i < k->reps && !r->is_pinned && st == HEDDLE_OK;
-             i++)
+        for (uint64_t i = 0; i < k->reps && !r->is_pinned && st == HEDDLE_OK; i++)
             st = time_memory(k, cls->memory, 1, r);
     }
     return st;
@@ -240,8 +228,7 @@ static int fail(struct calibrate *k, heddle_status st)
 {
     struct heddle_error e = {.size = sizeof(e)};
 
-    if (k->ctx != NULL && heddle_ctx_error(k->ctx, &e) == HEDDLE_OK &&
-        e.message[0] != '\0')
+    if (k->ctx != NULL && heddle_ctx_error(k->ctx, &e) == HEDDLE_OK && e.message[0] != '\0')
         return cli_fail(k->c, "%s", e.message);
     return cli_fail(k->c, "the links cannot be measured: %s",
                     k->why[0] != '\0' ? k->why : heddle_status_text(st));
@@ -254,13 +241,10 @@ static int measure_all(struct calibrate *k)
     heddle_status st = HEDDLE_OK;
     size_t largest;
 
-    for (unsigned i = 0; heddle_ctx_get_class(k->ctx, i, &cls) == HEDDLE_OK;
-         i++)
+    for (unsigned i = 0; heddle_ctx_get_class(k->ctx, i, &cls) == HEDDLE_OK; i++)
         k->ngpus += kind_of(&cls) == HEDDLE_DEV_CUDA;
-    for (unsigned i = 0; heddle_ctx_get_class(k->ctx, i, &cls) == HEDDLE_OK;
-         i++) {
-        if (cls.memory == 0 ||
-            heddle_ctx_get_memory(k->ctx, cls.memory, &mem) != HEDDLE_OK)
+    for (unsigned i = 0; heddle_ctx_get_class(k->ctx, i, &cls) == HEDDLE_OK; i++) {
+        if (cls.memory == 0 || heddle_ctx_get_memory(k->ctx, cls.memory, &mem) != HEDDLE_OK)
             continue;
         k->ndevices++;
         largest = 0;
@@ -279,18 +263,16 @@ static int measure_all(struct calibrate *k)
 
 /* --- output -------------------------------------------------------------- */
 
-static heddle_status print_link(void *user,
-                                const struct heddle_perf_link_info *l)
+static heddle_status print_link(void *user, const struct heddle_perf_link_info *l)
 {
     struct calibrate *k = user;
 
     if (!k->c->json) {
         if (k->nlinks++ == 0)
-            fprintf(k->c->out, "%-24s %-24s %10s %12s %7s %8s\n", "from", "to",
-                    "GB/s", "latency us", "trust", "copies");
-        fprintf(k->c->out, "%-24s %-24s %10.3f %12.3f %7.2f %8" PRIu64 "\n",
-                l->from, l->to, l->bytes_per_s / 1e9, l->latency_ns / 1e3,
-                l->confidence, l->count);
+            fprintf(k->c->out, "%-24s %-24s %10s %12s %7s %8s\n", "from", "to", "GB/s",
+                    "latency us", "trust", "copies");
+        fprintf(k->c->out, "%-24s %-24s %10.3f %12.3f %7.2f %8" PRIu64 "\n", l->from, l->to,
+                l->bytes_per_s / 1e9, l->latency_ns / 1e3, l->confidence, l->count);
         return HEDDLE_OK;
     }
     k->nlinks++;
@@ -310,15 +292,15 @@ static heddle_status print_link(void *user,
 static void print_rates(struct calibrate *k)
 {
     if (k->nrates > 0 && !k->c->json)
-        fprintf(k->c->out, "\n%-24s %-24s %10s %12s %7s\n", "device", "memory",
-                "to GB/s", "from GB/s", "MiB");
+        fprintf(k->c->out, "\n%-24s %-24s %10s %12s %7s\n", "device", "memory", "to GB/s",
+                "from GB/s", "MiB");
     for (unsigned i = 0; i < k->nrates; i++) {
         const struct rate *r = &k->rate[i];
         const char *memory = r->is_pinned ? "used again" : "new";
 
         if (!k->c->json) {
-            fprintf(k->c->out, "%-24s %-24s %10.3f %12.3f %7.2f\n", r->device,
-                    memory, r->to, r->from, (double)r->bytes / (1 << 20));
+            fprintf(k->c->out, "%-24s %-24s %10.3f %12.3f %7.2f\n", r->device, memory, r->to,
+                    r->from, (double)r->bytes / (1 << 20));
             continue;
         }
         heddle_json_object(&k->j);
@@ -344,8 +326,7 @@ static int print_links(struct calibrate *k, const char *dir)
         st = heddle_perf_each_link(perf, print_link, k);
     heddle_perf_destroy(perf);
     if (st != HEDDLE_OK)
-        return cli_fail(k->c, "the models cannot be read: %s",
-                        heddle_status_text(st));
+        return cli_fail(k->c, "the models cannot be read: %s", heddle_status_text(st));
     if (k->nlinks == 0)
         return cli_fail(k->c,
                         "the devices were measured, but '%s' has no "

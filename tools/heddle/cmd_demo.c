@@ -51,8 +51,7 @@ struct demo {
 
 /* --- preparation ---------------------------------------------------------- */
 
-static void keep_sentence(void *user, enum heddle_severity severity,
-                          const char *text)
+static void keep_sentence(void *user, enum heddle_severity severity, const char *text)
 {
     struct demo *d = user;
 
@@ -161,36 +160,30 @@ static void demo_announce(struct demo *d)
     if (d->c->json)
         return;
     fprintf(d->c->out,
-            "tile Cholesky of order %zu in double precision: %" PRIu32
-            " x %" PRIu32 " tiles of %zu\n"
+            "tile Cholesky of order %zu in double precision: %" PRIu32 " x %" PRIu32
+            " tiles of %zu\n"
             "%u worker%s",
-            m->n, m->nt, m->nt, m->nb, d->stats.nworkers,
-            d->stats.nworkers == 1 ? "" : "s");
-    for (unsigned i = 1; heddle_ctx_get_class(d->ctx, i, &cls) == HEDDLE_OK;
-         i++)
+            m->n, m->nt, m->nt, m->nb, d->stats.nworkers, d->stats.nworkers == 1 ? "" : "s");
+    for (unsigned i = 1; heddle_ctx_get_class(d->ctx, i, &cls) == HEDDLE_OK; i++)
         fprintf(d->c->out, " and %s (%s)", cls.name, cls.model);
-    fprintf(d->c->out, ", scheduler %s, kernels %s\n", d->stats.sched,
-            m->ops->name);
+    fprintf(d->c->out, ", scheduler %s, kernels %s\n", d->stats.sched, m->ops->name);
     fflush(d->c->out);
 }
 
 /* --- the run -------------------------------------------------------------- */
 
-static int demo_failed(struct demo *d, heddle_ctx *ctx, const char *step,
-                       heddle_status st)
+static int demo_failed(struct demo *d, heddle_ctx *ctx, const char *step, heddle_status st)
 {
     struct heddle_error e = {.size = sizeof(e)};
 
-    if (ctx != NULL && heddle_ctx_error(ctx, &e) == HEDDLE_OK &&
-        e.message[0] != '\0')
+    if (ctx != NULL && heddle_ctx_error(ctx, &e) == HEDDLE_OK && e.message[0] != '\0')
         return cli_fail(d->c, "the %s failed: %s", step, e.message);
     return cli_fail(d->c, "the %s failed: %s", step, heddle_status_text(st));
 }
 
 static int demo_execute(struct demo *d)
 {
-    struct demo_factor f = {
-        .ctx = d->ctx, .tick = progress_tick, .tick_user = &d->progress};
+    struct demo_factor f = {.ctx = d->ctx, .tick = progress_tick, .tick_user = &d->progress};
     heddle_status st = demo_matrix_fill(&d->matrix, d->work);
 
     if (st != HEDDLE_OK)
@@ -216,8 +209,7 @@ static int demo_execute(struct demo *d)
     if (st != HEDDLE_OK)
         return demo_failed(d, d->work, "check", st);
     d->why[0] = '\0';
-    st = demo_report_read(&d->report, d->log, d->stats.nworkers, d->why,
-                          sizeof(d->why));
+    st = demo_report_read(&d->report, d->log, d->stats.nworkers, d->why, sizeof(d->why));
     if (st != HEDDLE_OK)
         return cli_fail(d->c, "the summary needs the log '%s' back: %s", d->log,
                         d->why[0] != '\0' ? d->why : heddle_status_text(st));
@@ -227,10 +219,8 @@ static int demo_execute(struct demo *d)
 /* The run as a page. */
 static int demo_page(struct demo *d)
 {
-    const struct view_opts o = {.file = d->log,
-                                .title = "The demo of Heddle",
-                                .npacks = 1,
-                                .is_packed = true};
+    const struct view_opts o = {
+        .file = d->log, .title = "The demo of Heddle", .npacks = 1, .is_packed = true};
     struct view_pack *pack = NULL;
     int rc = trace_check_output(d->c, d->log, d->page);
 
@@ -268,9 +258,8 @@ static void print_places(const struct demo *d)
         return;
     fprintf(out, "places       %" PRIu64 " on the cores", r->core_tasks);
     for (unsigned i = 0; i < r->ndevices; i++)
-        fprintf(out, ", %" PRIu64 " on %s (busy %.1f %% of the time)",
-                r->device[i].ntasks, r->device[i].name,
-                100 * r->device[i].busy);
+        fprintf(out, ", %" PRIu64 " on %s (busy %.1f %% of the time)", r->device[i].ntasks,
+                r->device[i].name, 100 * r->device[i].busy);
     fputc('\n', out);
 }
 
@@ -287,27 +276,25 @@ static void print_summary(const struct demo *d)
         fprintf(out, " %zu %s%s", cholesky_count(nt, k), cholesky_name(k),
                 k + 1 < CHOLESKY_NKINDS ? "," : "\n");
     print_places(d);
-    fprintf(out, "time         %s, %.1f GFLOP/s\n", ns_text(a, d->wall_ns),
-            gflops(d));
-    fprintf(out, "utilisation  %.1f %% of %u worker%s\n", 100 * r->utilisation,
-            d->stats.nworkers, d->stats.nworkers == 1 ? "" : "s");
+    fprintf(out, "time         %s, %.1f GFLOP/s\n", ns_text(a, d->wall_ns), gflops(d));
+    fprintf(out, "utilisation  %.1f %% of %u worker%s\n", 100 * r->utilisation, d->stats.nworkers,
+            d->stats.nworkers == 1 ? "" : "s");
     fprintf(out, "overhead     %s per task\n", ns_text(a, r->overhead_task_ns));
     if (r->ndevices == 0)
         fprintf(out,
                 "speed        %.1f %% of %u x %.1f GFLOP/s, gemm alone on one "
                 "core\n",
-                100 * gflops(d) / (d->peak * d->stats.nworkers),
-                d->stats.nworkers, d->peak);
+                100 * gflops(d) / (d->peak * d->stats.nworkers), d->stats.nworkers, d->peak);
     fprintf(out,
             "bound        %s with these task times (work %s, longest chain "
             "%s)\n"
             "             this run is at %.1f %% of the best possible on this "
             "machine%s\n",
-            ns_text(a, r->bound_ns), ns_text(b, r->area_ns),
-            ns_text(c, r->path_ns), 100 * r->bound_ns / d->wall_ns,
+            ns_text(a, r->bound_ns), ns_text(b, r->area_ns), ns_text(c, r->path_ns),
+            100 * r->bound_ns / d->wall_ns,
             r->has_deps ? "" : ", if tasks were independent: see --log-level");
-    fprintf(out, "check        ||A - L L^T|| / (n ||A|| eps) = %.2g: %s\n",
-            d->error, d->error < GOOD_ERROR ? "right" : "WRONG");
+    fprintf(out, "check        ||A - L L^T|| / (n ||A|| eps) = %.2g: %s\n", d->error,
+            d->error < GOOD_ERROR ? "right" : "WRONG");
     heddle_text_init(&t, a, sizeof(a));
     heddle_text_bytes(&t, r->log_bytes);
     fprintf(out, "trace        %s (%s)", d->log, a);
@@ -357,8 +344,7 @@ static int print_json(const struct demo *d)
     heddle_json_key_double(&j, "gflops", gflops(d));
     heddle_json_key_double(&j, "peak_gflops", d->peak * d->stats.nworkers);
     heddle_json_key_double(&j, "utilisation", d->report.utilisation);
-    heddle_json_key_double(&j, "overhead_ns_per_task",
-                           d->report.overhead_task_ns);
+    heddle_json_key_double(&j, "overhead_ns_per_task", d->report.overhead_task_ns);
     heddle_json_key_double(&j, "area_ns", d->report.area_ns);
     heddle_json_key_double(&j, "path_ns", d->report.path_ns);
     heddle_json_key_double(&j, "bound_ns", d->report.bound_ns);
@@ -402,17 +388,16 @@ static int demo_steps(struct demo *d)
 static int demo_run(struct cli *c, int argc, char **argv)
 {
     struct demo d = {.c = c, .log = "heddle-demo.log", .log_level = 1};
-    const struct cli_opt opts[] = {
-        {"--n", CLI_UINT, &d.n, 1, MAX_N},
-        {"--nb", CLI_UINT, &d.nb, 1, MAX_NB},
-        {"--workers", CLI_UINT, &d.workers, 1, 4096},
-        {"--log", CLI_STRING, &d.log, 0, 0},
-        {"--page", CLI_STRING, &d.page, 0, 0},
-        {"--log-level", CLI_UINT, &d.log_level, 0, HEDDLE_LOG_EXPERT},
-        {"--kernels", CLI_STRING, &d.kernels, 0, 0},
-        {"--devices", CLI_STRING, &d.devices, 0, 0},
-        {"--no-progress", CLI_FLAG, &d.no_progress, 0, 0},
-        {0}};
+    const struct cli_opt opts[] = {{"--n", CLI_UINT, &d.n, 1, MAX_N},
+                                   {"--nb", CLI_UINT, &d.nb, 1, MAX_NB},
+                                   {"--workers", CLI_UINT, &d.workers, 1, 4096},
+                                   {"--log", CLI_STRING, &d.log, 0, 0},
+                                   {"--page", CLI_STRING, &d.page, 0, 0},
+                                   {"--log-level", CLI_UINT, &d.log_level, 0, HEDDLE_LOG_EXPERT},
+                                   {"--kernels", CLI_STRING, &d.kernels, 0, 0},
+                                   {"--devices", CLI_STRING, &d.devices, 0, 0},
+                                   {"--no-progress", CLI_FLAG, &d.no_progress, 0, 0},
+                                   {0}};
     int rc = cli_parse(c, "demo", argc, argv, opts, NULL);
 
     if (rc != 0)
@@ -424,8 +409,7 @@ static int demo_run(struct cli *c, int argc, char **argv)
                          d.n, d.nb);
     d.ops = d.kernels == NULL ? heddle_tile_table[0] : tile_find(d.kernels);
     if (d.ops == NULL)
-        return cli_error(c, "there are no kernels '%s' in this build",
-                         d.kernels);
+        return cli_error(c, "there are no kernels '%s' in this build", d.kernels);
     rc = demo_steps(&d);
     heddle_ctx_destroy(d.ctx);
     heddle_ctx_destroy(d.work);
@@ -436,23 +420,22 @@ static int demo_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_cmd_demo = {
     .name = "demo",
     .help = "factorises a matrix by tasks on cores and GPUs and checks it",
-    .usage =
-        "heddle demo [--n N] [--nb NB] [--workers W] [--kernels blas|plain]\n"
-        "    [--devices LIST] [--log FILE] [--log-level L] [--page FILE]\n"
-        "    [--no-progress] [--json]\n"
-        "\n"
-        "  --n            order of the matrix (default: about a second of "
-        "work)\n"
-        "  --nb           order of a tile (default 256 with a BLAS, 128 "
-        "without,\n"
-        "                 1024 with a GPU)\n"
-        "  --workers      (default: all cores)\n"
-        "  --kernels      arithmetic of the cores by the BLAS or in plain C\n"
-        "  --devices      as in HEDDLE_DEVICES, 'none' for the cores alone\n"
-        "  --log          where the trace goes (default heddle-demo.log)\n"
-        "  --log-level    0 (tasks) to 3 (default 1: with dependencies)\n"
-        "  --page         the run as a page for a browser, too\n"
-        "  --no-progress  no progress bar\n"
-        "  --json         one JSON object\n",
+    .usage = "heddle demo [--n N] [--nb NB] [--workers W] [--kernels blas|plain]\n"
+             "    [--devices LIST] [--log FILE] [--log-level L] [--page FILE]\n"
+             "    [--no-progress] [--json]\n"
+             "\n"
+             "  --n            order of the matrix (default: about a second of "
+             "work)\n"
+             "  --nb           order of a tile (default 256 with a BLAS, 128 "
+             "without,\n"
+             "                 1024 with a GPU)\n"
+             "  --workers      (default: all cores)\n"
+             "  --kernels      arithmetic of the cores by the BLAS or in plain C\n"
+             "  --devices      as in HEDDLE_DEVICES, 'none' for the cores alone\n"
+             "  --log          where the trace goes (default heddle-demo.log)\n"
+             "  --log-level    0 (tasks) to 3 (default 1: with dependencies)\n"
+             "  --page         the run as a page for a browser, too\n"
+             "  --no-progress  no progress bar\n"
+             "  --json         one JSON object\n",
     .run = demo_run,
 };

@@ -117,8 +117,7 @@ static heddle_status watch(struct hpl *h)
 
 static int hpl_solve(struct hpl *h)
 {
-    const struct heddle_la_opts opts = {
-        .size = sizeof(opts), .nb = h->nb, .routine = "getrf"};
+    const struct heddle_la_opts opts = {.size = sizeof(opts), .nb = h->nb, .routine = "getrf"};
     heddle_la *la = NULL;
     heddle_matrix *a = NULL;
     heddle_status st = heddle_la_create(h->ctx, &opts, &la), waited;
@@ -128,8 +127,7 @@ static int hpl_solve(struct hpl *h)
         return cli_fail(h->c, "%s", heddle_la_missing());
     start = heddle_clock_ns();
     if (st == HEDDLE_OK)
-        st = heddle_matrix_create(la, la_dtype(h->t), h->a.m, h->a.n, h->a.p,
-                                  h->a.m, &a);
+        st = heddle_matrix_create(la, la_dtype(h->t), h->a.m, h->a.n, h->a.p, h->a.m, &a);
     if (st == HEDDLE_OK)
         st = heddle_la_getrf(la, a, h->ipiv);
     if (st == HEDDLE_OK)
@@ -153,8 +151,7 @@ static void hpl_print(const struct hpl *h)
             "T/V                N    NB     P     Q               Time        "
             "         Gflops\n"
             "%-12s%8" PRIu64 " %5zu %5d %5u %18.2f     %18.4e\n",
-            "HEDDLE", h->n, h->nb_used, 1, h->stats.nworkers, h->ns / 1e9,
-            flops(h) / h->ns);
+            "HEDDLE", h->n, h->nb_used, 1, h->stats.nworkers, h->ns / 1e9, flops(h) / h->ns);
     fprintf(h->c->out,
             "||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)= %18.8e ...... "
             "%s\n",
@@ -187,8 +184,7 @@ static int hpl_json(const struct hpl *h)
     else
         heddle_json_null(&j);
     heddle_json_key_double(&j, "residual_limit", GOOD_RESIDUAL);
-    heddle_json_key_bool(&j, "passed",
-                         h->info == 0 && h->residual < GOOD_RESIDUAL);
+    heddle_json_key_bool(&j, "passed", h->info == 0 && h->residual < GOOD_RESIDUAL);
     heddle_json_key_int(&j, "info", h->info);
     return bench_json_end(h->c, &j);
 }
@@ -211,29 +207,26 @@ static int hpl_steps(struct hpl *h)
     else
         hpl_print(h);
     if (rc == 0 && h->info != 0)
-        rc =
-            cli_fail(h->c, "the matrix is singular: pivot %d is zero", h->info);
+        rc = cli_fail(h->c, "the matrix is singular: pivot %d is zero", h->info);
     if (rc == 0 && !(h->residual < GOOD_RESIDUAL))
-        rc = cli_fail(h->c, "the solution is wrong: the residual is %g",
-                      h->residual);
+        rc = cli_fail(h->c, "the solution is wrong: the residual is %g", h->residual);
     return rc;
 }
 
 static int hpl_parse(struct hpl *h, int argc, char **argv)
 {
     const char *const all = "sdcz";
-    const struct cli_opt opts[] = {
-        {"--n", CLI_UINT, &h->n, 1, MAX_N},
-        {"--nb", CLI_STRING, &h->nb_text, 0, 0},
-        {"--type", CLI_STRING, &h->type, 0, 0},
-        {"--workers", CLI_UINT, &h->o.workers, 1, 4096},
-        {"--sched", CLI_STRING, &h->o.sched, 0, 0},
-        {"--devices", CLI_STRING, &h->o.devices, 0, 0},
-        {"--device-memory", CLI_UINT, &h->o.device_memory, 1, SIZE_MAX},
-        {"--log", CLI_STRING, &h->o.log, 0, 0},
-        {"--no-bind", CLI_FLAG, &h->o.no_bind, 0, 0},
-        {"--no-progress", CLI_FLAG, &h->no_progress, 0, 0},
-        {0}};
+    const struct cli_opt opts[] = {{"--n", CLI_UINT, &h->n, 1, MAX_N},
+                                   {"--nb", CLI_STRING, &h->nb_text, 0, 0},
+                                   {"--type", CLI_STRING, &h->type, 0, 0},
+                                   {"--workers", CLI_UINT, &h->o.workers, 1, 4096},
+                                   {"--sched", CLI_STRING, &h->o.sched, 0, 0},
+                                   {"--devices", CLI_STRING, &h->o.devices, 0, 0},
+                                   {"--device-memory", CLI_UINT, &h->o.device_memory, 1, SIZE_MAX},
+                                   {"--log", CLI_STRING, &h->o.log, 0, 0},
+                                   {"--no-bind", CLI_FLAG, &h->o.no_bind, 0, 0},
+                                   {"--no-progress", CLI_FLAG, &h->no_progress, 0, 0},
+                                   {0}};
     const char *letter;
     const int rc = cli_parse(h->c, "hpl", argc, argv, opts, NULL);
 
@@ -241,13 +234,10 @@ static int hpl_parse(struct hpl *h, int argc, char **argv)
         return rc;
     letter = strlen(h->type) == 1 ? strchr(all, h->type[0]) : NULL;
     if (letter == NULL)
-        return cli_error(h->c,
-                         "there is no type '%s', but there are s, d, c and z",
-                         h->type);
+        return cli_error(h->c, "there is no type '%s', but there are s, d, c and z", h->type);
     h->t = (enum la_type)(letter - all);
     if (strcmp(h->nb_text, "auto") != 0 &&
-        (heddle_parse_u64(h->nb_text, &h->nb) != HEDDLE_OK || h->nb == 0 ||
-         h->nb > MAX_NB))
+        (heddle_parse_u64(h->nb_text, &h->nb) != HEDDLE_OK || h->nb == 0 || h->nb > MAX_NB))
         return cli_error(h->c,
                          "--nb is '%s', but it must be auto or a number from 1 "
                          "to %d",
@@ -280,24 +270,23 @@ static int hpl_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_cmd_hpl = {
     .name = "hpl",
     .help = "solves a large dense system of equations, as HPL does",
-    .usage =
-        "heddle hpl [--n N] [--nb NB] [--type T] [--workers W] [--sched S]\n"
-        "    [--devices LIST] [--device-memory BYTES] [--log FILE] "
-        "[--no-bind]\n"
-        "    [--no-progress] [--json]\n"
-        "\n"
-        "  --n              order (default: 8192, or half of the memory)\n"
-        "  --nb             width of block columns, or auto (default)\n"
-        "  --type           s, d (default), c or z\n"
-        "  --workers        threads that run tasks (default: all cores)\n"
-        "  --sched          scheduler, see 'heddle info' (default on cores: "
-        "prio)\n"
-        "  --devices        as in HEDDLE_DEVICES: cuda (default none)\n"
-        "  --device-memory  bytes of a device to use\n"
-        "  --log            keep the log of the run in a file\n"
-        "  --no-bind        do not bind workers to cores\n"
-        "  --no-progress    no progress bar\n"
-        "  --json           one JSON object\n"
-        "A residual below 16 is PASSED.\n",
+    .usage = "heddle hpl [--n N] [--nb NB] [--type T] [--workers W] [--sched S]\n"
+             "    [--devices LIST] [--device-memory BYTES] [--log FILE] "
+             "[--no-bind]\n"
+             "    [--no-progress] [--json]\n"
+             "\n"
+             "  --n              order (default: 8192, or half of the memory)\n"
+             "  --nb             width of block columns, or auto (default)\n"
+             "  --type           s, d (default), c or z\n"
+             "  --workers        threads that run tasks (default: all cores)\n"
+             "  --sched          scheduler, see 'heddle info' (default on cores: "
+             "prio)\n"
+             "  --devices        as in HEDDLE_DEVICES: cuda (default none)\n"
+             "  --device-memory  bytes of a device to use\n"
+             "  --log            keep the log of the run in a file\n"
+             "  --no-bind        do not bind workers to cores\n"
+             "  --no-progress    no progress bar\n"
+             "  --json           one JSON object\n"
+             "A residual below 16 is PASSED.\n",
     .run = hpl_run,
 };

@@ -52,8 +52,7 @@ struct info {
 
 /* --- gather -------------------------------------------------------------- */
 
-static void keep_sentence(void *user, enum heddle_severity severity,
-                          const char *text)
+static void keep_sentence(void *user, enum heddle_severity severity, const char *text)
 {
     struct info *i = user;
 
@@ -65,20 +64,17 @@ static void ask_devices(struct info *i, heddle_ctx *ctx)
 {
     for (; i->nclasses < MAX_CLASSES; i->nclasses++) {
         i->cls[i->nclasses].size = sizeof(i->cls[0]);
-        if (heddle_ctx_get_class(ctx, i->nclasses, &i->cls[i->nclasses]) !=
-            HEDDLE_OK)
+        if (heddle_ctx_get_class(ctx, i->nclasses, &i->cls[i->nclasses]) != HEDDLE_OK)
             break;
     }
     for (; i->nmemories < MAX_CLASSES; i->nmemories++) {
         i->mem[i->nmemories].size = sizeof(i->mem[0]);
-        if (heddle_ctx_get_memory(ctx, i->nmemories, &i->mem[i->nmemories]) !=
-            HEDDLE_OK)
+        if (heddle_ctx_get_memory(ctx, i->nmemories, &i->mem[i->nmemories]) != HEDDLE_OK)
             break;
     }
 }
 
-static heddle_status keep_link(void *user,
-                               const struct heddle_perf_link_info *l)
+static heddle_status keep_link(void *user, const struct heddle_perf_link_info *l)
 {
     struct info *i = user;
     struct info_link *out = &i->link[i->nlinks];
@@ -100,8 +96,7 @@ static void ask_links(struct info *i)
 {
     heddle_perf *perf = NULL;
 
-    if (i->model_dir[0] == '\0' ||
-        heddle_perf_create(NULL, i->model_dir, &perf) != HEDDLE_OK)
+    if (i->model_dir[0] == '\0' || heddle_perf_create(NULL, i->model_dir, &perf) != HEDDLE_OK)
         return;
     if (heddle_perf_each_link(perf, keep_link, i) != HEDDLE_OK)
         i->nlinks = 0;
@@ -120,9 +115,7 @@ static void ask_gpus(struct info *i)
     }
     if (i->ngpus == 0)
         snprintf(i->no_gpu, sizeof(i->no_gpu), "%s",
-                 st == HEDDLE_ENOENT && g.why[0] != '\0'
-                     ? g.why
-                     : heddle_status_text(st));
+                 st == HEDDLE_ENOENT && g.why[0] != '\0' ? g.why : heddle_status_text(st));
 }
 
 static void ask_context(struct info *i)
@@ -167,8 +160,7 @@ static heddle_status gather(struct info *i)
 
 /* --- the environment ----------------------------------------------------- */
 
-static void env_json_object(struct heddle_json *j,
-                            const struct heddle_env_var *v)
+static void env_json_object(struct heddle_json *j, const struct heddle_env_var *v)
 {
     heddle_json_object(j);
     heddle_json_key_str(j, "name", v->name);
@@ -183,8 +175,7 @@ static heddle_status env_json(FILE *out)
     struct heddle_json j;
 
     heddle_json_init_file(&j, out);
-    for (const struct heddle_env_var *v = heddle_env_list(); v->name != NULL;
-         v++) {
+    for (const struct heddle_env_var *v = heddle_env_list(); v->name != NULL; v++) {
         env_json_object(&j, v);
         heddle_json_line(&j);
     }
@@ -200,13 +191,11 @@ static void env_table(FILE *out)
         name = (int)strlen(v->name) > name ? (int)strlen(v->name) : name;
         kind = (int)strlen(v->value) > kind ? (int)strlen(v->value) : kind;
     }
-    fprintf(out, "%-*s  %-*s  %s\n", name, "variable", kind, "value",
-            "meaning");
+    fprintf(out, "%-*s  %-*s  %s\n", name, "variable", kind, "value", "meaning");
     for (const struct heddle_env_var *v = list; v->name != NULL; v++) {
         const char *now = getenv(v->name);
 
-        fprintf(out, "%-*s  %-*s  %s\n", name, v->name, kind, v->value,
-                v->help);
+        fprintf(out, "%-*s  %-*s  %s\n", name, v->name, kind, v->value, v->help);
         if (now != NULL)
             fprintf(out, "%-*s  %-*s  (it is '%s')\n", name, "", kind, "", now);
     }
@@ -214,8 +203,7 @@ static void env_table(FILE *out)
 
 /* --- JSON ---------------------------------------------------------------- */
 
-static void json_machine(struct heddle_json *j,
-                         const struct heddle_machine_info *m)
+static void json_machine(struct heddle_json *j, const struct heddle_machine_info *m)
 {
     heddle_json_key(j, "machine");
     heddle_json_object(j);
@@ -254,14 +242,12 @@ static void json_lists(struct heddle_json *j)
     heddle_json_end(j);
     heddle_json_key(j, "environment");
     heddle_json_array(j);
-    for (const struct heddle_env_var *v = heddle_env_list(); v->name != NULL;
-         v++)
+    for (const struct heddle_env_var *v = heddle_env_list(); v->name != NULL; v++)
         env_json_object(j, v);
     heddle_json_end(j);
 }
 
-static void json_memory(struct heddle_json *j,
-                        const struct heddle_memory_info *m)
+static void json_memory(struct heddle_json *j, const struct heddle_memory_info *m)
 {
     heddle_json_object(j);
     heddle_json_key_str(j, "name", m->name);
@@ -350,8 +336,7 @@ static heddle_status info_json(FILE *out, const struct info *i)
     heddle_json_key_uint(&j, "workers", i->nworkers);
     heddle_json_key_str(&j, "scheduler", i->nworkers > 0 ? i->sched : NULL);
     heddle_json_key_str(&j, "problem", i->nworkers > 0 ? NULL : i->why);
-    heddle_json_key_str(&j, "model_dir",
-                        i->model_dir[0] != '\0' ? i->model_dir : NULL);
+    heddle_json_key_str(&j, "model_dir", i->model_dir[0] != '\0' ? i->model_dir : NULL);
     json_gpus(&j, i);
     info_energy_json(&j);
     json_devices(&j, i);
@@ -384,20 +369,17 @@ static void line_machine(FILE *out, const struct heddle_machine_info *m)
 {
     char a[CELL], b[CELL], c[CELL];
 
-    fprintf(out, "processor   %s\n",
-            m->model[0] != '\0' ? m->model : "of unknown make");
+    fprintf(out, "processor   %s\n", m->model[0] != '\0' ? m->model : "of unknown make");
     fprintf(out,
-            "usable      %" PRIu32 " core%s, %" PRIu32 " CPU%s of %" PRIu32
-            ", %" PRIu32 " socket%s, %" PRIu32 " memory node%s (%s)\n",
-            m->cores, plural(m->cores), m->cpus, plural(m->cpus),
-            m->cpus_online, m->packages, plural(m->packages), m->numa_nodes,
-            plural(m->numa_nodes), m->source);
+            "usable      %" PRIu32 " core%s, %" PRIu32 " CPU%s of %" PRIu32 ", %" PRIu32
+            " socket%s, %" PRIu32 " memory node%s (%s)\n",
+            m->cores, plural(m->cores), m->cpus, plural(m->cpus), m->cpus_online, m->packages,
+            plural(m->packages), m->numa_nodes, plural(m->numa_nodes), m->source);
     if (m->cpu_quota > 0)
         fprintf(out, "CPU quota   %.2f\n", m->cpu_quota);
-    fprintf(out,
-            "caches      L1 %s, L2 %s x %" PRIu32 ", L3 %s x %" PRIu32 "\n",
-            bytes_text(a, m->l1_bytes), bytes_text(b, m->l2_bytes),
-            m->l2_caches, bytes_text(c, m->l3_bytes), m->l3_caches);
+    fprintf(out, "caches      L1 %s, L2 %s x %" PRIu32 ", L3 %s x %" PRIu32 "\n",
+            bytes_text(a, m->l1_bytes), bytes_text(b, m->l2_bytes), m->l2_caches,
+            bytes_text(c, m->l3_bytes), m->l3_caches);
     fprintf(out, "memory      %s, %s available", bytes_text(a, m->memory_total),
             bytes_text(b, m->memory_available));
     fprintf(out, ", pages of %s", bytes_text(a, m->page_bytes));
@@ -413,9 +395,8 @@ static void line_gpus(FILE *out, const struct info *i)
     for (unsigned k = 0; k < i->ngpus; k++) {
         const struct heddle_gpu_info *g = &i->gpu[k];
 
-        fprintf(out, "%s%-8s %s, %s, %s free",
-                k == 0 ? "GPUs        " : "            ", g->name, g->model,
-                bytes_text(a, g->memory_total), bytes_text(b, g->memory_free));
+        fprintf(out, "%s%-8s %s, %s, %s free", k == 0 ? "GPUs        " : "            ", g->name,
+                g->model, bytes_text(a, g->memory_total), bytes_text(b, g->memory_free));
         if (g->watts >= 0)
             fprintf(out, ", %.0f W", g->watts);
         if (g->why[0] != '\0')
@@ -431,20 +412,14 @@ static void line_devices(FILE *out, const struct info *i)
     char a[CELL];
 
     for (unsigned k = 0; k < i->nclasses; k++)
-        fprintf(out, "%s%-8s %u worker%s, %s\n",
-                k == 0 ? "devices     " : "            ", i->cls[k].name,
-                i->cls[k].nworkers, plural(i->cls[k].nworkers),
-                i->cls[k].model);
+        fprintf(out, "%s%-8s %u worker%s, %s\n", k == 0 ? "devices     " : "            ",
+                i->cls[k].name, i->cls[k].nworkers, plural(i->cls[k].nworkers), i->cls[k].model);
     for (unsigned k = 0; k < i->nmemories; k++)
-        fprintf(out, "%s%-8s %s\n", k == 0 ? "memories    " : "            ",
-                i->mem[k].name,
-                i->mem[k].budget == UINT64_MAX
-                    ? "no limit"
-                    : bytes_text(a, i->mem[k].budget));
+        fprintf(out, "%s%-8s %s\n", k == 0 ? "memories    " : "            ", i->mem[k].name,
+                i->mem[k].budget == UINT64_MAX ? "no limit" : bytes_text(a, i->mem[k].budget));
     for (unsigned k = 0; k < i->nlinks; k++)
-        fprintf(out, "%s%s to %s: %.2f GB/s, %.1f us\n",
-                k == 0 ? "links       " : "            ", i->link[k].from,
-                i->link[k].to, i->link[k].bytes_per_s / 1e9,
+        fprintf(out, "%s%s to %s: %.2f GB/s, %.1f us\n", k == 0 ? "links       " : "            ",
+                i->link[k].from, i->link[k].to, i->link[k].bytes_per_s / 1e9,
                 i->link[k].latency_ns / 1e3);
     if (i->nlinks == 0)
         fputs("links       none measured, see 'heddle calibrate'\n", out);
@@ -454,24 +429,20 @@ static void info_lines(FILE *out, const struct info *i)
 {
     struct heddle_sched_info s;
 
-    fprintf(out, "heddle %s, compiled by %s\n", heddle_version(),
-            heddle_build.compiler);
-    fprintf(out, "built with  hwloc %s, BLAS %s, CUDA %s\n",
-            heddle_build.has_hwloc ? "yes" : "no",
-            heddle_build.has_blas ? "yes" : "no",
-            heddle_build.has_cuda ? "yes" : "no");
+    fprintf(out, "heddle %s, compiled by %s\n", heddle_version(), heddle_build.compiler);
+    fprintf(out, "built with  hwloc %s, BLAS %s, CUDA %s\n", heddle_build.has_hwloc ? "yes" : "no",
+            heddle_build.has_blas ? "yes" : "no", heddle_build.has_cuda ? "yes" : "no");
     line_machine(out, &i->machine);
     if (i->nworkers > 0)
-        fprintf(out, "defaults    %u worker%s, scheduler %s\n", i->nworkers,
-                plural(i->nworkers), i->sched);
+        fprintf(out, "defaults    %u worker%s, scheduler %s\n", i->nworkers, plural(i->nworkers),
+                i->sched);
     else
         fprintf(out, "defaults    a context cannot be started: %s\n", i->why);
     line_gpus(out, i);
     line_devices(out, i);
     info_energy_lines(out);
     for (unsigned k = 0; heddle_sched_get_info(k, &s) == HEDDLE_OK; k++)
-        fprintf(out, "%s%-6s %s\n", k == 0 ? "schedulers  " : "            ",
-                s.name, s.help);
+        fprintf(out, "%s%-6s %s\n", k == 0 ? "schedulers  " : "            ", s.name, s.help);
     if (i->model_dir[0] != '\0')
         fprintf(out, "models      %s/models\n", i->model_dir);
     else
@@ -485,9 +456,8 @@ static int info_run(struct cli *c, int argc, char **argv)
 {
     struct info i = {0};
     bool env = false;
-    const struct cli_opt opts[] = {{"--env", CLI_FLAG, &env, 0, 0},
-                                   {"--devices", CLI_STRING, &i.devices, 0, 0},
-                                   {0}};
+    const struct cli_opt opts[] = {
+        {"--env", CLI_FLAG, &env, 0, 0}, {"--devices", CLI_STRING, &i.devices, 0, 0}, {0}};
     heddle_status st = HEDDLE_OK;
     const int rc = cli_parse(c, "info", argc, argv, opts, NULL);
 
@@ -496,8 +466,7 @@ static int info_run(struct cli *c, int argc, char **argv)
     if (!env)
         st = gather(&i);
     if (st != HEDDLE_OK)
-        return cli_fail(c, "the machine cannot be looked at: %s",
-                        heddle_status_text(st));
+        return cli_fail(c, "the machine cannot be looked at: %s", heddle_status_text(st));
     if (i.devices != NULL && i.nworkers == 0)
         return cli_fail(c, "%s", i.why); /* it was asked for these */
     if (c->json)

@@ -32,8 +32,7 @@ struct model_list {
     size_t n;
 };
 
-static heddle_status list_one(void *user,
-                              const struct heddle_perf_kernel_info *info)
+static heddle_status list_one(void *user, const struct heddle_perf_kernel_info *info)
 {
     struct model_list *l = user;
     struct heddle_json j;
@@ -50,10 +49,9 @@ static heddle_status list_one(void *user,
         return heddle_json_finish(&j);
     }
     if (l->n++ == 0)
-        fprintf(l->c->out, "%-32s %8s %8s %12s\n", "kernel", "series", "shapes",
-                "samples");
-    fprintf(l->c->out, "%-32s %8zu %8zu %12" PRIu64 "\n", info->name,
-            info->nseries, info->nshapes, info->samples);
+        fprintf(l->c->out, "%-32s %8s %8s %12s\n", "kernel", "series", "shapes", "samples");
+    fprintf(l->c->out, "%-32s %8zu %8zu %12" PRIu64 "\n", info->name, info->nseries, info->nshapes,
+            info->samples);
     return HEDDLE_OK;
 }
 
@@ -67,8 +65,7 @@ static heddle_status model_list(struct cli *c, heddle_perf *perf)
     return st;
 }
 
-static heddle_status list_link(void *user,
-                               const struct heddle_perf_link_info *i)
+static heddle_status list_link(void *user, const struct heddle_perf_link_info *i)
 {
     struct model_list *l = user;
     char latency[MODEL_CELL], rate[MODEL_CELL];
@@ -88,12 +85,11 @@ static heddle_status list_link(void *user,
         return heddle_json_finish(&j);
     }
     if (l->n++ == 0)
-        fprintf(l->c->out, "%-28s %-28s %10s %12s %6s %12s\n", "from", "to",
-                "latency", "bandwidth", "trust", "samples");
-    fprintf(l->c->out, "%-28s %-28s %10s %12s %5.0f%% %12" PRIu64 "\n", i->from,
-            i->to, model_cell_ns(latency, i->latency_ns),
-            model_cell_rate(rate, i->bytes_per_s), 100.0 * i->confidence,
-            i->count);
+        fprintf(l->c->out, "%-28s %-28s %10s %12s %6s %12s\n", "from", "to", "latency", "bandwidth",
+                "trust", "samples");
+    fprintf(l->c->out, "%-28s %-28s %10s %12s %5.0f%% %12" PRIu64 "\n", i->from, i->to,
+            model_cell_ns(latency, i->latency_ns), model_cell_rate(rate, i->bytes_per_s),
+            100.0 * i->confidence, i->count);
     return HEDDLE_OK;
 }
 
@@ -160,11 +156,10 @@ void model_rows_fini(struct model_rows *r)
     free(r->row);
 }
 
-bool model_row_same(const struct heddle_perf_info *a,
-                    const struct heddle_perf_info *b)
+bool model_row_same(const struct heddle_perf_info *a, const struct heddle_perf_info *b)
 {
-    return strcmp(a->variant, b->variant) == 0 &&
-           strcmp(a->device, b->device) == 0 && a->version == b->version;
+    return strcmp(a->variant, b->variant) == 0 && strcmp(a->device, b->device) == 0 &&
+           a->version == b->version;
 }
 
 static bool is_link(const struct heddle_perf_info *i)
@@ -251,16 +246,13 @@ static void link_table(FILE *out, const struct heddle_perf_info *i,
     char bytes[MODEL_CELL], ns[MODEL_CELL], mad[MODEL_CELL], rate[MODEL_CELL];
 
     if (last == NULL || !model_row_same(last, i)) {
-        fprintf(out, "%s%s to %s\n", last == NULL ? "" : "\n", i->variant,
-                i->device);
-        fprintf(out, "  %12s %12s %12s %12s %6s %10s\n", "size", "median",
-                "MAD", "bandwidth", "trust", "samples");
+        fprintf(out, "%s%s to %s\n", last == NULL ? "" : "\n", i->variant, i->device);
+        fprintf(out, "  %12s %12s %12s %12s %6s %10s\n", "size", "median", "MAD", "bandwidth",
+                "trust", "samples");
     }
-    fprintf(out, "  %12s %12s %12s %12s %5.0f%% %10" PRIu64 "\n",
-            model_cell_bytes(bytes, i->bytes), model_cell_ns(ns, i->ns),
-            model_cell_ns(mad, i->mad_ns),
-            model_cell_rate(rate, 1e9 * i->bytes / i->ns),
-            100.0 * i->confidence, i->count);
+    fprintf(out, "  %12s %12s %12s %12s %5.0f%% %10" PRIu64 "\n", model_cell_bytes(bytes, i->bytes),
+            model_cell_ns(ns, i->ns), model_cell_ns(mad, i->mad_ns),
+            model_cell_rate(rate, 1e9 * i->bytes / i->ns), 100.0 * i->confidence, i->count);
 }
 
 static void row_table(FILE *out, const struct heddle_perf_info *i,
@@ -269,19 +261,18 @@ static void row_table(FILE *out, const struct heddle_perf_info *i,
     char flops[MODEL_CELL], bytes[MODEL_CELL], ns[MODEL_CELL], mad[MODEL_CELL];
 
     if (last == NULL || !model_row_same(last, i)) {
-        fprintf(out, "%s%s on %s, version %" PRIu64 "\n",
-                last == NULL ? "" : "\n", i->variant, i->device, i->version);
-        fprintf(out, "  %-16s %10s %10s %12s %12s %6s %10s\n", "shape", "flop",
-                "byte", "median", "MAD", "trust", "samples");
+        fprintf(out, "%s%s on %s, version %" PRIu64 "\n", last == NULL ? "" : "\n", i->variant,
+                i->device, i->version);
+        fprintf(out, "  %-16s %10s %10s %12s %12s %6s %10s\n", "shape", "flop", "byte", "median",
+                "MAD", "trust", "samples");
     }
-    fprintf(out, "  %016" PRIx64 " %10s %10s %12s %12s %5.0f%% %10" PRIu64 "\n",
-            i->shape, model_cell_count(flops, i->flops),
-            model_cell_count(bytes, i->bytes), model_cell_ns(ns, i->ns),
-            model_cell_ns(mad, i->mad_ns), 100.0 * i->confidence, i->count);
+    fprintf(out, "  %016" PRIx64 " %10s %10s %12s %12s %5.0f%% %10" PRIu64 "\n", i->shape,
+            model_cell_count(flops, i->flops), model_cell_count(bytes, i->bytes),
+            model_cell_ns(ns, i->ns), model_cell_ns(mad, i->mad_ns), 100.0 * i->confidence,
+            i->count);
 }
 
-static heddle_status model_show(struct cli *c, heddle_perf *perf,
-                                const char *kernel)
+static heddle_status model_show(struct cli *c, heddle_perf *perf, const char *kernel)
 {
     struct model_rows r = {0};
     heddle_status st = heddle_perf_show(perf, kernel, model_rows_add, &r);
@@ -292,8 +283,8 @@ static heddle_status model_show(struct cli *c, heddle_perf *perf,
         if (c->json)
             st = row_json(c->out, &r.row[i]);
         else
-            (is_link(&r.row[i]) ? link_table : row_table)(
-                c->out, &r.row[i], i == 0 ? NULL : &r.row[i - 1]);
+            (is_link(&r.row[i]) ? link_table : row_table)(c->out, &r.row[i],
+                                                          i == 0 ? NULL : &r.row[i - 1]);
     }
     model_rows_fini(&r);
     return st;
@@ -301,8 +292,7 @@ static heddle_status model_show(struct cli *c, heddle_perf *perf,
 
 /* --- forget and path ----------------------------------------------------- */
 
-static heddle_status print_value(struct cli *c, const char *key,
-                                 const char *text, uint64_t number)
+static heddle_status print_value(struct cli *c, const char *key, const char *text, uint64_t number)
 {
     struct heddle_json j;
 
@@ -317,8 +307,7 @@ static heddle_status print_value(struct cli *c, const char *key,
     return heddle_json_finish(&j);
 }
 
-static heddle_status model_forget(struct cli *c, heddle_perf *perf,
-                                  const char *kernel)
+static heddle_status model_forget(struct cli *c, heddle_perf *perf, const char *kernel)
 {
     size_t nfiles = 0;
     const heddle_status st = heddle_perf_forget(perf, kernel, &nfiles);
@@ -342,16 +331,13 @@ static heddle_status model_path(struct cli *c, heddle_perf *perf)
 /* --- the command --------------------------------------------------------- */
 
 /* 0, or the exit status after a sentence. */
-static int model_parse(struct cli *c, int argc, char **argv,
-                       struct model_args *a)
+static int model_parse(struct cli *c, int argc, char **argv, struct model_args *a)
 {
     struct cli_args args = {.max = 2};
-    const struct cli_opt opts[] = {{"--all", CLI_FLAG, &a->all, 0, 0},
-                                   {"--links", CLI_FLAG, &a->links, 0, 0},
-                                   {"--dir", CLI_STRING, &a->dir, 0, 0},
-                                   {"-o", CLI_STRING, &a->file, 0, 0},
-                                   {"--output", CLI_STRING, &a->file, 0, 0},
-                                   {0}};
+    const struct cli_opt opts[] = {
+        {"--all", CLI_FLAG, &a->all, 0, 0},       {"--links", CLI_FLAG, &a->links, 0, 0},
+        {"--dir", CLI_STRING, &a->dir, 0, 0},     {"-o", CLI_STRING, &a->file, 0, 0},
+        {"--output", CLI_STRING, &a->file, 0, 0}, {0}};
     const int rc = cli_parse(c, "model", argc, argv, opts, &args);
 
     if (rc != 0)
@@ -372,14 +358,8 @@ struct model_verb {
 
 static const struct model_verb verbs[] = {
     {.name = "list", .takes_links = true},
-    {.name = "show",
-     .takes_kernel = true,
-     .needs_kernel = true,
-     .takes_links = true},
-    {.name = "plot",
-     .takes_kernel = true,
-     .takes_links = true,
-     .takes_file = true},
+    {.name = "show", .takes_kernel = true, .needs_kernel = true, .takes_links = true},
+    {.name = "plot", .takes_kernel = true, .takes_links = true, .takes_file = true},
     {.name = "forget",
      .takes_kernel = true,
      .needs_kernel = true,
@@ -395,9 +375,7 @@ static int model_check(struct cli *c, const struct model_args *a)
     while (v != end && strcmp(a->verb, v->name) != 0)
         v++;
     if (v == end)
-        return cli_error(
-            c, "model does not know '%s': list, show, plot, forget, path",
-            a->verb);
+        return cli_error(c, "model does not know '%s': list, show, plot, forget, path", a->verb);
     if (a->all && !v->takes_all)
         return cli_error(c, "--all goes with model forget only");
     if (a->file != NULL && !v->takes_file)
@@ -410,13 +388,13 @@ static int model_check(struct cli *c, const struct model_args *a)
         return cli_error(c, "model %s needs the name of a kernel%s", a->verb,
                          v->takes_all ? ", or --all" : "");
     if ((a->kernel != NULL) + a->all + a->links > 1)
-        return cli_error(c, "model %s takes a kernel%s or --links, not both",
-                         a->verb, v->takes_all ? ", --all" : "");
+        return cli_error(c, "model %s takes a kernel%s or --links, not both", a->verb,
+                         v->takes_all ? ", --all" : "");
     return 0;
 }
 
-static heddle_status model_do(struct cli *c, const struct model_args *a,
-                              heddle_perf *perf, int *rc_out)
+static heddle_status model_do(struct cli *c, const struct model_args *a, heddle_perf *perf,
+                              int *rc_out)
 {
     const char *kernel = a->links ? HEDDLE_PERF_LINKS : a->kernel;
     const struct model_plot plot = {a->kernel, a->file, a->links};
@@ -433,15 +411,13 @@ static heddle_status model_do(struct cli *c, const struct model_args *a,
 }
 
 /* One sentence about how it went; the exit status. */
-static int model_end(struct cli *c, const struct model_args *a,
-                     heddle_perf *perf, heddle_status st)
+static int model_end(struct cli *c, const struct model_args *a, heddle_perf *perf, heddle_status st)
 {
     char why[512];
     const uint64_t nignored = heddle_perf_error(perf, why, sizeof(why));
 
     if (st == HEDDLE_ENOENT && a->links)
-        return cli_fail(c, "there are no measurements of links in %s",
-                        heddle_perf_get_dir(perf));
+        return cli_fail(c, "there are no measurements of links in %s", heddle_perf_get_dir(perf));
     if (st == HEDDLE_ENOENT)
         return cli_fail(c, "there are no measurements of '%s' in %s", a->kernel,
                         heddle_perf_get_dir(perf));
@@ -482,34 +458,31 @@ static int model_run(struct cli *c, int argc, char **argv)
     if (rc == 0)
         rc = model_end(c, &a, perf, st);
     st = heddle_perf_destroy(perf); /* nothing was measured, nothing is saved */
-    return rc == 0 && st != HEDDLE_OK
-               ? cli_fail(c, "%s", heddle_status_text(st))
-               : rc;
+    return rc == 0 && st != HEDDLE_OK ? cli_fail(c, "%s", heddle_status_text(st)) : rc;
 }
 
 const struct heddle_cmd heddle_cmd_model = {
     .name = "model",
     .help = "shows and deletes the measured costs of kernels",
-    .usage =
-        "heddle model list [--links] [--json] [--dir DIR]\n"
-        "heddle model show KERNEL|--links [--json] [--dir DIR]\n"
-        "heddle model plot [KERNEL|--links] [-o FILE] [--json] "
-        "[--dir DIR]\n"
-        "heddle model forget KERNEL|--links|--all [--json] [--dir DIR]\n"
-        "heddle model path [--json] [--dir DIR]\n"
-        "\n"
-        "  list    kernels that have measurements\n"
-        "  show    every measured shape of one: median, deviation (MAD),\n"
-        "          trust (0 to 100 %) and number of samples\n"
-        "  plot    time against size, of one kernel or of all, with the\n"
-        "          fitted curve; for links bandwidth against size\n"
-        "  forget  delete the measurements of one kernel, or of all\n"
-        "  path    where the files are\n"
-        "\n"
-        "  --links    copies between memories instead of kernels\n"
-        "  -o FILE    write the plot to FILE, as SVG; without it, a table\n"
-        "  --dir DIR  use DIR/models instead of HEDDLE_MODEL_DIR or the "
-        "default\n"
-        "  --json     one JSON object per line\n",
+    .usage = "heddle model list [--links] [--json] [--dir DIR]\n"
+             "heddle model show KERNEL|--links [--json] [--dir DIR]\n"
+             "heddle model plot [KERNEL|--links] [-o FILE] [--json] "
+             "[--dir DIR]\n"
+             "heddle model forget KERNEL|--links|--all [--json] [--dir DIR]\n"
+             "heddle model path [--json] [--dir DIR]\n"
+             "\n"
+             "  list    kernels that have measurements\n"
+             "  show    every measured shape of one: median, deviation (MAD),\n"
+             "          trust (0 to 100 %) and number of samples\n"
+             "  plot    time against size, of one kernel or of all, with the\n"
+             "          fitted curve; for links bandwidth against size\n"
+             "  forget  delete the measurements of one kernel, or of all\n"
+             "  path    where the files are\n"
+             "\n"
+             "  --links    copies between memories instead of kernels\n"
+             "  -o FILE    write the plot to FILE, as SVG; without it, a table\n"
+             "  --dir DIR  use DIR/models instead of HEDDLE_MODEL_DIR or the "
+             "default\n"
+             "  --json     one JSON object per line\n",
     .run = model_run,
 };

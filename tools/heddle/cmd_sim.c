@@ -69,8 +69,7 @@ static int check_model(struct sim *s)
                                    "--power-cap need an --energy-model");
         return 0;
     }
-    if (heddle_energy_read(NULL, s->model, &s->energy, why, sizeof(why)) !=
-        HEDDLE_OK)
+    if (heddle_energy_read(NULL, s->model, &s->energy, why, sizeof(why)) != HEDDLE_OK)
         return cli_fail(s->c, "%s", why);
     return 0;
 }
@@ -87,8 +86,7 @@ static int make_log(struct sim *s)
              tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
     fd = mkstemp(s->own_log);
     if (fd < 0) {
-        const int rc = cli_fail(s->c, "%s cannot be made: %s", s->own_log,
-                                strerror(errno));
+        const int rc = cli_fail(s->c, "%s cannot be made: %s", s->own_log, strerror(errno));
 
         s->own_log[0] = '\0';
         return rc;
@@ -110,8 +108,7 @@ struct probe {
     char why[320];
 };
 
-static void keep_sentence(void *user, enum heddle_severity severity,
-                          const char *text)
+static void keep_sentence(void *user, enum heddle_severity severity, const char *text)
 {
     struct probe *p = user;
 
@@ -124,25 +121,21 @@ static void keep_sentence(void *user, enum heddle_severity severity,
 static int check_options(struct sim *s)
 {
     struct probe p = {""};
-    const struct heddle_ctx_opts o = {.size = sizeof(o),
-                                      .log = HEDDLE_OFF,
-                                      .message = keep_sentence,
-                                      .message_user = &p};
+    const struct heddle_ctx_opts o = {
+        .size = sizeof(o), .log = HEDDLE_OFF, .message = keep_sentence, .message_user = &p};
     heddle_ctx *ctx = NULL;
     const heddle_status st = heddle_ctx_create(&o, &ctx);
 
     (void)heddle_ctx_destroy(ctx);
     if (st == HEDDLE_OK)
         return 0;
-    return cli_fail(s->c, "%s",
-                    p.why[0] != '\0' ? p.why : heddle_status_text(st));
+    return cli_fail(s->c, "%s", p.why[0] != '\0' ? p.why : heddle_status_text(st));
 }
 
 static int start_here(struct sim *s, char **argv)
 {
     execvp(argv[0], argv);
-    return cli_fail(s->c, "'%s' cannot be started: %s", argv[0],
-                    strerror(errno));
+    return cli_fail(s->c, "'%s' cannot be started: %s", argv[0], strerror(errno));
 }
 
 /* Waits for it; the exit status. */
@@ -160,8 +153,7 @@ static int start_child(struct sim *s, char **argv)
     }
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
-            return cli_fail(s->c, "the program cannot be waited for: %s",
-                            strerror(errno));
+            return cli_fail(s->c, "the program cannot be waited for: %s", strerror(errno));
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -214,18 +206,17 @@ static int start(struct sim *s, char **argv)
 static int sim_run(struct cli *c, int argc, char **argv)
 {
     struct sim s = {.c = c};
-    const struct cli_opt opts[] = {
-        {"--machine", CLI_STRING, &s.machine, 0, 0},
-        {"--policy", CLI_STRING, &s.policy, 0, 0},
-        {"--faults", CLI_STRING, &s.faults, 0, 0},
-        {"--devices", CLI_STRING, &s.devices, 0, 0},
-        {"--log", CLI_STRING, &s.log, 0, 0},
-        {"--execute", CLI_FLAG, &s.execute, 0, 0},
-        {"--energy-model", CLI_STRING, &s.model, 0, 0},
-        {"--energy-weight", CLI_STRING, &s.weight, 0, 0},
-        {"--energy-slack", CLI_STRING, &s.slack, 0, 0},
-        {"--power-cap", CLI_STRING, &s.caps, 0, 0},
-        {0}};
+    const struct cli_opt opts[] = {{"--machine", CLI_STRING, &s.machine, 0, 0},
+                                   {"--policy", CLI_STRING, &s.policy, 0, 0},
+                                   {"--faults", CLI_STRING, &s.faults, 0, 0},
+                                   {"--devices", CLI_STRING, &s.devices, 0, 0},
+                                   {"--log", CLI_STRING, &s.log, 0, 0},
+                                   {"--execute", CLI_FLAG, &s.execute, 0, 0},
+                                   {"--energy-model", CLI_STRING, &s.model, 0, 0},
+                                   {"--energy-weight", CLI_STRING, &s.weight, 0, 0},
+                                   {"--energy-slack", CLI_STRING, &s.slack, 0, 0},
+                                   {"--power-cap", CLI_STRING, &s.caps, 0, 0},
+                                   {0}};
     int n = 1, rc;
 
     while (n < argc && strcmp(argv[n], "--") != 0)
@@ -252,27 +243,26 @@ static int sim_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_cmd_sim = {
     .name = "sim",
     .help = "runs a program in virtual time on a described machine",
-    .usage =
-        "heddle sim --machine FILE [--policy P] [--devices LIST] [--faults F]\n"
-        "    [--log FILE] [--execute] [--energy-model FILE [--power-cap LIST]\n"
-        "    [--energy-weight W | --energy-slack D]] -- PROGRAM [ARGUMENTS]\n"
-        "\n"
-        "  --machine  a machine file or starpu:DIR:NAME (default: "
-        "HEDDLE_MACHINE)\n"
-        "  --policy   scheduler, see 'heddle info'\n"
-        "  --devices  of the machine (default: all)\n"
-        "  --faults   what shall go wrong, as in 'lose gpu0 at_ms 5'\n"
-        "  --log      a log of level 1 goes to FILE\n"
-        "  --execute  call the functions of the tasks as well\n"
-        "  --energy-model   what the machine draws, docs/formats/energy.md: "
-        "joules\n"
-        "                   are printed after the program's output\n"
-        "  --power-cap      states of devices, as in cuda0:250W,cuda1:150W\n"
-        "  --energy-weight  how much joules count besides time, 0 to 1\n"
-        "  --energy-slack   the fewest joules in so much more time, as in 5%\n"
-        "Works for programs that take their options from the environment; "
-        "--json\n"
-        "is the program's, behind '--', but for the joules.\n",
+    .usage = "heddle sim --machine FILE [--policy P] [--devices LIST] [--faults F]\n"
+             "    [--log FILE] [--execute] [--energy-model FILE [--power-cap LIST]\n"
+             "    [--energy-weight W | --energy-slack D]] -- PROGRAM [ARGUMENTS]\n"
+             "\n"
+             "  --machine  a machine file or starpu:DIR:NAME (default: "
+             "HEDDLE_MACHINE)\n"
+             "  --policy   scheduler, see 'heddle info'\n"
+             "  --devices  of the machine (default: all)\n"
+             "  --faults   what shall go wrong, as in 'lose gpu0 at_ms 5'\n"
+             "  --log      a log of level 1 goes to FILE\n"
+             "  --execute  call the functions of the tasks as well\n"
+             "  --energy-model   what the machine draws, docs/formats/energy.md: "
+             "joules\n"
+             "                   are printed after the program's output\n"
+             "  --power-cap      states of devices, as in cuda0:250W,cuda1:150W\n"
+             "  --energy-weight  how much joules count besides time, 0 to 1\n"
+             "  --energy-slack   the fewest joules in so much more time, as in 5%\n"
+             "Works for programs that take their options from the environment; "
+             "--json\n"
+             "is the program's, behind '--', but for the joules.\n",
     .run = sim_run,
     .has_own_help = true,
 };

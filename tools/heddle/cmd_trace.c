@@ -10,7 +10,7 @@
 #include "cmd.h"
 #include "heddle_config.h"
 
-#define HEDDLE_TRACE_VERB(name, on)                                            \
+#define HEDDLE_TRACE_VERB(name, on)                                                                \
     HEDDLE_IF(on, extern const struct heddle_cmd heddle_trace_verb_##name;)
 #include "trace.def"
 #undef HEDDLE_TRACE_VERB
@@ -38,8 +38,7 @@ static int trace_unknown(struct cli *c, const char *name)
     const char *near = cli_nearest(verb_table, name);
 
     if (near != NULL)
-        return cli_error(c, "trace has no '%s', did you mean '%s'?", name,
-                         near);
+        return cli_error(c, "trace has no '%s', did you mean '%s'?", name, near);
     return cli_error(c, "trace has no '%s', see 'heddle help trace'", name);
 }
 

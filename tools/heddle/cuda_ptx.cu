@@ -34,18 +34,16 @@ __global__ void bench_step(double *p, unsigned v)
     p[0] += (double)v;
 }
 
-__global__ void bench_fill(double *p, unsigned m, unsigned n, unsigned row,
-                           unsigned col, unsigned seed, double diagonal)
+__global__ void bench_fill(double *p, unsigned m, unsigned n, unsigned row, unsigned col,
+                           unsigned seed, double diagonal)
 {
     const unsigned long long total = (unsigned long long)m * n;
     const unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
-    unsigned long long e =
-        blockIdx.x * (unsigned long long)blockDim.x + threadIdx.x;
+    unsigned long long e = blockIdx.x * (unsigned long long)blockDim.x + threadIdx.x;
 
     for (; e < total; e += step) {
         const unsigned i = row + (unsigned)(e % m), j = col + (unsigned)(e / m);
-        const double v =
-            seed & 1 ? value(min(i, j), max(i, j), seed) : value(i, j, seed);
+        const double v = seed & 1 ? value(min(i, j), max(i, j), seed) : value(i, j, seed);
 
         p[e] = i == j ? v + diagonal : v;
     }
@@ -53,14 +51,12 @@ __global__ void bench_fill(double *p, unsigned m, unsigned n, unsigned row,
 
 __global__ void bench_axpy(double a, const double *x, double *y, unsigned n)
 {
-    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n;
-         i += gridDim.x * blockDim.x)
+    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
         y[i] += a * x[i];
 }
 
 /* One thread: a chain of loads that no processor can guess. */
-__global__ void bench_walk(const unsigned *x, unsigned *y, unsigned n,
-                           unsigned steps)
+__global__ void bench_walk(const unsigned *x, unsigned *y, unsigned n, unsigned steps)
 {
     unsigned s = y[0] + n;
 

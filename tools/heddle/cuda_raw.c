@@ -30,8 +30,7 @@ const char *cuda_raw_text(const struct cuda_raw *r, int code)
 
     if (code == 0)
         return "success";
-    if (r->error_name == NULL || r->error_name(code, &text) != 0 ||
-        text == NULL)
+    if (r->error_name == NULL || r->error_name(code, &text) != 0 || text == NULL)
         return "an unknown code of CUDA";
     return text;
 }
@@ -48,8 +47,7 @@ static bool load_driver(struct cuda_raw *r)
 
     if (name == NULL || name[0] == '\0') {
         name = "libcuda.so.1";
-        if (access("/dev/nvidiactl", F_OK) != 0 &&
-            access("/dev/nvidia0", F_OK) != 0 &&
+        if (access("/dev/nvidiactl", F_OK) != 0 && access("/dev/nvidia0", F_OK) != 0 &&
             access("/dev/dxg", F_OK) != 0) {
             snprintf(r->why, sizeof(r->why),
                      "there is no CUDA device: the system has no NVIDIA "
@@ -60,15 +58,13 @@ static bool load_driver(struct cuda_raw *r)
     r->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (r->library == NULL) {
         snprintf(r->why, sizeof(r->why),
-                 "there is no CUDA device: the driver '%s' cannot be loaded",
-                 name);
+                 "there is no CUDA device: the driver '%s' cannot be loaded", name);
         return false;
     }
-#define X(fn, symbol, args)                                                    \
-    if (!find(r->library, symbol, &r->fn)) {                                   \
-        snprintf(r->why, sizeof(r->why),                                       \
-                 "the CUDA driver is too old: it has no %s", symbol);          \
-        return false;                                                          \
+#define X(fn, symbol, args)                                                                        \
+    if (!find(r->library, symbol, &r->fn)) {                                                       \
+        snprintf(r->why, sizeof(r->why), "the CUDA driver is too old: it has no %s", symbol);      \
+        return false;                                                                              \
     }
     CUDA_RAW_FUNCTIONS(X)
 #undef X
@@ -112,8 +108,7 @@ void cuda_raw_close(struct cuda_raw *r)
     int (*destroy)(void *) = NULL;
 
     cuda_raw_use(r);
-    if (r->blas != NULL &&
-        find(r->blas_library, "cublasDestroy_v2", (void *)&destroy))
+    if (r->blas != NULL && find(r->blas_library, "cublasDestroy_v2", (void *)&destroy))
         destroy(r->blas);
     if (r->stream != NULL)
         r->stream_destroy(r->stream);
@@ -138,8 +133,7 @@ void *cuda_raw_library(const char *const *names)
 
     for (size_t i = 0; names[i] != NULL && p == NULL; i++) {
         if (slash != NULL) {
-            snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - fake), fake,
-                     names[i]);
+            snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - fake), fake, names[i]);
             p = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         }
         for (size_t k = 0; k < 2 && p == NULL; k++) {
@@ -152,9 +146,8 @@ void *cuda_raw_library(const char *const *names)
 
 bool cuda_raw_open_blas(struct cuda_raw *r)
 {
-    static const char *const names[] = {"libcublas.so.13", "libcublas.so.12",
-                                        "libcublas.so.11", "libcublas.so",
-                                        NULL};
+    static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11",
+                                        "libcublas.so", NULL};
     int (*create)(void **) = NULL;
     int (*set_stream)(void *, cuda_raw_stream) = NULL;
 
@@ -163,8 +156,7 @@ bool cuda_raw_open_blas(struct cuda_raw *r)
     cuda_raw_use(r);
     if (r->blas_library == NULL)
         r->blas_library = cuda_raw_library(names);
-    if (r->blas_library == NULL ||
-        !find(r->blas_library, "cublasCreate_v2", (void *)&create) ||
+    if (r->blas_library == NULL || !find(r->blas_library, "cublasCreate_v2", (void *)&create) ||
         !find(r->blas_library, "cublasSetStream_v2", (void *)&set_stream) ||
         !find(r->blas_library, "cublasDgemm_v2", (void *)&r->dgemm)) {
         snprintf(r->why, sizeof(r->why), "there is no cuBLAS on this machine");
@@ -178,8 +170,7 @@ bool cuda_raw_open_blas(struct cuda_raw *r)
     return true;
 }
 
-cuda_raw_function cuda_raw_kernel(struct cuda_raw *r, const char *ptx,
-                                  const char *name)
+cuda_raw_function cuda_raw_kernel(struct cuda_raw *r, const char *ptx, const char *name)
 {
     const size_t n = sizeof(r->module) / sizeof(r->module[0]);
     cuda_raw_function f = NULL;
@@ -197,7 +188,6 @@ cuda_raw_function cuda_raw_kernel(struct cuda_raw *r, const char *ptx,
         code = r->module_function(&f, r->module[i], name);
     if (code == 0)
         return f;
-    snprintf(r->why, sizeof(r->why), "there is no kernel %s: %s", name,
-             cuda_raw_text(r, code));
+    snprintf(r->why, sizeof(r->why), "there is no kernel %s: %s", name, cuda_raw_text(r, code));
     return NULL;
 }

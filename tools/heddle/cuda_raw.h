@@ -46,52 +46,49 @@ enum {
 };
 
 /* X(name, exported name, arguments): all return a code. */
-#define CUDA_RAW_FUNCTIONS(X)                                                  \
-    X(init, "cuInit", (unsigned flags))                                        \
-    X(error_name, "cuGetErrorName", (int code, const char **out))              \
-    X(device_get, "cuDeviceGet", (int *out, int ordinal))                      \
-    X(device_name, "cuDeviceGetName", (char *out, int cap, int device))        \
-    X(retain, "cuDevicePrimaryCtxRetain", (void **out, int device))            \
-    X(release, "cuDevicePrimaryCtxRelease_v2", (int device))                   \
-    X(set_current, "cuCtxSetCurrent", (void *context))                         \
-    X(mem_info, "cuMemGetInfo_v2", (size_t * free_out, size_t * total_out))    \
-    X(mem_alloc, "cuMemAlloc_v2", (cuda_raw_ptr * out, size_t bytes))          \
-    X(mem_free, "cuMemFree_v2", (cuda_raw_ptr ptr))                            \
-    X(host_alloc, "cuMemHostAlloc", (void **out, size_t bytes, unsigned f))    \
-    X(host_free, "cuMemFreeHost", (void *ptr))                                 \
-    X(copy_in, "cuMemcpyHtoDAsync_v2",                                         \
-      (cuda_raw_ptr to, const void *from, size_t bytes, cuda_raw_stream s))    \
-    X(copy_out, "cuMemcpyDtoHAsync_v2",                                        \
-      (void *to, cuda_raw_ptr from, size_t bytes, cuda_raw_stream s))          \
-    X(stream_create, "cuStreamCreate", (cuda_raw_stream * out, unsigned f))    \
-    X(stream_destroy, "cuStreamDestroy_v2", (cuda_raw_stream s))               \
-    X(stream_sync, "cuStreamSynchronize", (cuda_raw_stream s))                 \
-    X(stream_wait, "cuStreamWaitEvent",                                        \
-      (cuda_raw_stream s, cuda_raw_event e, unsigned f))                       \
-    X(event_create, "cuEventCreate", (cuda_raw_event * out, unsigned f))       \
-    X(event_destroy, "cuEventDestroy_v2", (cuda_raw_event e))                  \
-    X(event_record, "cuEventRecord", (cuda_raw_event e, cuda_raw_stream s))    \
-    X(module_load, "cuModuleLoadDataEx",                                       \
-      (void **out, const void *image, unsigned n, int *option, void **value))  \
-    X(module_unload, "cuModuleUnload", (void *module))                         \
-    X(module_function, "cuModuleGetFunction",                                  \
-      (cuda_raw_function * out, void *module, const char *name))               \
-    X(launch, "cuLaunchKernel",                                                \
-      (cuda_raw_function f, unsigned gx, unsigned gy, unsigned gz,             \
-       unsigned bx, unsigned by, unsigned bz, unsigned shared,                 \
-       cuda_raw_stream s, void **args, void **extra))                          \
-    X(begin_capture, "cuStreamBeginCapture_v2", (cuda_raw_stream s, int mode)) \
-    X(end_capture, "cuStreamEndCapture",                                       \
-      (cuda_raw_stream s, cuda_raw_graph * out))                               \
-    X(capture_info, "cuStreamGetCaptureInfo_v2",                               \
-      (cuda_raw_stream s, int *status, uint64_t *id, cuda_raw_graph *graph,    \
-       const cuda_raw_node **leaves, size_t *n))                               \
-    X(capture_after, "cuStreamUpdateCaptureDependencies",                      \
-      (cuda_raw_stream s, cuda_raw_node * nodes, size_t n, unsigned f))        \
-    X(graph_instantiate, "cuGraphInstantiateWithFlags",                        \
-      (cuda_raw_exec * out, cuda_raw_graph g, unsigned long long f))           \
-    X(graph_launch, "cuGraphLaunch", (cuda_raw_exec e, cuda_raw_stream s))     \
-    X(exec_destroy, "cuGraphExecDestroy", (cuda_raw_exec e))                   \
+#define CUDA_RAW_FUNCTIONS(X)                                                                      \
+    X(init, "cuInit", (unsigned flags))                                                            \
+    X(error_name, "cuGetErrorName", (int code, const char **out))                                  \
+    X(device_get, "cuDeviceGet", (int *out, int ordinal))                                          \
+    X(device_name, "cuDeviceGetName", (char *out, int cap, int device))                            \
+    X(retain, "cuDevicePrimaryCtxRetain", (void **out, int device))                                \
+    X(release, "cuDevicePrimaryCtxRelease_v2", (int device))                                       \
+    X(set_current, "cuCtxSetCurrent", (void *context))                                             \
+    X(mem_info, "cuMemGetInfo_v2", (size_t * free_out, size_t * total_out))                        \
+    X(mem_alloc, "cuMemAlloc_v2", (cuda_raw_ptr * out, size_t bytes))                              \
+    X(mem_free, "cuMemFree_v2", (cuda_raw_ptr ptr))                                                \
+    X(host_alloc, "cuMemHostAlloc", (void **out, size_t bytes, unsigned f))                        \
+    X(host_free, "cuMemFreeHost", (void *ptr))                                                     \
+    X(copy_in, "cuMemcpyHtoDAsync_v2",                                                             \
+      (cuda_raw_ptr to, const void *from, size_t bytes, cuda_raw_stream s))                        \
+    X(copy_out, "cuMemcpyDtoHAsync_v2",                                                            \
+      (void *to, cuda_raw_ptr from, size_t bytes, cuda_raw_stream s))                              \
+    X(stream_create, "cuStreamCreate", (cuda_raw_stream * out, unsigned f))                        \
+    X(stream_destroy, "cuStreamDestroy_v2", (cuda_raw_stream s))                                   \
+    X(stream_sync, "cuStreamSynchronize", (cuda_raw_stream s))                                     \
+    X(stream_wait, "cuStreamWaitEvent", (cuda_raw_stream s, cuda_raw_event e, unsigned f))         \
+    X(event_create, "cuEventCreate", (cuda_raw_event * out, unsigned f))                           \
+    X(event_destroy, "cuEventDestroy_v2", (cuda_raw_event e))                                      \
+    X(event_record, "cuEventRecord", (cuda_raw_event e, cuda_raw_stream s))                        \
+    X(module_load, "cuModuleLoadDataEx",                                                           \
+      (void **out, const void *image, unsigned n, int *option, void **value))                      \
+    X(module_unload, "cuModuleUnload", (void *module))                                             \
+    X(module_function, "cuModuleGetFunction",                                                      \
+      (cuda_raw_function * out, void *module, const char *name))                                   \
+    X(launch, "cuLaunchKernel",                                                                    \
+      (cuda_raw_function f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,       \
+       unsigned bz, unsigned shared, cuda_raw_stream s, void **args, void **extra))                \
+    X(begin_capture, "cuStreamBeginCapture_v2", (cuda_raw_stream s, int mode))                     \
+    X(end_capture, "cuStreamEndCapture", (cuda_raw_stream s, cuda_raw_graph * out))                \
+    X(capture_info, "cuStreamGetCaptureInfo_v2",                                                   \
+      (cuda_raw_stream s, int *status, uint64_t *id, cuda_raw_graph *graph,                        \
+       const cuda_raw_node **leaves, size_t *n))                                                   \
+    X(capture_after, "cuStreamUpdateCaptureDependencies",                                          \
+      (cuda_raw_stream s, cuda_raw_node * nodes, size_t n, unsigned f))                            \
+    X(graph_instantiate, "cuGraphInstantiateWithFlags",                                            \
+      (cuda_raw_exec * out, cuda_raw_graph g, unsigned long long f))                               \
+    X(graph_launch, "cuGraphLaunch", (cuda_raw_exec e, cuda_raw_stream s))                         \
+    X(exec_destroy, "cuGraphExecDestroy", (cuda_raw_exec e))                                       \
     X(graph_destroy, "cuGraphDestroy", (cuda_raw_graph g))
 
 struct cuda_raw {
@@ -99,8 +96,7 @@ struct cuda_raw {
     CUDA_RAW_FUNCTIONS(X)
 #undef X
     /* NULL: the driver has it not. */
-    int (*set_params)(cuda_raw_exec e, cuda_raw_node node,
-                      const struct cuda_raw_params *p);
+    int (*set_params)(cuda_raw_exec e, cuda_raw_node node, const struct cuda_raw_params *p);
 
     void *library, *context;
     void *module[8];
@@ -109,9 +105,9 @@ struct cuda_raw {
     cuda_raw_stream stream; /* one, non-blocking */
 
     void *blas_library, *blas; /* NULL: there is no cuBLAS */
-    int (*dgemm)(void *blas, int op_a, int op_b, int m, int n, int k,
-                 const double *alpha, cuda_raw_ptr a, int lda, cuda_raw_ptr b,
-                 int ldb, const double *beta, cuda_raw_ptr c, int ldc);
+    int (*dgemm)(void *blas, int op_a, int op_b, int m, int n, int k, const double *alpha,
+                 cuda_raw_ptr a, int lda, cuda_raw_ptr b, int ldb, const double *beta,
+                 cuda_raw_ptr c, int ldc);
     char why[320]; /* after a failure */
 };
 
@@ -131,8 +127,7 @@ void *cuda_raw_library(const char *const *names);
 bool cuda_raw_open_blas(struct cuda_raw *r);
 
 /* A kernel of a module in PTX, which is loaded once more each time; NULL: r->why. */
-cuda_raw_function cuda_raw_kernel(struct cuda_raw *r, const char *ptx,
-                                  const char *name);
+cuda_raw_function cuda_raw_kernel(struct cuda_raw *r, const char *ptx, const char *name);
 
 /* The name of a code. Never NULL. */
 const char *cuda_raw_text(const struct cuda_raw *r, int code);

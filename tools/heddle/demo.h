@@ -51,8 +51,7 @@ struct demo_factor {
 /* Bytes of a matrix; 0: it does not fit into a size_t. */
 size_t demo_matrix_bytes(size_t n, size_t nb);
 /* HEDDLE_ENOMEM. */
-heddle_status demo_matrix_init(struct demo_matrix *m,
-                               const struct heddle_tile_ops *ops, size_t n,
+heddle_status demo_matrix_init(struct demo_matrix *m, const struct heddle_tile_ops *ops, size_t n,
                                size_t nb);
 void demo_matrix_fini(struct demo_matrix *m);
 
@@ -61,8 +60,7 @@ heddle_status demo_matrix_fill(struct demo_matrix *m, heddle_ctx *ctx);
 /* A = L L^T by tasks of f->ctx. */
 heddle_status demo_matrix_factor(struct demo_matrix *m, struct demo_factor *f);
 /* ||A - L L^T|| / (n ||A|| eps) in the Frobenius norm, by tasks of ctx. */
-heddle_status demo_matrix_check(struct demo_matrix *m, heddle_ctx *ctx,
-                                double *error_out);
+heddle_status demo_matrix_check(struct demo_matrix *m, heddle_ctx *ctx, double *error_out);
 /* Operations of the whole factorisation, n^3/3 and less. */
 double demo_matrix_flops(size_t n);
 
@@ -92,7 +90,7 @@ struct demo_report {
 };
 
 /* `why` gets a sentence on failure. */
-heddle_status demo_report_read(struct demo_report *r, const char *path,
-                               unsigned nworkers, char *why, size_t why_bytes);
+heddle_status demo_report_read(struct demo_report *r, const char *path, unsigned nworkers,
+                               char *why, size_t why_bytes);
 
 #endif /* HEDDLE_TOOLS_DEMO_H */

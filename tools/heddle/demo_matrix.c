@@ -90,8 +90,7 @@ static void matrix_kernels(struct demo_matrix *m)
 {
     heddle_kernel *const fill = &m->kernel[DEMO_FILL];
     heddle_kernel *const norm = &m->kernel[DEMO_NORM];
-    const struct heddle_variant core = {.name = m->ops->name,
-                                        .device = HEDDLE_DEV_CPU};
+    const struct heddle_variant core = {.name = m->ops->name, .device = HEDDLE_DEV_CPU};
 
     cholesky_kernels(m->kernel, m->ops, m->nb);
     *fill = (heddle_kernel){.size = sizeof(*fill),
@@ -108,8 +107,7 @@ static void matrix_kernels(struct demo_matrix *m)
     norm->variants[0].run = run_norm;
 }
 
-heddle_status demo_matrix_init(struct demo_matrix *m,
-                               const struct heddle_tile_ops *ops, size_t n,
+heddle_status demo_matrix_init(struct demo_matrix *m, const struct heddle_tile_ops *ops, size_t n,
                                size_t nb)
 {
     *m = (struct demo_matrix){.ops = ops, .n = n, .nb = nb};
@@ -147,20 +145,17 @@ static void drop_tiles(const struct demo_matrix *m, heddle_handle **tiles)
 }
 
 /* One handle per tile; NULL after a failure. */
-static heddle_handle **make_tiles(const struct demo_matrix *m, heddle_ctx *ctx,
-                                  heddle_status *st)
+static heddle_handle **make_tiles(const struct demo_matrix *m, heddle_ctx *ctx, heddle_status *st)
 {
-    heddle_handle **tiles =
-        calloc(cholesky_tile(m->nt, 0), sizeof(heddle_handle *));
+    heddle_handle **tiles = calloc(cholesky_tile(m->nt, 0), sizeof(heddle_handle *));
 
     *st = tiles == NULL ? HEDDLE_ENOMEM : HEDDLE_OK;
     for (size_t i = 0; i < m->nt; i++) {
         for (size_t j = 0; j <= i && *st == HEDDLE_OK; j++) {
             const size_t t = cholesky_tile(i, j);
 
-            *st = heddle_handle_matrix(ctx, m->data + t * m->nb * m->nb,
-                                       tile_order(m, i), tile_order(m, j),
-                                       tile_order(m, i), HEDDLE_F64, &tiles[t]);
+            *st = heddle_handle_matrix(ctx, m->data + t * m->nb * m->nb, tile_order(m, i),
+                                       tile_order(m, j), tile_order(m, i), HEDDLE_F64, &tiles[t]);
         }
     }
     if (*st == HEDDLE_OK)
@@ -169,16 +164,14 @@ static heddle_handle **make_tiles(const struct demo_matrix *m, heddle_ctx *ctx,
     return NULL;
 }
 
-static heddle_status submit_place(const struct demo_matrix *m, heddle_ctx *ctx,
-                                  unsigned kernel, size_t i, size_t j,
-                                  heddle_handle *const op[2])
+static heddle_status submit_place(const struct demo_matrix *m, heddle_ctx *ctx, unsigned kernel,
+                                  size_t i, size_t j, heddle_handle *const op[2])
 {
     const struct place p = {(uint32_t)(i * m->nb), (uint32_t)(j * m->nb), m->n};
 
-    return heddle_submit(ctx, &m->kernel[kernel],
-                         &(struct heddle_call){.operand = {op[0], op[1]},
-                                               .arg = &p,
-                                               .arg_bytes = sizeof(p)});
+    return heddle_submit(
+        ctx, &m->kernel[kernel],
+        &(struct heddle_call){.operand = {op[0], op[1]}, .arg = &p, .arg_bytes = sizeof(p)});
 }
 
 /* The failure of the submission, or of the tasks. */
@@ -231,13 +224,11 @@ static heddle_status submit_one(void *user, const struct cholesky_task *t)
     for (uint32_t i = 0; i < t->ntiles; i++)
         call.operand[i] = s->tiles[t->tile[i]];
     /* Early steps first, and in a step what the next one waits for. */
-    call.priority =
-        (int)(s->m->nt - t->step) * 4 + (CHOLESKY_GEMM - (int)t->kind);
+    call.priority = (int)(s->m->nt - t->step) * 4 + (CHOLESKY_GEMM - (int)t->kind);
     if (++s->nsubmitted % SUBMITS_PER_TICK == 0)
         tick(s->f);
     if (t->kind == CHOLESKY_POTRF) {
-        st = heddle_handle_vector(s->f->ctx, &s->m->info[t->step], 1,
-                                  HEDDLE_I32, &info);
+        st = heddle_handle_vector(s->f->ctx, &s->m->info[t->step], 1, HEDDLE_I32, &info);
         call.operand[1] = info;
     }
     if (st == HEDDLE_OK)
@@ -247,8 +238,7 @@ static heddle_status submit_one(void *user, const struct cholesky_task *t)
 }
 
 /* What potrf on a device has found out. */
-static heddle_status look_at_pivots(const struct demo_matrix *m,
-                                    struct demo_factor *f)
+static heddle_status look_at_pivots(const struct demo_matrix *m, struct demo_factor *f)
 {
     for (size_t k = 0; k < m->nt; k++) {
         if (m->info[k] == 0)
@@ -290,15 +280,14 @@ double demo_matrix_flops(size_t n)
 /* --- check ---------------------------------------------------------------- */
 
 /* R[i][j] -= L[i][k] L[j][k]^T for all k, then its norm. */
-static heddle_status submit_residual(const struct demo_matrix *m,
-                                     heddle_ctx *ctx, heddle_handle **tiles,
-                                     heddle_handle *sum, size_t i, size_t j)
+static heddle_status submit_residual(const struct demo_matrix *m, heddle_ctx *ctx,
+                                     heddle_handle **tiles, heddle_handle *sum, size_t i, size_t j)
 {
     const struct cholesky_arg args = {m->ops};
     struct heddle_call call = {.arg = &args, .arg_bytes = sizeof(args)};
     heddle_handle *r = NULL;
-    heddle_status st = heddle_handle_matrix(
-        ctx, NULL, tile_order(m, i), tile_order(m, j), 0, HEDDLE_F64, &r);
+    heddle_status st =
+        heddle_handle_matrix(ctx, NULL, tile_order(m, i), tile_order(m, j), 0, HEDDLE_F64, &r);
 
     if (st == HEDDLE_OK)
         st = submit_place(m, ctx, DEMO_FILL, i, j, (heddle_handle *[2]){r});
@@ -308,13 +297,10 @@ static heddle_status submit_residual(const struct demo_matrix *m,
         call.operand[0] = tiles[cholesky_tile(i, k)];
         call.operand[1] = is_diagonal ? r : tiles[cholesky_tile(j, k)];
         call.operand[2] = is_diagonal ? NULL : r;
-        st = heddle_submit(
-            ctx, &m->kernel[is_diagonal ? CHOLESKY_SYRK : CHOLESKY_GEMM],
-            &call);
+        st = heddle_submit(ctx, &m->kernel[is_diagonal ? CHOLESKY_SYRK : CHOLESKY_GEMM], &call);
     }
     if (st == HEDDLE_OK)
-        st =
-            submit_place(m, ctx, DEMO_NORM, i, j, (heddle_handle *[2]){r, sum});
+        st = submit_place(m, ctx, DEMO_NORM, i, j, (heddle_handle *[2]){r, sum});
     heddle_handle_unref(r); /* the tasks keep it */
     return st;
 }
@@ -331,8 +317,7 @@ static void clear_upper(struct demo_matrix *m)
     }
 }
 
-heddle_status demo_matrix_check(struct demo_matrix *m, heddle_ctx *ctx,
-                                double *error_out)
+heddle_status demo_matrix_check(struct demo_matrix *m, heddle_ctx *ctx, double *error_out)
 {
     double sums[2] = {0, 0}; /* squares of R, of A */
     heddle_handle *sum = NULL;

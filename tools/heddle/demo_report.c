@@ -23,16 +23,15 @@ struct reader {
 
 /* 0: the cores; else 1 + index of the device, a new one when it is unknown. A lane
  * of a device is called as the device, or DEVICE.STREAM. */
-static unsigned place_of(struct demo_report *r,
-                         const struct heddle_log_lane *lane)
+static unsigned place_of(struct demo_report *r, const struct heddle_log_lane *lane)
 {
     const size_t n = strcspn(lane->name, ".");
     unsigned i = 0;
 
     if (lane->kind != HEDDLE_LOG_DEVICE)
         return 0;
-    while (i < r->ndevices && (strncmp(r->device[i].name, lane->name, n) != 0 ||
-                               r->device[i].name[n] != '\0'))
+    while (i < r->ndevices &&
+           (strncmp(r->device[i].name, lane->name, n) != 0 || r->device[i].name[n] != '\0'))
         i++;
     if (i == DEMO_MAX_DEVICES || n >= sizeof(r->device[i].name))
         return 0;
@@ -71,9 +70,7 @@ static void read_tasks(struct reader *d)
     for (unsigned i = 0; i < r->ndevices; i++) {
         r->device[i].ntasks = n[i + 1];
         r->device[i].busy =
-            d->s->makespan_ns > 0
-                ? (double)busy[i + 1] / (double)d->s->makespan_ns
-                : 0;
+            d->s->makespan_ns > 0 ? (double)busy[i + 1] / (double)d->s->makespan_ns : 0;
     }
 }
 
@@ -97,15 +94,13 @@ static void read_lanes(struct reader *d)
             overhead += (double)l->overhead_ns;
     }
     r->overhead_task_ns = ntasks > 0 ? overhead / (double)ntasks : 0;
-    r->utilisation = d->s->makespan_ns > 0
-                         ? busy / (double)d->s->makespan_ns / d->nworkers
-                         : 0;
+    r->utilisation = d->s->makespan_ns > 0 ? busy / (double)d->s->makespan_ns / d->nworkers : 0;
 }
 
 /* --- the whole -------------------------------------------------------------- */
 
-heddle_status demo_report_read(struct demo_report *r, const char *path,
-                               unsigned nworkers, char *why, size_t why_bytes)
+heddle_status demo_report_read(struct demo_report *r, const char *path, unsigned nworkers,
+                               char *why, size_t why_bytes)
 {
     struct run_bound b = {0};
     struct reader d = {.r = r, .nworkers = nworkers};

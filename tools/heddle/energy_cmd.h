@@ -15,8 +15,8 @@ enum { ENERGY_PATH = 4096, ENERGY_LOGS = 256 };
 
 /* Takes the operands out of argv, which has the options then. Returns their
  * number, at most `max`; more stay in argv. */
-int energy_take_operands(const struct cli_opt *opts, int *argc, char **argv,
-                         const char **out, int max);
+int energy_take_operands(const struct cli_opt *opts, int *argc, char **argv, const char **out,
+                         int max);
 
 /* 0, or the exit status after a sentence. */
 int energy_open_log(struct cli *c, const char *path, heddle_log **out);
@@ -32,8 +32,7 @@ int energy_open_model(struct cli *c, const char *file, const heddle_log *log,
 /* The same on another machine, whose description is the file `machine`; NULL: the
  * log's. */
 int energy_open_model_for(struct cli *c, const char *file, const char *machine,
-                          const heddle_log *log, char path[ENERGY_PATH],
-                          heddle_energy **out);
+                          const heddle_log *log, char path[ENERGY_PATH], heddle_energy **out);
 
 /* Makes the folders a file is in; those that are there are fine. */
 void energy_make_folders(const char *path);

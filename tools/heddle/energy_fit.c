@@ -49,9 +49,8 @@ static void print_domains(FILE *f, const struct heddle_energy_fit_report *r)
 {
     char a[TRACE_CELL], b[TRACE_CELL], d[TRACE_CELL];
 
-    fprintf(f, "%-16s %-8s %9s %19s %9s %7s %9s %9s %9s %9s\n", "domain",
-            "device", "idle W", "", "intervals", "R^2", "lag", "window",
-            "length", "held out");
+    fprintf(f, "%-16s %-8s %9s %19s %9s %7s %9s %9s %9s %9s\n", "domain", "device", "idle W", "",
+            "intervals", "R^2", "lag", "window", "length", "held out");
     for (size_t i = 0; i < r->ndomains; i++) {
         const struct heddle_energy_fit_domain *m = &r->domains[i];
 
@@ -59,8 +58,7 @@ static void print_domains(FILE *f, const struct heddle_energy_fit_report *r)
         fputc(' ', f);
         trace_put_name(f, m->device[0] != '\0' ? m->device : "-", 8);
         put_watts(f, m->idle_watts, m->low, m->high);
-        fprintf(f, " %9zu %7.4f %9s %9s %9s", m->nintervals, m->r2,
-                trace_text_ns(a, m->lag_ns),
+        fprintf(f, " %9zu %7.4f %9s %9s %9s", m->nintervals, m->r2, trace_text_ns(a, m->lag_ns),
                 m->window_ns > 0 ? trace_text_ns(b, m->window_ns) : "whole",
                 trace_text_ns(d, m->interval_ns));
         put_error(f, m->held_out);
@@ -73,9 +71,8 @@ static void print_rows(FILE *f, const struct heddle_energy_fit_report *r)
     const double all = r->active_joules + r->idle_joules + r->move_joules;
     char cell[32];
 
-    fprintf(f, "\n%-20s %-10s %-8s %9s %19s %9s %10s %7s %5s\n", "kernel",
-            "variant", "device", "watts", "", "tasks", "per task", "share",
-            "group");
+    fprintf(f, "\n%-20s %-10s %-8s %9s %19s %9s %10s %7s %5s\n", "kernel", "variant", "device",
+            "watts", "", "tasks", "per task", "share", "group");
     for (size_t i = 0; i < r->nrows; i++) {
         const struct heddle_energy_fit_row *k = &r->rows[i];
 
@@ -96,8 +93,7 @@ static void print_rows(FILE *f, const struct heddle_energy_fit_report *r)
     }
 }
 
-static void print_text(struct cli *c, const struct heddle_energy_fit_report *r,
-                       const char *path)
+static void print_text(struct cli *c, const struct heddle_energy_fit_report *r, const char *path)
 {
     const double all = r->active_joules + r->idle_joules + r->move_joules;
     char a[32], b[32];
@@ -106,12 +102,10 @@ static void print_text(struct cli *c, const struct heddle_energy_fit_report *r,
     print_domains(f, r);
     print_rows(f, r);
     fprintf(f, "\nmeasured     %s in %zu log%s, idle %s (%.1f %%)",
-            energy_text_joules(a, r->measured_joules), r->nlogs,
-            r->nlogs > 1 ? "s" : "", energy_text_joules(b, r->idle_joules),
-            all > 0 ? 100 * r->idle_joules / all : 0);
+            energy_text_joules(a, r->measured_joules), r->nlogs, r->nlogs > 1 ? "s" : "",
+            energy_text_joules(b, r->idle_joules), all > 0 ? 100 * r->idle_joules / all : 0);
     if (r->joules_per_byte > 0)
-        fprintf(f, ", moves %s (%s per GB)",
-                energy_text_joules(a, r->move_joules),
+        fprintf(f, ", moves %s (%s per GB)", energy_text_joules(a, r->move_joules),
                 energy_text_joules(b, r->joules_per_byte * 1e9));
     fputc('\n', f);
     if (isnan(r->held_out))
@@ -138,8 +132,7 @@ static void print_text(struct cli *c, const struct heddle_energy_fit_report *r,
     fprintf(f, "model        %s\n", path);
 }
 
-static void json_domains(struct heddle_json *j,
-                         const struct heddle_energy_fit_report *r)
+static void json_domains(struct heddle_json *j, const struct heddle_energy_fit_report *r)
 {
     heddle_json_key(j, "domains");
     heddle_json_array(j);
@@ -169,8 +162,7 @@ static void json_domains(struct heddle_json *j,
     heddle_json_end(j);
 }
 
-static void json_rows(struct heddle_json *j,
-                      const struct heddle_energy_fit_report *r)
+static void json_rows(struct heddle_json *j, const struct heddle_energy_fit_report *r)
 {
     heddle_json_key(j, "kernels");
     heddle_json_array(j);
@@ -188,16 +180,14 @@ static void json_rows(struct heddle_json *j,
         heddle_json_key_uint(j, "tasks", k->ntasks);
         heddle_json_key_double(j, "seconds", k->seconds);
         heddle_json_key_double(j, "joules", k->joules);
-        heddle_json_key_double(j, "joules_per_task",
-                               k->joules / (double)k->ntasks);
+        heddle_json_key_double(j, "joules_per_task", k->joules / (double)k->ntasks);
         heddle_json_key_uint(j, "group", k->group);
         heddle_json_end(j);
     }
     heddle_json_end(j);
 }
 
-static int print_json(struct cli *c, const struct heddle_energy_fit_report *r,
-                      const char *path)
+static int print_json(struct cli *c, const struct heddle_energy_fit_report *r, const char *path)
 {
     struct heddle_json j;
 
@@ -230,8 +220,7 @@ static int check_file(struct cli *c, const char *path)
 {
     char why[512] = "";
     heddle_energy *old = NULL;
-    const heddle_status st =
-        heddle_energy_read(NULL, path, &old, why, sizeof(why));
+    const heddle_status st = heddle_energy_read(NULL, path, &old, why, sizeof(why));
 
     heddle_energy_destroy(old);
     if (st == HEDDLE_OK || st == HEDDLE_ENOENT)
@@ -242,8 +231,8 @@ static int check_file(struct cli *c, const char *path)
                     why);
 }
 
-static int write_model(struct cli *c, const struct fit_args *a,
-                       const heddle_energy *model, const char *path)
+static int write_model(struct cli *c, const struct fit_args *a, const heddle_energy *model,
+                       const char *path)
 {
     char why[512] = "";
 
@@ -255,8 +244,8 @@ static int write_model(struct cli *c, const struct fit_args *a,
 }
 
 /* Of the last log's machine, or what -o says. */
-static int choose_file(struct cli *c, const struct fit_args *a,
-                       const heddle_log *log, char path[ENERGY_PATH])
+static int choose_file(struct cli *c, const struct fit_args *a, const heddle_log *log,
+                       char path[ENERGY_PATH])
 {
     struct heddle_text t;
 
@@ -279,8 +268,7 @@ static int choose_file(struct cli *c, const struct fit_args *a,
 
 /* ---- the command ---------------------------------------------------------------- */
 
-static int get_ns(struct cli *c, const char *name, const char *text,
-                  int64_t *out)
+static int get_ns(struct cli *c, const char *name, const char *text, int64_t *out)
 {
     uint64_t ns;
 
@@ -290,8 +278,7 @@ static int get_ns(struct cli *c, const char *name, const char *text,
     return 0;
 }
 
-static int get_opts(struct cli *c, const struct fit_args *a,
-                    struct heddle_energy_fit_opts *o)
+static int get_opts(struct cli *c, const struct fit_args *a, struct heddle_energy_fit_opts *o)
 {
     int rc = 0;
 
@@ -311,14 +298,12 @@ static int get_opts(struct cli *c, const struct fit_args *a,
     return rc;
 }
 
-static int fit(struct cli *c, const struct fit_args *a,
-               const heddle_log *const *logs, const heddle_energy *prior)
+static int fit(struct cli *c, const struct fit_args *a, const heddle_log *const *logs,
+               const heddle_energy *prior)
 {
     char why[1024] = "", path[ENERGY_PATH];
-    struct heddle_energy_fit_opts o = {.size = sizeof(o),
-                                       .prior = prior,
-                                       .why = why,
-                                       .why_bytes = sizeof(why)};
+    struct heddle_energy_fit_opts o = {
+        .size = sizeof(o), .prior = prior, .why = why, .why_bytes = sizeof(why)};
     struct heddle_energy_fit_report *r = NULL;
     heddle_energy *model = NULL;
     heddle_status st;
@@ -330,8 +315,7 @@ static int fit(struct cli *c, const struct fit_args *a,
         return rc;
     st = heddle_energy_fit(logs, (size_t)a->nlogs, &o, &model, &r);
     if (st != HEDDLE_OK)
-        return cli_fail(c, "%s: %s", a->log[0],
-                        why[0] != '\0' ? why : heddle_status_text(st));
+        return cli_fail(c, "%s: %s", a->log[0], why[0] != '\0' ? why : heddle_status_text(st));
     rc = write_model(c, a, model, path);
     if (rc == 0 && c->json)
         rc = print_json(c, r, path);
@@ -382,25 +366,24 @@ static int fit_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_energy_verb_fit = {
     .name = "fit",
     .help = "what kernels cost, from logs with samples of counters",
-    .usage =
-        "heddle energy fit LOG... [-o MODEL] [--lag auto|T] [--window T]\n"
-        "    [--by-size] [--prior MODEL] [--bootstrap N] [--seed N] [--json]\n"
-        "\n"
-        "  -o           the model (default: beside the models of time, under\n"
-        "               the name of the machine)\n"
-        "  --lag        how late counters are, as in 10ms (default: "
-        "estimated,\n"
-        "               with what they average over)\n"
-        "  --window     what they average over (default: all of an interval)\n"
-        "  --by-size    tell tasks with operands of other sizes apart\n"
-        "  --prior      watts that kernels with few data are drawn to "
-        "(default:\n"
-        "               the mean of their device)\n"
-        "  --bootstrap  draws for the intervals, which hold 95 % of them "
-        "(default\n"
-        "               200; 0: none)\n"
-        "  --seed       of these draws (default 0)\n"
-        "Several logs of one machine are fitted together; each is predicted\n"
-        "from the others as well.\n",
+    .usage = "heddle energy fit LOG... [-o MODEL] [--lag auto|T] [--window T]\n"
+             "    [--by-size] [--prior MODEL] [--bootstrap N] [--seed N] [--json]\n"
+             "\n"
+             "  -o           the model (default: beside the models of time, under\n"
+             "               the name of the machine)\n"
+             "  --lag        how late counters are, as in 10ms (default: "
+             "estimated,\n"
+             "               with what they average over)\n"
+             "  --window     what they average over (default: all of an interval)\n"
+             "  --by-size    tell tasks with operands of other sizes apart\n"
+             "  --prior      watts that kernels with few data are drawn to "
+             "(default:\n"
+             "               the mean of their device)\n"
+             "  --bootstrap  draws for the intervals, which hold 95 % of them "
+             "(default\n"
+             "               200; 0: none)\n"
+             "  --seed       of these draws (default 0)\n"
+             "Several logs of one machine are fitted together; each is predicted\n"
+             "from the others as well.\n",
     .run = fit_run,
 };

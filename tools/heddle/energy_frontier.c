@@ -27,16 +27,15 @@ static void print_text(const struct frontier *x)
     FILE *f = x->in.c->out;
 
     energy_input_print(&x->in);
-    fprintf(f, "\n%12s %12s %12s %12s %12s %12s %8s\n", "deadline", "length",
-            "tasks J", "idle J", "joules", "bound J", "ratio");
+    fprintf(f, "\n%12s %12s %12s %12s %12s %12s %8s\n", "deadline", "length", "tasks J", "idle J",
+            "joules", "bound J", "ratio");
     for (uint32_t i = 0; i < x->n; i++) {
         const struct heddle_energy_point *p = &x->point[i];
         char a[TRACE_CELL], b[TRACE_CELL];
 
         fprintf(f, "%12s %12s %12.4g %12.4g %12.4g %12.4g %8.3f\n",
-                trace_text_ns(a, (int64_t)p->deadline),
-                trace_text_ns(b, (int64_t)p->makespan), p->cost.active,
-                p->cost.idle, p->cost.total, p->bound,
+                trace_text_ns(a, (int64_t)p->deadline), trace_text_ns(b, (int64_t)p->makespan),
+                p->cost.active, p->cost.idle, p->cost.total, p->bound,
                 p->bound > 0.0 ? p->cost.total / p->bound : 1.0);
     }
 }
@@ -126,14 +125,12 @@ static void put_grid(const struct axes *a, FILE *f)
                 "<line class=grid x1=%.0f x2=%.0f y1=%.1f y2=%.1f />"
                 "<text x=%.0f y=%.1f text-anchor=end>%.4g J</text>"
                 "<text class=dim x=%.1f y=%.0f text-anchor=middle>%s</text>\n",
-                LEFT, LEFT + PLOT, y_of(a, y), y_of(a, y), LEFT - 6,
-                y_of(a, y) + 4, y, x_of(a, x), TOP + HEIGHT + 18,
-                trace_text_ns(s, (int64_t)x));
+                LEFT, LEFT + PLOT, y_of(a, y), y_of(a, y), LEFT - 6, y_of(a, y) + 4, y, x_of(a, x),
+                TOP + HEIGHT + 18, trace_text_ns(s, (int64_t)x));
     }
 }
 
-static void put_curve(const struct frontier *x, const struct axes *a,
-                      bool is_bound, FILE *f)
+static void put_curve(const struct frontier *x, const struct axes *a, bool is_bound, FILE *f)
 {
     fprintf(f, "<path class=%s d=\"", is_bound ? "bound" : "curve");
     for (uint32_t i = 0; i < x->n; i++)
@@ -159,16 +156,14 @@ static void put_picture(const struct frontier *x, FILE *f)
         fprintf(f,
                 "<circle class=keep cx=%.1f cy=%.1f r=3.5><title>%s, %.5g J; "
                 "bound %.5g J</title></circle>\n",
-                x_of(&a, x->point[i].makespan),
-                y_of(&a, x->point[i].cost.total),
-                trace_text_ns(s, (int64_t)x->point[i].makespan),
-                x->point[i].cost.total, x->point[i].bound);
+                x_of(&a, x->point[i].makespan), y_of(&a, x->point[i].cost.total),
+                trace_text_ns(s, (int64_t)x->point[i].makespan), x->point[i].cost.total,
+                x->point[i].bound);
     if (!isnan(x->in.run_total))
         fprintf(f,
                 "<circle class=again cx=%.1f cy=%.1f r=5><title>the recorded "
                 "run: %s, %.5g J</title></circle>\n",
-                x_of(&a, (double)x->in.b.g->makespan_ns),
-                y_of(&a, x->in.run_total),
+                x_of(&a, (double)x->in.b.g->makespan_ns), y_of(&a, x->in.run_total),
                 trace_text_ns(s, x->in.b.g->makespan_ns), x->in.run_total);
     fputs("</svg>\n<p class=dim>Dots: schedules. Dashed: no schedule of that "
           "length needs less.",
@@ -192,9 +187,8 @@ static void put_table(const struct frontier *x, FILE *f)
         fprintf(f,
                 "<tr><td>%s<td>%s<td>%.4g J<td>%.4g J<td>%.4g J<td>%.4g J<td>"
                 "%.3f</tr>\n",
-                trace_text_ns(a, (int64_t)p->deadline),
-                trace_text_ns(b, (int64_t)p->makespan), p->cost.active,
-                p->cost.idle, p->cost.total, p->bound,
+                trace_text_ns(a, (int64_t)p->deadline), trace_text_ns(b, (int64_t)p->makespan),
+                p->cost.active, p->cost.idle, p->cost.total, p->bound,
                 p->bound > 0.0 ? p->cost.total / p->bound : 1.0);
     }
     fputs("</table>\n", f);
@@ -205,8 +199,7 @@ static int write_page(const struct frontier *x, const char *file)
     FILE *f = fopen(file, "w");
 
     if (f == NULL)
-        return cli_fail(x->in.c, "the file '%s' cannot be written: %s", file,
-                        strerror(errno));
+        return cli_fail(x->in.c, "the file '%s' cannot be written: %s", file, strerror(errno));
     fputs("<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8>\n<title>"
           "Energy against time</title>\n",
           f);
@@ -224,8 +217,8 @@ static int write_page(const struct frontier *x, const char *file)
 
 /* --- command line ----------------------------------------------------------------- */
 
-static int frontier_all(struct frontier *x, const struct energy_args *a,
-                        uint32_t n, const char *file)
+static int frontier_all(struct frontier *x, const struct energy_args *a, uint32_t n,
+                        const char *file)
 {
     const struct heddle_energy_opts o = {.size = sizeof(o),
                                          .seed = a->seed,
@@ -233,8 +226,7 @@ static int frontier_all(struct frontier *x, const struct energy_args *a,
                                          .iterations = a->iterations,
                                          .error = x->in.why,
                                          .error_bytes = sizeof(x->in.why)};
-    const heddle_status st =
-        heddle_energy_frontier(&x->in.g->eg, &o, n, x->point, &x->n);
+    const heddle_status st = heddle_energy_frontier(&x->in.g->eg, &o, n, x->point, &x->n);
     int rc = 0;
 
     if (st != HEDDLE_OK)
@@ -264,11 +256,9 @@ static int frontier_run(struct cli *c, int argc, char **argv)
     if (x == NULL)
         return cli_fail(c, "%s", heddle_status_text(HEDDLE_ENOMEM));
     energy_args_opts(&a, opts);
-    opts[ENERGY_NOPTS - 1] =
-        (struct cli_opt){"--points", CLI_UINT, &n, 2, MAX_POINTS};
+    opts[ENERGY_NOPTS - 1] = (struct cli_opt){"--points", CLI_UINT, &n, 2, MAX_POINTS};
     opts[ENERGY_NOPTS] = (struct cli_opt){"-o", CLI_STRING, &file, 0, 0};
-    opts[ENERGY_NOPTS + 1] =
-        (struct cli_opt){"--output", CLI_STRING, &file, 0, 0};
+    opts[ENERGY_NOPTS + 1] = (struct cli_opt){"--output", CLI_STRING, &file, 0, 0};
     rc = cli_parse(c, "energy frontier", argc, argv, opts, &args);
     if (rc == 0 && args.n > 0 && file != NULL)
         rc = trace_check_output(c, args.operand[0], file);
@@ -288,20 +278,19 @@ static int frontier_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_energy_verb_frontier = {
     .name = "frontier",
     .help = "time against energy, from the fastest schedule to the cheapest",
-    .usage =
-        "heddle energy frontier LOG [--points N] [--time T] [--model FILE]\n"
-        "    [--machine FILE] [--cap CAPS] [--durations D] [--seed S]\n"
-        "    [--iterations N] [-o PAGE.html] [--json]\n"
-        "\n"
-        "  --points      of the curve, at most (default 8)\n"
-        "  --time        for all of it (default 5s)\n"
-        "  -o            also as a page, with the curve\n"
-        "The other options are those of 'heddle energy bound --help'. Each "
-        "point "
-        "is a\n"
-        "schedule and the least energy of any that keeps its deadline. Times "
-        "in "
-        "JSON\n"
-        "are seconds, energies joules.\n",
+    .usage = "heddle energy frontier LOG [--points N] [--time T] [--model FILE]\n"
+             "    [--machine FILE] [--cap CAPS] [--durations D] [--seed S]\n"
+             "    [--iterations N] [-o PAGE.html] [--json]\n"
+             "\n"
+             "  --points      of the curve, at most (default 8)\n"
+             "  --time        for all of it (default 5s)\n"
+             "  -o            also as a page, with the curve\n"
+             "The other options are those of 'heddle energy bound --help'. Each "
+             "point "
+             "is a\n"
+             "schedule and the least energy of any that keeps its deadline. Times "
+             "in "
+             "JSON\n"
+             "are seconds, energies joules.\n",
     .run = frontier_run,
 };

@@ -45,15 +45,13 @@ static int parse_caps(char *text, struct heddle_energy_state *state)
         next = strchr(text, ',');
         if (next != NULL)
             *next++ = '\0';
-        if (cap == NULL || cap == text || (next != NULL && cap > next) ||
-            n == ENERGY_CAPS)
+        if (cap == NULL || cap == text || (next != NULL && cap > next) || n == ENERGY_CAPS)
             return -1;
         *cap++ = '\0';
         count = strrchr(cap, ':');
         if (count != NULL) {
             *count++ = '\0';
-            if (heddle_parse_u64(count, &k) != HEDDLE_OK || k == 0 ||
-                k > UINT32_MAX)
+            if (heddle_parse_u64(count, &k) != HEDDLE_OK || k == 0 || k > UINT32_MAX)
                 return -1;
         }
         if (cap[0] == '\0')
@@ -81,8 +79,8 @@ static int make_graph(struct energy_input *in, const struct energy_args *a)
                          "TYPE=CAP:WORKERS, with commas between",
                          a->caps);
     }
-    st = heddle_energy_graph_create(NULL, in->model, in->b.g, state, (size_t)n,
-                                    &in->g, in->why, sizeof(in->why));
+    st = heddle_energy_graph_create(NULL, in->model, in->b.g, state, (size_t)n, &in->g, in->why,
+                                    sizeof(in->why));
     free(text);
     return st == HEDDLE_OK ? 0 : energy_input_fail(in, st);
 }
@@ -91,8 +89,7 @@ static int make_graph(struct energy_input *in, const struct energy_args *a)
 
 int energy_input_fail(struct energy_input *in, heddle_status st)
 {
-    return cli_fail(in->c, "%s",
-                    in->why[0] != '\0' ? in->why : heddle_status_text(st));
+    return cli_fail(in->c, "%s", in->why[0] != '\0' ? in->why : heddle_status_text(st));
 }
 
 int energy_input_open(struct energy_input *in, struct cli *c, const char *verb,
@@ -108,8 +105,7 @@ int energy_input_open(struct energy_input *in, struct cli *c, const char *verb,
     if (!trace_check_durations(c, a->durations, &by))
         return 2;
     if (heddle_parse_ns(a->time, &a->time_ns) != HEDDLE_OK || a->time_ns == 0)
-        return cli_error(c, "--time is '%s', but it must be a time as in 2s",
-                         a->time);
+        return cli_error(c, "--time is '%s', but it must be a time as in 2s", a->time);
     rc = trace_open(c, verb, args, &in->log);
     if (rc != 0)
         return rc;
@@ -117,15 +113,13 @@ int energy_input_open(struct energy_input *in, struct cli *c, const char *verb,
         return cli_fail(c, "%s: %s", in->path, in->b.why);
     if (in->b.g->graph.ntasks == 0)
         return cli_fail(c, "%s: no task of the log ended well", in->path);
-    rc = energy_open_model_for(c, a->model, a->machine, in->log, in->model_path,
-                               &in->model);
+    rc = energy_open_model_for(c, a->model, a->machine, in->log, in->model_path, &in->model);
     if (rc == 0)
         rc = make_graph(in, a);
     if (rc != 0)
         return rc;
     in->run_active = in->g->run_joules;
-    in->run_total =
-        in->run_active + in->g->eg.idle * (double)in->b.g->makespan_ns;
+    in->run_total = in->run_active + in->g->eg.idle * (double)in->b.g->makespan_ns;
     if (a->machine != NULL) /* the run was elsewhere */
         in->run_active = in->run_total = NAN;
     return 0;
@@ -143,8 +137,7 @@ static void put_type(const struct energy_input *in, uint32_t i)
 {
     const struct heddle_energy_instance *g = in->g;
 
-    fprintf(in->c->out, "%s%" PRIu32 " ", i > 0 ? " and " : "",
-            g->graph.nworkers[i]);
+    fprintf(in->c->out, "%s%" PRIu32 " ", i > 0 ? " and " : "", g->graph.nworkers[i]);
     trace_put_name(in->c->out, in->b.g->types[g->type_of[i]].name, 0);
     if (g->cap[i] != NULL) {
         fputs(" at ", in->c->out);
@@ -158,8 +151,8 @@ void energy_input_print(const struct energy_input *in)
     FILE *f = in->c->out;
     char s[TRACE_CELL];
 
-    fprintf(f, "graph        %" PRIu32 " tasks, %" PRIu32 " dependencies, ",
-            g->graph.ntasks, g->graph.nedges);
+    fprintf(f, "graph        %" PRIu32 " tasks, %" PRIu32 " dependencies, ", g->graph.ntasks,
+            g->graph.nedges);
     for (uint32_t i = 0; i < g->graph.ntypes; i++)
         put_type(in, i);
     fputs("\nmodel        ", f);
@@ -169,8 +162,7 @@ void energy_input_print(const struct energy_input *in)
         fprintf(f,
                 "recorded     %s, %.4g J by the model, of which %.4g J of "
                 "tasks\n",
-                trace_text_ns(s, in->b.g->makespan_ns), in->run_total,
-                in->run_active);
+                trace_text_ns(s, in->b.g->makespan_ns), in->run_total, in->run_active);
     for (size_t i = 0; i < in->b.g->nnotes; i++) {
         fputs("note         ", f);
         trace_put_name(f, in->b.g->notes[i], 0);
@@ -178,8 +170,7 @@ void energy_input_print(const struct energy_input *in)
     }
 }
 
-void energy_cost_json(struct heddle_json *j, double makespan_ns,
-                      const struct heddle_energy_cost *c)
+void energy_cost_json(struct heddle_json *j, double makespan_ns, const struct heddle_energy_cost *c)
 {
     heddle_json_key_double(j, "makespan", makespan_ns * 1e-9);
     heddle_json_key_double(j, "joules", c->total);
@@ -208,10 +199,9 @@ void energy_input_json(const struct energy_input *in, struct heddle_json *j)
         return;
     heddle_json_key(j, "run");
     heddle_json_object(j);
-    energy_cost_json(
-        j, (double)in->b.g->makespan_ns,
-        &(struct heddle_energy_cost){
-            in->run_active, in->run_total - in->run_active, in->run_total});
+    energy_cost_json(j, (double)in->b.g->makespan_ns,
+                     &(struct heddle_energy_cost){in->run_active, in->run_total - in->run_active,
+                                                  in->run_total});
     heddle_json_end(j);
 }
 

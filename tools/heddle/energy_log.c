@@ -45,8 +45,7 @@ static void keep(char to[ENERGY_METER_NAME], const char *s, size_t n)
 }
 
 /* Returns where the counter begins anew; 0: never. */
-static uint64_t describe(const struct heddle_log_view *v, uint32_t id,
-                         struct energy_meter *m)
+static uint64_t describe(const struct heddle_log_view *v, uint32_t id, struct energy_meter *m)
 {
     char key[32];
     struct heddle_text t;
@@ -90,16 +89,14 @@ static double part_of(int64_t t0, int64_t t1, int64_t from, int64_t to)
     return b > a ? (double)(b - a) / (double)(t1 - t0) : 0;
 }
 
-static void take(struct energy_meter *m, struct reading *r,
-                 const struct heddle_log_event *e)
+static void take(struct energy_meter *m, struct reading *r, const struct heddle_log_event *e)
 {
     const bool is_back = e->x < r->x;
     uint64_t used = 1; /* begins anew */
 
     if (m->nsamples++ > 0 && e->t_ns <= r->t)
         return;
-    if (m->nsamples > 1 && (e->c & HEDDLE_LOG_POWER_GAP) == 0 &&
-        (!is_back || r->wrap > r->x)) {
+    if (m->nsamples > 1 && (e->c & HEDDLE_LOG_POWER_GAP) == 0 && (!is_back || r->wrap > r->x)) {
         const double part = part_of(r->t, e->t_ns, r->from, r->to);
 
         used = is_back ? r->wrap - r->x + e->x : e->x - r->x;
@@ -149,8 +146,7 @@ size_t energy_meters(const struct heddle_log_view *v, int64_t from, int64_t to,
         if (k == ENERGY_METERS)
             continue;
         if (k == n) {
-            r[k] = (struct reading){
-                .wrap = describe(v, e->b, &out[k]), .from = from, .to = to};
+            r[k] = (struct reading){.wrap = describe(v, e->b, &out[k]), .from = from, .to = to};
             n++;
         }
         take(&out[k], &r[k], e);

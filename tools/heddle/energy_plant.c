@@ -23,8 +23,7 @@ struct plant_args {
 };
 
 /* A duration of the command line; NULL: as it is. */
-static int get_ns(struct cli *c, const char *name, const char *text,
-                  int64_t *out)
+static int get_ns(struct cli *c, const char *name, const char *text, int64_t *out)
 {
     uint64_t ns;
 
@@ -36,8 +35,7 @@ static int get_ns(struct cli *c, const char *name, const char *text,
     return 0;
 }
 
-static int adjust(struct cli *c, const struct plant_args *a,
-                  struct heddle_energy_counter *k)
+static int adjust(struct cli *c, const struct plant_args *a, struct heddle_energy_counter *k)
 {
     int rc = get_ns(c, "--lag", a->lag, &k->lag_ns);
 
@@ -49,33 +47,28 @@ static int adjust(struct cli *c, const struct plant_args *a,
         rc = get_ns(c, "--window", a->window, &k->window_ns);
     if (rc == 0)
         rc = get_ns(c, "--margin", a->margin, &k->margin_ns);
-    if (rc == 0 && a->noise != NULL &&
-        (!heddle_number_finite(a->noise, &k->noise) || k->noise < 0))
+    if (rc == 0 && a->noise != NULL && (!heddle_number_finite(a->noise, &k->noise) || k->noise < 0))
         rc = cli_error(c, "--noise is not a number >= 0: '%s'", a->noise);
     if (a->wrap > 0)
         k->wrap_uj = a->wrap;
     return rc;
 }
 
-static int counters(struct cli *c, const struct plant_args *a,
-                    struct heddle_energy_counter *cpu,
+static int counters(struct cli *c, const struct plant_args *a, struct heddle_energy_counter *cpu,
                     struct heddle_energy_counter *gpu)
 {
     const bool is_auto = strcmp(a->counters, "auto") == 0;
     int rc;
 
-    if (heddle_energy_counter_find(is_auto ? "cpu" : a->counters, cpu) !=
-            HEDDLE_OK ||
-        heddle_energy_counter_find(is_auto ? "gpu" : a->counters, gpu) !=
-            HEDDLE_OK)
-        return cli_error(c, "--counters is auto, cpu or gpu, not '%s'",
-                         a->counters);
+    if (heddle_energy_counter_find(is_auto ? "cpu" : a->counters, cpu) != HEDDLE_OK ||
+        heddle_energy_counter_find(is_auto ? "gpu" : a->counters, gpu) != HEDDLE_OK)
+        return cli_error(c, "--counters is auto, cpu or gpu, not '%s'", a->counters);
     rc = adjust(c, a, cpu);
     return rc == 0 ? adjust(c, a, gpu) : rc;
 }
 
-static int write_log(struct cli *c, const struct plant_args *a,
-                     const heddle_log *log, const heddle_energy *model)
+static int write_log(struct cli *c, const struct plant_args *a, const heddle_log *log,
+                     const heddle_energy *model)
 {
     struct heddle_energy_counter cpu = {.size = sizeof(cpu)}, gpu = cpu;
     char why[512] = "";
@@ -102,8 +95,7 @@ static int write_log(struct cli *c, const struct plant_args *a,
     if (!c->json) {
         fprintf(c->out, "%s: the run of %.3f s takes %s", a->file, run->seconds,
                 energy_text_joules(cell, run->joules));
-        fprintf(c->out, ", %s idle\n",
-                energy_text_joules(cell, run->idle_joules));
+        fprintf(c->out, ", %s idle\n", energy_text_joules(cell, run->idle_joules));
         if (run->nunknown > 0)
             fprintf(c->out,
                     "%" PRIu64 " tasks are of kernels that the model does not "
@@ -173,23 +165,22 @@ static int plant_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_energy_verb_plant = {
     .name = "plant",
     .help = "adds the samples that counters would have shown to a log",
-    .usage =
-        "heddle energy plant LOG [--model FILE] -o LOG2 [--counters C]\n"
-        "    [--seed N] [--period T] [--lag T] [--window T] [--sample T]\n"
-        "    [--margin T] [--noise X] [--wrap UJ] [--json]\n"
-        "\n"
-        "  --model     the true watts (default: those kept for the machine)\n"
-        "  -o LOG2     the log with samples; those it had are left out\n"
-        "  --counters  cpu: updated each ms, 61 uJ; gpu: updated each 100 ms,\n"
-        "              a quarter of the time sampled; auto (default): each\n"
-        "              domain as its device is\n"
-        "  --seed      of noise and phase (default 0)\n"
-        "  --period    between updates of a counter, as in 1ms\n"
-        "  --lag       how late it is\n"
-        "  --window    what its power is a mean over\n"
-        "  --sample    between readings\n"
-        "  --margin    read before and after the run for this long\n"
-        "  --noise     of an update, as a share of it\n"
-        "  --wrap      microjoules at which it begins anew\n",
+    .usage = "heddle energy plant LOG [--model FILE] -o LOG2 [--counters C]\n"
+             "    [--seed N] [--period T] [--lag T] [--window T] [--sample T]\n"
+             "    [--margin T] [--noise X] [--wrap UJ] [--json]\n"
+             "\n"
+             "  --model     the true watts (default: those kept for the machine)\n"
+             "  -o LOG2     the log with samples; those it had are left out\n"
+             "  --counters  cpu: updated each ms, 61 uJ; gpu: updated each 100 ms,\n"
+             "              a quarter of the time sampled; auto (default): each\n"
+             "              domain as its device is\n"
+             "  --seed      of noise and phase (default 0)\n"
+             "  --period    between updates of a counter, as in 1ms\n"
+             "  --lag       how late it is\n"
+             "  --window    what its power is a mean over\n"
+             "  --sample    between readings\n"
+             "  --margin    read before and after the run for this long\n"
+             "  --noise     of an update, as a share of it\n"
+             "  --wrap      microjoules at which it begins anew\n",
     .run = plant_run,
 };

@@ -60,8 +60,7 @@ static int parse_policies(struct cli *c, const char *text, struct predict *x)
     return x->n > 0 ? 0 : cli_error(c, "--policy names nobody");
 }
 
-static heddle_status run_policy(struct predict *x, struct row *r,
-                                const struct energy_args *a)
+static heddle_status run_policy(struct predict *x, struct row *r, const struct energy_args *a)
 {
     struct energy_input *in = &x->in;
     struct heddle_offline_opts o = {.size = sizeof(o),
@@ -91,17 +90,15 @@ static heddle_status run_policy(struct predict *x, struct row *r,
             st = HEDDLE_ENOMEM;
         for (uint32_t t = 0; t < n && st == HEDDLE_OK; t++) {
             order[t] = (double)in->b.g->start_ns[t];
-            while (type[t] < in->g->graph.ntypes &&
-                   in->g->type_of[type[t]] != in->b.g->type[t])
+            while (type[t] < in->g->graph.ntypes && in->g->type_of[type[t]] != in->b.g->type[t])
                 type[t]++;
         }
         o.type = type;
         o.order = order;
     }
     if (st == HEDDLE_OK)
-        st = strcmp(r->policy, THRIFTY) == 0
-                 ? heddle_energy_schedule(&in->g->eg, &e, &s, NULL)
-                 : heddle_offline_schedule(&in->g->graph, &o, &s);
+        st = strcmp(r->policy, THRIFTY) == 0 ? heddle_energy_schedule(&in->g->eg, &e, &s, NULL)
+                                             : heddle_offline_schedule(&in->g->graph, &o, &s);
     if (st == HEDDLE_OK)
         st = heddle_offline_check(&in->g->graph, NULL, &s);
     if (st == HEDDLE_OK)
@@ -123,8 +120,7 @@ static heddle_status find_bound(struct predict *x, const struct energy_args *a)
     heddle_status st = heddle_energy_bound(&x->in.g->eg, &l, &r);
 
     if (st == HEDDLE_OK)
-        st =
-            heddle_energy_bound_check(&x->in.g->eg, &r.cert, r.value, &l, NULL);
+        st = heddle_energy_bound_check(&x->in.g->eg, &r.cert, r.value, &l, NULL);
     x->bound = r.value;
     heddle_energy_bound_finish(&r);
     return st;
@@ -136,15 +132,14 @@ static void print_text(const struct predict *x)
 
     energy_input_print(&x->in);
     fprintf(f, "bound        %.4g J, whatever the schedule\n\n", x->bound);
-    fprintf(f, "%-14s %12s %12s %12s %12s %8s\n", "policy", "length", "tasks J",
-            "idle J", "joules", "bound");
+    fprintf(f, "%-14s %12s %12s %12s %12s %8s\n", "policy", "length", "tasks J", "idle J", "joules",
+            "bound");
     for (unsigned i = 0; i < x->n; i++) {
         const struct row *r = &x->row[i];
         char s[TRACE_CELL];
 
         fprintf(f, "%-14s %12s %12.4g %12.4g %12.4g %8.3f\n", r->policy,
-                trace_text_ns(s, (int64_t)r->makespan), r->cost.active,
-                r->cost.idle, r->cost.total,
+                trace_text_ns(s, (int64_t)r->makespan), r->cost.active, r->cost.idle, r->cost.total,
                 x->bound > 0.0 ? r->cost.total / x->bound : 1.0);
     }
 }
@@ -199,8 +194,7 @@ static int predict_run(struct cli *c, int argc, char **argv)
     int rc;
 
     energy_args_opts(&a, opts);
-    opts[ENERGY_NOPTS - 1] =
-        (struct cli_opt){"--policy", CLI_STRING, &policy, 0, 0};
+    opts[ENERGY_NOPTS - 1] = (struct cli_opt){"--policy", CLI_STRING, &policy, 0, 0};
     rc = cli_parse(c, "energy predict", argc, argv, opts, &args);
     if (rc == 0)
         rc = parse_policies(c, policy, &x);
@@ -217,19 +211,17 @@ static int predict_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_energy_verb_predict = {
     .name = "predict",
     .help = "energy of the recorded tasks under other policies, elsewhere",
-    .usage =
-        "heddle energy predict LOG [--policy P,...] [--model FILE]\n"
-        "    [--machine FILE] [--cap CAPS] [--durations D] [--time T] [--seed "
-        "S]\n"
-        "    [--iterations N] [--json]\n"
-        "\n"
-        "  --policy      of 'heddle trace schedule --help', and " THRIFTY "\n"
-        "                (default: heft, dmdas, heteroprio, best, " THRIFTY
-        ");\n"
-        "                fixed: types and order of the log\n"
-        "  --time        for best and " THRIFTY ", each (default 1s)\n"
-        "The other options are those of 'heddle energy bound --help'. Times in "
-        "JSON\n"
-        "are seconds, energies joules.\n",
+    .usage = "heddle energy predict LOG [--policy P,...] [--model FILE]\n"
+             "    [--machine FILE] [--cap CAPS] [--durations D] [--time T] [--seed "
+             "S]\n"
+             "    [--iterations N] [--json]\n"
+             "\n"
+             "  --policy      of 'heddle trace schedule --help', and " THRIFTY "\n"
+             "                (default: heft, dmdas, heteroprio, best, " THRIFTY ");\n"
+             "                fixed: types and order of the log\n"
+             "  --time        for best and " THRIFTY ", each (default 1s)\n"
+             "The other options are those of 'heddle energy bound --help'. Times in "
+             "JSON\n"
+             "are seconds, energies joules.\n",
     .run = predict_run,
 };

@@ -48,8 +48,8 @@ static void print_domains(FILE *f, const struct heddle_energy_run *r)
 {
     char a[32], b[32], c[32], d[32], e[32];
 
-    fprintf(f, "%-16s %-8s %10s %10s %10s %10s %10s %10s\n", "domain", "device",
-            "joules", "idle", "active", "moves", "measured", "error");
+    fprintf(f, "%-16s %-8s %10s %10s %10s %10s %10s %10s\n", "domain", "device", "joules", "idle",
+            "active", "moves", "measured", "error");
     for (size_t i = 0; i < r->ndomains; i++) {
         const struct heddle_energy_run_domain *m = &r->domains[i];
         const double x = error(m->predicted_joules, m->measured_joules);
@@ -57,12 +57,9 @@ static void print_domains(FILE *f, const struct heddle_energy_run *r)
         trace_put_name(f, m->name, 16);
         fputc(' ', f);
         trace_put_name(f, m->device[0] != '\0' ? m->device : "-", 8);
-        fprintf(f, " %10s %10s %10s %10s %10s",
-                energy_text_joules(a, m->joules),
-                energy_text_joules(b, m->idle_joules),
-                energy_text_joules(c, m->active_joules),
-                energy_text_joules(d, m->move_joules),
-                energy_text_joules(e, m->measured_joules));
+        fprintf(f, " %10s %10s %10s %10s %10s", energy_text_joules(a, m->joules),
+                energy_text_joules(b, m->idle_joules), energy_text_joules(c, m->active_joules),
+                energy_text_joules(d, m->move_joules), energy_text_joules(e, m->measured_joules));
         if (isnan(x))
             fprintf(f, " %10s\n", "-");
         else
@@ -74,9 +71,8 @@ static void print_rows(FILE *f, const struct heddle_energy_run *r)
 {
     char a[32], b[32];
 
-    fprintf(f, "\n%-20s %-10s %-8s %9s %11s %9s %10s %10s %7s\n", "kernel",
-            "variant", "device", "tasks", "time", "watts", "joules", "per task",
-            "share");
+    fprintf(f, "\n%-20s %-10s %-8s %9s %11s %9s %10s %10s %7s\n", "kernel", "variant", "device",
+            "tasks", "time", "watts", "joules", "per task", "share");
     for (size_t i = 0; i < r->nrows; i++) {
         const struct heddle_energy_run_row *k = &r->rows[i];
         char t[TRACE_CELL];
@@ -88,13 +84,11 @@ static void print_rows(FILE *f, const struct heddle_energy_run *r)
         trace_put_name(f, k->variant[0] != '\0' ? k->variant : "-", 10);
         fputc(' ', f);
         trace_put_name(f, k->device, 8);
-        fprintf(f, " %9" PRIu64 " %11s", k->ntasks,
-                trace_text_ns(t, (int64_t)(k->seconds * 1e9)));
+        fprintf(f, " %9" PRIu64 " %11s", k->ntasks, trace_text_ns(t, (int64_t)(k->seconds * 1e9)));
         if (isnan(k->watts))
             fprintf(f, " %9s %10s %10s %7s\n", "-", "-", "-", "-");
         else
-            fprintf(f, " %9.2f %10s %10s %5.1f %%\n", k->watts,
-                    energy_text_joules(a, k->joules),
+            fprintf(f, " %9.2f %10s %10s %5.1f %%\n", k->watts, energy_text_joules(a, k->joules),
                     energy_text_joules(b, k->joules / (double)k->ntasks),
                     100 * share(k->joules, r->joules));
     }
@@ -111,16 +105,13 @@ static void print_text(const struct report *p)
     fprintf(f, "\nenergy       %s in %.3f s by %s: %.1f W on average\n",
             energy_text_joules(a, r->joules), r->seconds, p->path,
             r->seconds > 0 ? r->joules / r->seconds : 0);
-    fprintf(f, "idle         %s, %.1f %% of it\n",
-            energy_text_joules(a, r->idle_joules),
+    fprintf(f, "idle         %s, %.1f %% of it\n", energy_text_joules(a, r->idle_joules),
             100 * share(r->idle_joules, r->joules));
     if (r->move_joules > 0)
-        fprintf(f, "moves        %s, %.1f %% of it\n",
-                energy_text_joules(a, r->move_joules),
+        fprintf(f, "moves        %s, %.1f %% of it\n", energy_text_joules(a, r->move_joules),
                 100 * share(r->move_joules, r->joules));
     if (isnan(r->measured_joules))
-        fputs("measured     nothing: the log has no samples of these domains\n",
-              f);
+        fputs("measured     nothing: the log has no samples of these domains\n", f);
     else
         fprintf(f,
                 "measured     %s, predicted %s for the time that samples "
@@ -134,14 +125,12 @@ static void print_text(const struct report *p)
                 "does not know: only idle power counts for them\n",
                 r->nunknown);
     if (!isnan(p->intensity))
-        fprintf(f, "carbon       %.3g g CO2 at %.4g g/kWh\n",
-                grams(p, r->joules), p->intensity);
+        fprintf(f, "carbon       %.3g g CO2 at %.4g g/kWh\n", grams(p, r->joules), p->intensity);
 }
 
 /* ---- JSON ------------------------------------------------------------------- */
 
-static void json_domains(struct heddle_json *j,
-                         const struct heddle_energy_run *r)
+static void json_domains(struct heddle_json *j, const struct heddle_energy_run *r)
 {
     heddle_json_key(j, "domains");
     heddle_json_array(j);
@@ -158,8 +147,7 @@ static void json_domains(struct heddle_json *j,
         heddle_json_key_double(j, "measured_joules", d->measured_joules);
         heddle_json_key_double(j, "predicted_joules", d->predicted_joules);
         heddle_json_key_double(j, "measured_seconds", d->seconds);
-        heddle_json_key_double(j, "error",
-                               error(d->predicted_joules, d->measured_joules));
+        heddle_json_key_double(j, "error", error(d->predicted_joules, d->measured_joules));
         heddle_json_end(j);
     }
     heddle_json_end(j);
@@ -202,8 +190,7 @@ static int print_json(const struct report *p)
     heddle_json_key_double(&j, "idle_share", share(r->idle_joules, r->joules));
     heddle_json_key_double(&j, "measured_joules", r->measured_joules);
     heddle_json_key_double(&j, "predicted_joules", r->measured_predicted);
-    heddle_json_key_double(&j, "error",
-                           error(r->measured_predicted, r->measured_joules));
+    heddle_json_key_double(&j, "error", error(r->measured_predicted, r->measured_joules));
     heddle_json_key_uint(&j, "unknown_tasks", r->nunknown);
     heddle_json_key_double(&j, "intensity", p->intensity);
     heddle_json_key_double(&j, "grams_co2", grams(p, r->joules));
@@ -234,10 +221,8 @@ static int report_run(struct cli *c, int argc, char **argv)
         return rc;
     if (args.n < 1)
         return cli_error(c, "energy report needs the file of a log");
-    if (intensity != NULL &&
-        (!heddle_number_finite(intensity, &p.intensity) || p.intensity < 0))
-        return cli_error(c, "--intensity is not a number of g/kWh >= 0: '%s'",
-                         intensity);
+    if (intensity != NULL && (!heddle_number_finite(intensity, &p.intensity) || p.intensity < 0))
+        return cli_error(c, "--intensity is not a number of g/kWh >= 0: '%s'", intensity);
     p.log = args.operand[0];
     rc = energy_open_log(c, p.log, &log);
     if (rc == 0)
@@ -257,14 +242,13 @@ static int report_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_energy_verb_report = {
     .name = "report",
     .help = "joules of a run by kernel and domain, predicted and measured",
-    .usage =
-        "heddle energy report LOG [--model FILE] [--intensity G] [--json]\n"
-        "\n"
-        "  --model      watts (default: what 'energy fit' has kept for the\n"
-        "               machine of the log)\n"
-        "  --intensity  grams of CO2 per kWh of the grid: adds the carbon\n"
-        "A run lasts from the first start to the last end of its tasks;\n"
-        "measured and predicted energy are compared where there are "
-        "samples.\n",
+    .usage = "heddle energy report LOG [--model FILE] [--intensity G] [--json]\n"
+             "\n"
+             "  --model      watts (default: what 'energy fit' has kept for the\n"
+             "               machine of the log)\n"
+             "  --intensity  grams of CO2 per kWh of the grid: adds the carbon\n"
+             "A run lasts from the first start to the last end of its tasks;\n"
+             "measured and predicted energy are compared where there are "
+             "samples.\n",
     .run = report_run,
 };

@@ -19,8 +19,8 @@ static bool takes_value(const struct cli_opt *opts, const char *arg)
     return false;
 }
 
-int energy_take_operands(const struct cli_opt *opts, int *argc, char **argv,
-                         const char **out, int max)
+int energy_take_operands(const struct cli_opt *opts, int *argc, char **argv, const char **out,
+                         int max)
 {
     int n = 0, kept = 1;
 
@@ -66,10 +66,9 @@ static const char *info(const heddle_log *log, const char *key)
 static void put_escaped(struct heddle_text *t, const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const bool is_plain =
-            (s[i] >= 'A' && s[i] <= 'Z') || (s[i] >= 'a' && s[i] <= 'z') ||
-            (s[i] >= '0' && s[i] <= '9') ||
-            (s[i] != '\0' && strchr("_-.:+=,@", s[i]) != NULL);
+        const bool is_plain = (s[i] >= 'A' && s[i] <= 'Z') || (s[i] >= 'a' && s[i] <= 'z') ||
+                              (s[i] >= '0' && s[i] <= '9') ||
+                              (s[i] != '\0' && strchr("_-.:+=,@", s[i]) != NULL);
 
         if (is_plain && !(i == 0 && s[i] == '.'))
             heddle_text_mem(t, &s[i], 1);
@@ -93,8 +92,7 @@ static void path_of_machine(const char *name, char path[ENERGY_PATH])
     if (strrchr(name, '/') != NULL)
         name = strrchr(name, '/') + 1;
     dot = strrchr(name, '.');
-    n = dot != NULL && strcmp(dot, ".machine") == 0 ? (size_t)(dot - name)
-                                                    : strlen(name);
+    n = dot != NULL && strcmp(dot, ".machine") == 0 ? (size_t)(dot - name) : strlen(name);
     heddle_text_init(&t, path, ENERGY_PATH);
     if (dir[0] == '\0')
         return;
@@ -123,8 +121,7 @@ int energy_open_model(struct cli *c, const char *file, const heddle_log *log,
 }
 
 int energy_open_model_for(struct cli *c, const char *file, const char *machine,
-                          const heddle_log *log, char path[ENERGY_PATH],
-                          heddle_energy **out)
+                          const heddle_log *log, char path[ENERGY_PATH], heddle_energy **out)
 {
     char why[512] = "";
     struct heddle_text t;
@@ -169,8 +166,7 @@ const char *energy_text_joules(char buf[32], double joules)
     static const struct {
         double unit;
         const char *name;
-    } units[] = {{1e9, "GJ"}, {1e6, "MJ"},  {1e3, "kJ"},
-                 {1, "J"},    {1e-3, "mJ"}, {1e-6, "uJ"}};
+    } units[] = {{1e9, "GJ"}, {1e6, "MJ"}, {1e3, "kJ"}, {1, "J"}, {1e-3, "mJ"}, {1e-6, "uJ"}};
     const size_t n = sizeof(units) / sizeof(units[0]);
     struct heddle_text t;
     size_t i = 0;

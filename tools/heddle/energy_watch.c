@@ -53,8 +53,7 @@ static void domain_read(struct watch *w, size_t i)
         x->first_ns = now;
     } else if (!s.has_gap && now > x->last_ns) {
         /* Microjoules per nanosecond are kilowatts. */
-        x->watts = (double)(s.microjoules - x->last_uj) * 1e3 /
-                   (double)(now - x->last_ns);
+        x->watts = (double)(s.microjoules - x->last_uj) * 1e3 / (double)(now - x->last_ns);
     }
     x->last_uj = s.microjoules;
     x->last_ns = now;
@@ -69,9 +68,8 @@ static double joules_of(const struct domain *x)
 /* Mean power of all of it; NAN: less than two readings. */
 static double mean_of(const struct domain *x)
 {
-    return x->last_ns > x->first_ns
-               ? joules_of(x) * 1e9 / (double)(x->last_ns - x->first_ns)
-               : (double)NAN;
+    return x->last_ns > x->first_ns ? joules_of(x) * 1e9 / (double)(x->last_ns - x->first_ns)
+                                    : (double)NAN;
 }
 
 /* --- output ------------------------------------------------------------------- */
@@ -134,8 +132,7 @@ static void put_end(const struct watch *w)
     for (size_t i = 0; i < w->n; i++)
         if (heddle_meter_get_domain(w->m, i, &d) == HEDDLE_OK && d.dropped > 0)
             fprintf(out, "%s: %llu of %llu readings were dropped: %s\n", d.name,
-                    (unsigned long long)d.dropped,
-                    (unsigned long long)(d.dropped + d.read), d.why);
+                    (unsigned long long)d.dropped, (unsigned long long)(d.dropped + d.read), d.why);
 }
 
 static int json_row(const struct watch *w, double seconds)
@@ -272,13 +269,11 @@ static int watch_run(struct cli *c, int argc, char **argv)
 
     if (rc != 0)
         return rc;
-    if (heddle_parse_ns(time, &w.time_ns) != HEDDLE_OK || w.time_ns == 0 ||
-        w.time_ns > MAX_TIME_NS)
+    if (heddle_parse_ns(time, &w.time_ns) != HEDDLE_OK || w.time_ns == 0 || w.time_ns > MAX_TIME_NS)
         return cli_error(c, "--time is a duration such as 5s, not '%s'", time);
-    if (heddle_parse_ns(period, &w.period_ns) != HEDDLE_OK ||
-        w.period_ns < MIN_PERIOD_NS || w.period_ns > MAX_TIME_NS)
-        return cli_error(c, "--period is a duration of 1ms or more, not '%s'",
-                         period);
+    if (heddle_parse_ns(period, &w.period_ns) != HEDDLE_OK || w.period_ns < MIN_PERIOD_NS ||
+        w.period_ns > MAX_TIME_NS)
+        return cli_error(c, "--period is a duration of 1ms or more, not '%s'", period);
     rc = watch_open(&w, sysfs);
     if (rc == 0) {
         w.start_ns = heddle_clock_ns();
@@ -292,14 +287,13 @@ static int watch_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_energy_verb_watch = {
     .name = "watch",
     .help = "watts of processors, memory and GPUs, as they are measured",
-    .usage =
-        "heddle energy watch [--time T] [--period P] [--sys DIR] [--json]\n"
-        "\n"
-        "  --time    how long (default 5s)\n"
-        "  --period  between two lines (default 1s, at least 1ms)\n"
-        "  --sys     where the kernel's files are, instead of in /sys\n"
-        "  --json    an object per period, then one for all of it\n"
-        "\n"
-        "'heddle info' says which counters there are.\n",
+    .usage = "heddle energy watch [--time T] [--period P] [--sys DIR] [--json]\n"
+             "\n"
+             "  --time    how long (default 5s)\n"
+             "  --period  between two lines (default 1s, at least 1ms)\n"
+             "  --sys     where the kernel's files are, instead of in /sys\n"
+             "  --json    an object per period, then one for all of it\n"
+             "\n"
+             "'heddle info' says which counters there are.\n",
     .run = watch_run,
 };

@@ -54,14 +54,7 @@ enum {
     FUZZ_WORD = FUZZ_ALIGN - FUZZ_SCRATCH /* of scratch, for the hash */
 };
 
-enum fuzz_device {
-    FUZZ_CPU,
-    FUZZ_SIM,
-    FUZZ_OPENCL,
-    FUZZ_DISK,
-    FUZZ_CUDA,
-    FUZZ_NDEVICES
-};
+enum fuzz_device { FUZZ_CPU, FUZZ_SIM, FUZZ_OPENCL, FUZZ_DISK, FUZZ_CUDA, FUZZ_NDEVICES };
 
 /* What may be left out to narrow a failure down. */
 enum fuzz_part {
@@ -98,8 +91,8 @@ struct fuzz_unit {
     int root;                    /* own number: it is one */
     int parent;                  /* of a view */
     struct heddle_layout layout; /* strides in the memory of the root */
-    struct fuzz_box rel, abs; /* in the parent's and in the root's elements */
-    size_t offset;            /* first element, from the root's */
+    struct fuzz_box rel, abs;    /* in the parent's and in the root's elements */
+    size_t offset;               /* first element, from the root's */
     size_t count;
     /* roots */
     size_t span; /* elements from first to last */
@@ -316,13 +309,10 @@ struct fuzz_run {
 /* --- fuzz_gen.c ---------------------------------------------------------- */
 
 /* False: no memory. */
-bool fuzz_generate(struct fuzz_prog *p, struct fuzz_arena *a,
-                   const struct fuzz_setup *s, enum fuzz_device device,
-                   uint64_t seed);
-bool fuzz_overlap(const struct fuzz_box *a, const struct fuzz_box *b,
-                  unsigned ndim);
-struct fuzz_box fuzz_inside(const struct fuzz_box *abs,
-                            const struct fuzz_box *rel, unsigned ndim);
+bool fuzz_generate(struct fuzz_prog *p, struct fuzz_arena *a, const struct fuzz_setup *s,
+                   enum fuzz_device device, uint64_t seed);
+bool fuzz_overlap(const struct fuzz_box *a, const struct fuzz_box *b, unsigned ndim);
+struct fuzz_box fuzz_inside(const struct fuzz_box *abs, const struct fuzz_box *rel, unsigned ndim);
 
 static inline uint64_t fuzz_below(struct fuzz_prog *p, uint64_t n)
 {
@@ -347,8 +337,7 @@ void fuzz_print(FILE *f, const struct fuzz_prog *p);
 /* --- fuzz_world.c -------------------------------------------------------- */
 
 /* Before the program is drawn: device, workers, scheduler, machine. */
-void fuzz_world(struct fuzz_prog *p, const struct fuzz_setup *s,
-                enum fuzz_device device);
+void fuzz_world(struct fuzz_prog *p, const struct fuzz_setup *s, enum fuzz_device device);
 /* Afterwards: sizes of memories that just suffice, times of faults. */
 void fuzz_world_sizes(struct fuzz_prog *p, const struct fuzz_setup *s);
 /* Which schedulers know classes; false: a context could not be made. */
@@ -396,8 +385,7 @@ void fuzz_pack(const struct fuzz_mem *mem, unsigned char *out);
 uint64_t fuzz_fold(const struct fuzz_mem *mem, uint64_t h);
 uint64_t fuzz_value(uint64_t h, uint64_t op, uint64_t i);
 /* dst += src, element by element, as wrapping integers of the type's size. */
-void fuzz_sum(unsigned char *dst, const unsigned char *src, size_t bytes,
-              size_t elem);
+void fuzz_sum(unsigned char *dst, const unsigned char *src, size_t bytes, size_t elem);
 
 /* --- fuzz_kernel.c ------------------------------------------------------- */
 
@@ -406,8 +394,7 @@ struct fuzz_arg {
     uint64_t salt;
 };
 
-const heddle_kernel *fuzz_kernel(const struct fuzz_task *t,
-                                 enum fuzz_device device);
+const heddle_kernel *fuzz_kernel(const struct fuzz_task *t, enum fuzz_device device);
 struct fuzz_task *fuzz_task_of(struct heddle_exec *x);
 uint64_t fuzz_salt_of(struct heddle_exec *x);
 extern const struct heddle_reduction heddle_fuzz_reduction;
@@ -426,7 +413,6 @@ heddle_status fuzz_cuda_run(struct heddle_exec *x);
 bool fuzz_live(struct fuzz_run *r);
 void fuzz_check(struct fuzz_run *r);
 /* Notes the first thing that is wrong. */
-void fuzz_wrong(struct fuzz_run *r, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+void fuzz_wrong(struct fuzz_run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif /* HEDDLE_TOOLS_FUZZ_H */

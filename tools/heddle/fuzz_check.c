@@ -33,8 +33,7 @@ static struct spot spot_of(struct check *c, int unit)
 {
     const struct fuzz_unit *u = &c->p->unit[unit];
 
-    return (struct spot){
-        .root = &c->p->unit[u->root], .layout = u->layout, .offset = u->offset};
+    return (struct spot){.root = &c->p->unit[u->root], .layout = u->layout, .offset = u->offset};
 }
 
 static struct spot spot_part(const struct spot *s, const struct fuzz_box *b)
@@ -60,10 +59,9 @@ static size_t spot_count(const struct spot *s)
 
 static struct fuzz_mem spot_mem(const struct spot *s, enum heddle_mode mode)
 {
-    return (struct fuzz_mem){
-        .ptr = s->root->want + s->offset * heddle_dtype_bytes(s->layout.dtype),
-        .layout = &s->layout,
-        .mode = mode};
+    return (struct fuzz_mem){.ptr = s->root->want + s->offset * heddle_dtype_bytes(s->layout.dtype),
+                             .layout = &s->layout,
+                             .mode = mode};
 }
 
 /* --- flags of elements --------------------------------------------------- */
@@ -92,8 +90,8 @@ static unsigned spot_flags(const struct spot *s, unsigned clear, unsigned set)
 /* --- tasks --------------------------------------------------------------- */
 
 /* What a task reads is marked for sure, or perhaps, or unknown. */
-static unsigned task_sees(struct check *c, const struct fuzz_task *t,
-                          const struct spot *s, bool with_open)
+static unsigned task_sees(struct check *c, const struct fuzz_task *t, const struct spot *s,
+                          bool with_open)
 {
     unsigned flags = 0;
 
@@ -107,16 +105,15 @@ static unsigned task_sees(struct check *c, const struct fuzz_task *t,
     return flags;
 }
 
-static void task_fails(const struct fuzz_task *t, const struct spot *s,
-                       unsigned flags)
+static void task_fails(const struct fuzz_task *t, const struct spot *s, unsigned flags)
 {
     for (unsigned i = 0; i < t->nops; i++)
         if (fuzz_writes(t->mode[i]))
             spot_flags(&s[i], FLAG_MUST, flags);
 }
 
-static void task_mix(struct check *c, const struct fuzz_task *t,
-                     const struct spot *s, uint64_t salt)
+static void task_mix(struct check *c, const struct fuzz_task *t, const struct spot *s,
+                     uint64_t salt)
 {
     struct fuzz_mem mem[FUZZ_OPERANDS];
     unsigned n = 0;
@@ -128,12 +125,10 @@ static void task_mix(struct check *c, const struct fuzz_task *t,
 
         if (!fuzz_writes(t->mode[i]))
             continue;
-        if (t->mode[i] == HEDDLE_REDUCE &&
-            (spot_flags(&s[i], 0, 0) & FLAG_MAY) != 0)
+        if (t->mode[i] == HEDDLE_REDUCE && (spot_flags(&s[i], 0, 0) & FLAG_MAY) != 0)
             spot_flags(&s[i], 0, FLAG_UNKNOWN | FLAG_MAY); /* as a whole */
         if (t->mode[i] == HEDDLE_W)                        /* the mark goes */
-            spot_flags(&s[i],
-                       FLAG_UNKNOWN | FLAG_MUST | (is_whole ? FLAG_MAY : 0), 0);
+            spot_flags(&s[i], FLAG_UNKNOWN | FLAG_MUST | (is_whole ? FLAG_MAY : 0), 0);
         if (is_unknown)
             spot_flags(&s[i], 0, FLAG_UNKNOWN);
     }
@@ -146,8 +141,8 @@ static void task_mix(struct check *c, const struct fuzz_task *t,
     (void)fuzz_mix(mem, n, salt);
 }
 
-static void task_exec(struct check *c, const struct fuzz_task *t,
-                      const struct spot *s, uint64_t salt)
+static void task_exec(struct check *c, const struct fuzz_task *t, const struct spot *s,
+                      uint64_t salt)
 {
     struct spot part[FUZZ_OPERANDS];
 
@@ -156,8 +151,7 @@ static void task_exec(struct check *c, const struct fuzz_task *t,
         const struct fuzz_task *k = t->child[i];
 
         for (unsigned n = 0; n < k->nops; n++)
-            part[n] = k->is_whole[n] ? s[k->unit[n]]
-                                     : spot_part(&s[k->unit[n]], &k->part[n]);
+            part[n] = k->is_whole[n] ? s[k->unit[n]] : spot_part(&s[k->unit[n]], &k->part[n]);
         task_mix(c, k, part, k->salt);
     }
 }
@@ -184,8 +178,8 @@ static bool has_mode(const struct fuzz_task *t, enum heddle_mode m)
 }
 
 /* Why did it fail? */
-static void check_failure(struct check *c, const struct fuzz_task *t,
-                          const struct spot *s, heddle_status st)
+static void check_failure(struct check *c, const struct fuzz_task *t, const struct spot *s,
+                          heddle_status st)
 {
     const struct fuzz_config *f = &c->p->config;
     const unsigned sees = task_sees(c, t, s, true);
@@ -197,17 +191,14 @@ static void check_failure(struct check *c, const struct fuzz_task *t,
             return;
         c->nfailed++;
         /* Its own failures and injected ones share its retries. */
-        if (t->retries < t->fail_runs + f->nkernel_faults &&
-            f->nkernel_faults > 0)
+        if (t->retries < t->fail_runs + f->nkernel_faults && f->nkernel_faults > 0)
             return;
     }
     if (st == HEDDLE_ECANCELED &&
         ((sees & (FLAG_MUST | FLAG_MAY)) != 0 || after_failed(c, t) ||
-         (has_mode(t, HEDDLE_COMMUTE) &&
-          (f->nkernel_faults > 0 || f->has_faults))))
+         (has_mode(t, HEDDLE_COMMUTE) && (f->nkernel_faults > 0 || f->has_faults))))
         return;
-    fuzz_wrong(c->r, "task %u ended with %s for no reason", t->id,
-               heddle_status_name(st));
+    fuzz_wrong(c->r, "task %u ended with %s for no reason", t->id, heddle_status_name(st));
 }
 
 static void check_task(struct check *c, const struct fuzz_task *t)
@@ -266,14 +257,12 @@ static void check_launch(struct check *c, const struct fuzz_op *op)
     }
     if (!is_ok && !c->r->is_lost && c->p->config.nkernel_faults == 0 &&
         (sees & (FLAG_MUST | FLAG_MAY)) == 0)
-        fuzz_wrong(c->r, "a launch ended with %s for no reason",
-                   heddle_status_name(st));
+        fuzz_wrong(c->r, "a launch ended with %s for no reason", heddle_status_name(st));
 }
 
 /* --- acquires ------------------------------------------------------------ */
 
-static void check_bytes(struct check *c, const struct fuzz_op *op,
-                        const struct spot *s)
+static void check_bytes(struct check *c, const struct fuzz_op *op, const struct spot *s)
 {
     const size_t elem = heddle_dtype_bytes(s->layout.dtype);
     const unsigned char *got = op->copy;
@@ -310,14 +299,12 @@ static void check_acquire(struct check *c, struct fuzz_op *op)
 
     if (op->st != HEDDLE_OK) {
         if (!c->r->is_lost && (sees & (FLAG_MUST | FLAG_MAY)) == 0)
-            fuzz_wrong(c->r,
-                       "operation %u: an acquire ended with %s for no reason",
+            fuzz_wrong(c->r, "operation %u: an acquire ended with %s for no reason",
                        (unsigned)(op - c->p->op), heddle_status_name(op->st));
         return;
     }
     if ((sees & FLAG_MUST) != 0)
-        fuzz_wrong(c->r, "operation %u: marked data were acquired",
-                   (unsigned)(op - c->p->op));
+        fuzz_wrong(c->r, "operation %u: marked data were acquired", (unsigned)(op - c->p->op));
     if (op->mode != HEDDLE_W)
         check_bytes(c, op, &s);
     else
@@ -340,14 +327,12 @@ static void check_user(struct check *c, int unit)
         if (is_element && ((u->flag[i] & FLAG_UNKNOWN) != 0 || c->r->is_lost))
             continue;
         if (memcmp(u->mem + i * elem, u->want + i * elem, elem) != 0) {
-            fuzz_wrong(
-                c->r,
-                is_element
-                    ? "at the end place %zu of the user's memory of unit "
-                      "%d is wrong"
-                    : "place %zu of unit %d is no element and was "
-                      "overwritten",
-                i, unit);
+            fuzz_wrong(c->r,
+                       is_element ? "at the end place %zu of the user's memory of unit "
+                                    "%d is wrong"
+                                  : "place %zu of unit %d is no element and was "
+                                    "overwritten",
+                       i, unit);
             return;
         }
     }
@@ -373,7 +358,6 @@ void fuzz_check(struct fuzz_run *r)
     if (heddle_load_rlx(&r->scratch_errors) != 0)
         fuzz_wrong(r, "scratch memory was not private");
     for (unsigned i = 0; i < c.p->nops && !r->is_wrong; i++)
-        if (c.p->op[i].kind == OP_ROOT &&
-            !c.p->unit[c.p->op[i].unit].is_runtime)
+        if (c.p->op[i].kind == OP_ROOT && !c.p->unit[c.p->op[i].unit].is_runtime)
             check_user(&c, c.p->op[i].unit);
 }

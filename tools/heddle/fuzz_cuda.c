@@ -31,10 +31,8 @@ struct cu {
     uint64_t salt;
 };
 
-static heddle_status cu_launch(const struct cu *c, const char *image,
-                               const char *entry, size_t nthreads,
-                               const struct heddle_cuda_arg *args,
-                               unsigned nargs)
+static heddle_status cu_launch(const struct cu *c, const char *image, const char *entry,
+                               size_t nthreads, const struct heddle_cuda_arg *args, unsigned nargs)
 {
     const struct heddle_cuda_shape shape = {
         .grid = {(unsigned)((nthreads + CU_BLOCK - 1) / CU_BLOCK)},
@@ -42,14 +40,12 @@ static heddle_status cu_launch(const struct cu *c, const char *image,
     void *f = NULL;
     heddle_status st = heddle_cuda_kernel(c->x, image, 0, entry, &f);
 
-    return st != HEDDLE_OK ? st
-                           : heddle_cuda_launch(c->x, f, &shape, args, nargs);
+    return st != HEDDLE_OK ? st : heddle_cuda_launch(c->x, f, &shape, args, nargs);
 }
 
 static heddle_status cu_begin(const struct cu *c, uint64_t h, uint64_t spin_ns)
 {
-    const struct heddle_cuda_arg args[] = {
-        {.value = &c->word}, {.value = &h}, {.value = &spin_ns}};
+    const struct heddle_cuda_arg args[] = {{.value = &c->word}, {.value = &h}, {.value = &spin_ns}};
 
     return cu_launch(c, fuzz_begin_ptx, "fuzz_begin", 1, args, 3);
 }
@@ -77,8 +73,7 @@ static struct cu_shape cu_shape(const struct cu *c, unsigned i)
     return s;
 }
 
-static unsigned cu_shape_args(const struct cu_shape *s,
-                              struct heddle_cuda_arg *args, unsigned n)
+static unsigned cu_shape_args(const struct cu_shape *s, struct heddle_cuda_arg *args, unsigned n)
 {
     for (unsigned d = 0; d < CU_DIMS; d++)
         args[n++] = (struct heddle_cuda_arg){.value = &s->extent[d]};
@@ -92,20 +87,17 @@ static heddle_status cu_fold(const struct cu *c, unsigned i)
 {
     const struct cu_shape s = cu_shape(c, i);
     const uint64_t add = i;
-    struct heddle_cuda_arg args[12] = {
-        {.operand = (int)i}, {.value = &c->word}, {.value = &add}};
+    struct heddle_cuda_arg args[12] = {{.operand = (int)i}, {.value = &c->word}, {.value = &add}};
     const unsigned n = cu_shape_args(&s, args, 3);
 
     return cu_launch(c, fuzz_fold_ptx, "fuzz_fold", 1, args, n);
 }
 
-static heddle_status cu_write(const struct cu *c, unsigned i, uint64_t op,
-                              bool adds)
+static heddle_status cu_write(const struct cu *c, unsigned i, uint64_t op, bool adds)
 {
     const struct cu_shape s = cu_shape(c, i);
     const uint32_t flag = adds ? 1 : 0;
-    struct heddle_cuda_arg args[12] = {
-        {.operand = (int)i}, {.value = &c->word}, {.value = &op}};
+    struct heddle_cuda_arg args[12] = {{.operand = (int)i}, {.value = &c->word}, {.value = &op}};
     unsigned n = cu_shape_args(&s, args, 3);
 
     args[n++] = (struct heddle_cuda_arg){.value = &flag};
@@ -116,10 +108,8 @@ static heddle_status cu_check(const struct cu *c, unsigned i)
 {
     const struct cu_shape s = cu_shape(c, i);
     const uint64_t op = i;
-    struct heddle_cuda_arg args[12] = {{.operand = (int)i},
-                                       {.value = &c->word},
-                                       {.value = &c->salt},
-                                       {.value = &op}};
+    struct heddle_cuda_arg args[12] = {
+        {.operand = (int)i}, {.value = &c->word}, {.value = &c->salt}, {.value = &op}};
     const unsigned n = cu_shape_args(&s, args, 4);
 
     return cu_launch(c, fuzz_check_ptx, "fuzz_check", 1, args, n);
@@ -130,15 +120,12 @@ static heddle_status cu_check(const struct cu *c, unsigned i)
 static heddle_status cu_pattern(const struct cu *c, bool checks)
 {
     const uint32_t bytes = FUZZ_SCRATCH;
-    const struct heddle_cuda_arg args[] = {{.value = &c->bytes},
-                                           {.value = &bytes},
-                                           {.value = &c->salt},
-                                           {.value = &c->word}};
+    const struct heddle_cuda_arg args[] = {
+        {.value = &c->bytes}, {.value = &bytes}, {.value = &c->salt}, {.value = &c->word}};
 
     if (c->t->sort != SORT_SCRATCH)
         return HEDDLE_OK;
-    return checks ? cu_launch(c, fuzz_pattern_check_ptx, "fuzz_pattern_check",
-                              1, args, 4)
+    return checks ? cu_launch(c, fuzz_pattern_check_ptx, "fuzz_pattern_check", 1, args, 4)
                   : cu_launch(c, fuzz_pattern_ptx, "fuzz_pattern", 1, args, 3);
 }
 
@@ -157,9 +144,7 @@ static heddle_status cu_scribble(const struct cu *c)
     for (unsigned i = 0; i < c->t->nops && st == HEDDLE_OK; i++)
         if (fuzz_writes(c->t->mode[i]))
             st = cu_write(c, i, i + 100, false);
-    return st != HEDDLE_OK
-               ? st
-               : heddle_exec_fail(c->x, HEDDLE_ETASK, "meant to fail");
+    return st != HEDDLE_OK ? st : heddle_exec_fail(c->x, HEDDLE_ETASK, "meant to fail");
 }
 
 static heddle_status cu_reads(const struct cu *c)
@@ -195,14 +180,10 @@ static heddle_status cu_writes(const struct cu *c)
 heddle_status fuzz_cuda_run(struct heddle_exec *x)
 {
     struct fuzz_task *t = fuzz_task_of(x);
-    unsigned char *scratch = t->sort == SORT_PLAIN
-                                 ? heddle_exec_ptr(x, t->nops - 1)
-                                 : heddle_exec_scratch(x);
-    const struct cu c = {.x = x,
-                         .t = t,
-                         .word = scratch,
-                         .bytes = scratch + FUZZ_WORD,
-                         .salt = fuzz_salt_of(x)};
+    unsigned char *scratch =
+        t->sort == SORT_PLAIN ? heddle_exec_ptr(x, t->nops - 1) : heddle_exec_scratch(x);
+    const struct cu c = {
+        .x = x, .t = t, .word = scratch, .bytes = scratch + FUZZ_WORD, .salt = fuzz_salt_of(x)};
     heddle_status st;
 
     if (t->declines)

@@ -51,9 +51,8 @@ extern "C" __global__ void fuzz_begin(u64 *h, u64 salt, u64 spin_ns)
 }
 
 /* One thread: the hash goes through all elements in order. */
-extern "C" __global__ void fuzz_fold(const byte *p, u64 *h, u64 add, u64 e0,
-                                     u64 e1, u64 e2, u64 s0, u64 s1, u64 s2,
-                                     u32 elem)
+extern "C" __global__ void fuzz_fold(const byte *p, u64 *h, u64 add, u64 e0, u64 e1, u64 e2, u64 s0,
+                                     u64 s1, u64 s2, u32 elem)
 {
     const u32 word = elem > 8 ? 8 : elem;
     u64 x = *h + add;
@@ -74,9 +73,8 @@ extern "C" __global__ void fuzz_fold(const byte *p, u64 *h, u64 add, u64 e0,
 }
 
 /* A thread for each element. */
-extern "C" __global__ void fuzz_write(byte *p, const u64 *h, u64 op, u64 e0,
-                                      u64 e1, u64 e2, u64 s0, u64 s1, u64 s2,
-                                      u32 elem, u32 adds)
+extern "C" __global__ void fuzz_write(byte *p, const u64 *h, u64 op, u64 e0, u64 e1, u64 e2, u64 s0,
+                                      u64 s1, u64 s2, u32 elem, u32 adds)
 {
     const u32 word = elem > 8 ? 8 : elem;
     const u32 n = blockIdx.x * blockDim.x + threadIdx.x;
@@ -96,9 +94,8 @@ extern "C" __global__ void fuzz_write(byte *p, const u64 *h, u64 op, u64 e0,
 }
 
 /* One thread. Memory that was not private spoils the result of the task. */
-extern "C" __global__ void fuzz_check(const byte *p, u64 *h, u64 salt, u64 op,
-                                      u64 e0, u64 e1, u64 e2, u64 s0, u64 s1,
-                                      u64 s2, u32 elem)
+extern "C" __global__ void fuzz_check(const byte *p, u64 *h, u64 salt, u64 op, u64 e0, u64 e1,
+                                      u64 e2, u64 s0, u64 s1, u64 s2, u32 elem)
 {
     const u32 word = elem > 8 ? 8 : elem;
     u64 n = 0, bad = 0;
@@ -111,10 +108,9 @@ extern "C" __global__ void fuzz_check(const byte *p, u64 *h, u64 salt, u64 op,
             for (u64 k = 0; k < e2; k++)
 #pragma unroll 1
                 for (u32 b = 0; b < elem; b += word)
-                    bad |=
-                        (get(p + (i * s0 + j * s1 + k * s2) * elem + b, word) ^
-                         value(salt, op, n++))
-                        << (64 - 8 * word);
+                    bad |= (get(p + (i * s0 + j * s1 + k * s2) * elem + b, word) ^
+                            value(salt, op, n++))
+                           << (64 - 8 * word);
     if (bad != 0)
         *h ^= 0xbad;
 }
@@ -127,8 +123,7 @@ extern "C" __global__ void fuzz_pattern(byte *p, u32 bytes, u64 salt)
         p[i] = (byte)(salt + 31 * i);
 }
 
-extern "C" __global__ void fuzz_pattern_check(const byte *p, u32 bytes,
-                                              u64 salt, u64 *h)
+extern "C" __global__ void fuzz_pattern_check(const byte *p, u32 bytes, u64 salt, u64 *h)
 {
     u32 bad = 0;
 

@@ -16,14 +16,12 @@
 #include "fuzz_gen.h"
 
 const char *const heddle_fuzz_parts[FUZZ_NPARTS + 1] = {
-    "reduce",  "commute", "scratch", "views",   "advice",   "pins",
-    "nesting", "graphs",  "events",  "retries", "acquire",  "unref",
-    "alias",   "late",    "limits",  "chains",  "bindings", NULL};
+    "reduce",  "commute", "scratch", "views", "advice", "pins",   "nesting", "graphs",   "events",
+    "retries", "acquire", "unref",   "alias", "late",   "limits", "chains",  "bindings", NULL};
 
 static enum heddle_device device_kind(const struct fuzz_prog *p)
 {
-    return p->config.device == FUZZ_OPENCL ? HEDDLE_DEV_OPENCL
-                                           : HEDDLE_DEV_CUDA;
+    return p->config.device == FUZZ_OPENCL ? HEDDLE_DEV_OPENCL : HEDDLE_DEV_CUDA;
 }
 
 struct fuzz_op *gen_emit(struct gen *g, enum fuzz_kind kind, int unit)
@@ -41,8 +39,7 @@ struct fuzz_op *gen_emit(struct gen *g, enum fuzz_kind kind, int unit)
 /* --- boxes --------------------------------------------------------------- */
 
 /* Do two arithmetic progressions meet? Small numbers: by trying. */
-static bool line_overlap(size_t af, size_t an, size_t as, size_t bf, size_t bn,
-                         size_t bs)
+static bool line_overlap(size_t af, size_t an, size_t as, size_t bf, size_t bn, size_t bs)
 {
     for (size_t i = 0; i < an; i++) {
         const size_t v = af + i * as;
@@ -53,18 +50,16 @@ static bool line_overlap(size_t af, size_t an, size_t as, size_t bf, size_t bn,
     return false;
 }
 
-bool fuzz_overlap(const struct fuzz_box *a, const struct fuzz_box *b,
-                  unsigned ndim)
+bool fuzz_overlap(const struct fuzz_box *a, const struct fuzz_box *b, unsigned ndim)
 {
     for (unsigned d = 0; d < ndim; d++)
-        if (!line_overlap(a->first[d], a->extent[d], a->step[d], b->first[d],
-                          b->extent[d], b->step[d]))
+        if (!line_overlap(a->first[d], a->extent[d], a->step[d], b->first[d], b->extent[d],
+                          b->step[d]))
             return false;
     return true;
 }
 
-struct fuzz_box fuzz_inside(const struct fuzz_box *abs,
-                            const struct fuzz_box *rel, unsigned ndim)
+struct fuzz_box fuzz_inside(const struct fuzz_box *abs, const struct fuzz_box *rel, unsigned ndim)
 {
     struct fuzz_box b = {{0}, {0}, {0}};
 
@@ -143,18 +138,16 @@ static void layout_big(struct gen *g, struct fuzz_unit *u)
     for (unsigned d = 0; d < u->layout.ndim; d++) {
         const size_t room = FUZZ_BIG / u->count;
 
-        u->layout.extent[d] = d + 1 == u->layout.ndim
-                                  ? room
-                                  : 1 + below(g, room < 90 ? room : 90);
+        u->layout.extent[d] = d + 1 == u->layout.ndim ? room : 1 + below(g, room < 90 ? room : 90);
         u->count *= u->layout.extent[d];
     }
 }
 
 static void gen_root(struct gen *g)
 {
-    static const enum heddle_dtype type[] = {
-        HEDDLE_U8,  HEDDLE_I32, HEDDLE_I64, HEDDLE_F16, HEDDLE_BF16,
-        HEDDLE_F32, HEDDLE_F64, HEDDLE_C64, HEDDLE_C128};
+    static const enum heddle_dtype type[] = {HEDDLE_U8,  HEDDLE_I32,  HEDDLE_I64,
+                                             HEDDLE_F16, HEDDLE_BF16, HEDDLE_F32,
+                                             HEDDLE_F64, HEDDLE_C64,  HEDDLE_C128};
     struct fuzz_prog *p = g->p;
     struct fuzz_unit *u = &p->unit[p->nunits];
 
@@ -191,20 +184,19 @@ static void gen_slots(struct gen *g)
     const unsigned n = (unsigned)below(g, FUZZ_SLOTS + 1);
 
     for (unsigned i = 0; i < n; i++) {
-        p->unit[p->nunits] = (struct fuzz_unit){
-            .root = (int)p->nunits,
-            .parent = -1,
-            .layout = {.dtype = chance(g, 70) ? HEDDLE_I64 : HEDDLE_F64,
-                       .ndim = 1,
-                       .extent = {1},
-                       .stride = {1}},
-            .abs = {.extent = {1}, .step = {1}},
-            .count = 1,
-            .span = 1,
-            .is_runtime = chance(g, 35),
-            .is_live = true};
-        p->unit[p->nunits].has_sum =
-            p->unit[p->nunits].layout.dtype == HEDDLE_I64;
+        p->unit[p->nunits] =
+            (struct fuzz_unit){.root = (int)p->nunits,
+                               .parent = -1,
+                               .layout = {.dtype = chance(g, 70) ? HEDDLE_I64 : HEDDLE_F64,
+                                          .ndim = 1,
+                                          .extent = {1},
+                                          .stride = {1}},
+                               .abs = {.extent = {1}, .step = {1}},
+                               .count = 1,
+                               .span = 1,
+                               .is_runtime = chance(g, 35),
+                               .is_live = true};
+        p->unit[p->nunits].has_sum = p->unit[p->nunits].layout.dtype == HEDDLE_I64;
         p->slot[p->nslots++] = (int)p->nunits;
         gen_emit(g, OP_ROOT, (int)p->nunits++);
     }
@@ -300,8 +292,7 @@ bool gen_units_meet(const struct gen *g, int u, int v)
 }
 
 /* May unit u in mode m stand beside the operands that the task has? */
-static bool operand_fits(struct gen *g, const struct fuzz_task *t, int u,
-                         enum heddle_mode m)
+static bool operand_fits(struct gen *g, const struct fuzz_task *t, int u, enum heddle_mode m)
 {
     if (m == HEDDLE_SCRATCH)
         return true;
@@ -309,10 +300,9 @@ static bool operand_fits(struct gen *g, const struct fuzz_task *t, int u,
         if (t->mode[i] == HEDDLE_SCRATCH || !gen_units_meet(g, u, t->unit[i]) ||
             (m == HEDDLE_R && t->mode[i] == HEDDLE_R))
             continue;
-        if (is_open(m) || is_open(t->mode[i]) || t->sort == SORT_DEVICE ||
-            t->sort == SORT_NEST ||
-            (t->devices >> device_kind(g->p) & 1) != 0 || t->variant != 0 ||
-            !chance(g, 25) || !has(g, PART_ALIAS))
+        if (is_open(m) || is_open(t->mode[i]) || t->sort == SORT_DEVICE || t->sort == SORT_NEST ||
+            (t->devices >> device_kind(g->p) & 1) != 0 || t->variant != 0 || !chance(g, 25) ||
+            !has(g, PART_ALIAS))
             return false;
     }
     return true;
@@ -329,12 +319,10 @@ static size_t round_up(size_t bytes)
 }
 
 /* What the largest tasks need, for memories that just suffice. */
-void gen_task_needs(struct gen *g, const struct fuzz_task *t,
-                    const struct fuzz_launch *l)
+void gen_task_needs(struct gen *g, const struct fuzz_task *t, const struct fuzz_launch *l)
 {
     struct fuzz_prog *p = g->p;
-    const bool has_word =
-        p->config.device == FUZZ_OPENCL || p->config.device == FUZZ_CUDA;
+    const bool has_word = p->config.device == FUZZ_OPENCL || p->config.device == FUZZ_CUDA;
     size_t host = t->sort == SORT_SCRATCH ? FUZZ_ALIGN : 0;
     size_t bytes = has_word ? FUZZ_ALIGN : host;
 
@@ -343,18 +331,16 @@ void gen_task_needs(struct gen *g, const struct fuzz_task *t,
         bool is_new = true;
 
         for (unsigned k = 0; k < i && t->mode[i] <= HEDDLE_COMMUTE; k++)
-            is_new = is_new &&
-                     (t->unit[k] != t->unit[i] || t->mode[k] > HEDDLE_COMMUTE);
+            is_new = is_new && (t->unit[k] != t->unit[i] || t->mode[k] > HEDDLE_COMMUTE);
         if (!is_new)
             continue;
         bytes += round_up(unit_bytes(u));
-        host += round_up(p->unit[u->root].span *
-                         heddle_dtype_bytes(u->layout.dtype));
+        host += round_up(p->unit[u->root].span * heddle_dtype_bytes(u->layout.dtype));
     }
     if (bytes > p->need_most)
         p->need_most = bytes;
-    if ((t->sort == SORT_DEVICE || t->sort == SORT_PLAIN ||
-         t->devices == 1u << device_kind(p) || t->variant != 0) &&
+    if ((t->sort == SORT_DEVICE || t->sort == SORT_PLAIN || t->devices == 1u << device_kind(p) ||
+         t->variant != 0) &&
         bytes > p->need_device)
         p->need_device = bytes;
     if (host > p->need_host)
@@ -425,8 +411,7 @@ void gen_task_options(struct gen *g, struct fuzz_task *t)
     if (!has(g, PART_EVENTS))
         return;
     while (p->nrecent > 0 && t->nafter < FUZZ_AFTER && chance(g, 12)) {
-        struct fuzz_task *e =
-            p->recent[below(g, p->nrecent < 16 ? p->nrecent : 16)];
+        struct fuzz_task *e = p->recent[below(g, p->nrecent < 16 ? p->nrecent : 16)];
 
         e->has_event = true;
         t->after[t->nafter++] = (int)e->id;
@@ -449,8 +434,7 @@ static struct fuzz_task *child_new(struct gen *g, const struct fuzz_task *t)
         bool is_used = false;
 
         for (unsigned n = 0; n < c->nops; n++)
-            is_used =
-                is_used || g->p->unit[t->unit[c->unit[n]]].root == u->root;
+            is_used = is_used || g->p->unit[t->unit[c->unit[n]]].root == u->root;
         if (is_used)
             continue;
         c->unit[c->nops] = (int)k;
@@ -474,11 +458,9 @@ struct fuzz_task *gen_task(struct gen *g, bool in_graph)
     t->sort = gen_sort(g, in_graph);
     if (!in_graph)
         gen_task_options(g, t);
-    if (t->has_opts && t->sort == SORT_BOTH && p->config.ngpus > 0 &&
-        has(g, PART_LIMITS)) {
+    if (t->has_opts && t->sort == SORT_BOTH && p->config.ngpus > 0 && has(g, PART_LIMITS)) {
         if (chance(g, 10))
-            t->devices = 1u
-                         << (chance(g, 50) ? HEDDLE_DEV_CPU : device_kind(p));
+            t->devices = 1u << (chance(g, 50) ? HEDDLE_DEV_CPU : device_kind(p));
         else if (chance(g, 10))
             t->declines = true;
         else if (chance(g, 10))
@@ -524,8 +506,7 @@ static void release_all(struct gen *g)
 
 void gen_acquire(struct gen *g, int u)
 {
-    static const enum heddle_mode mode[] = {HEDDLE_R, HEDDLE_R, HEDDLE_RW,
-                                            HEDDLE_W};
+    static const enum heddle_mode mode[] = {HEDDLE_R, HEDDLE_R, HEDDLE_RW, HEDDLE_W};
     struct fuzz_prog *p = g->p;
     struct fuzz_op *op;
 
@@ -550,8 +531,8 @@ static void gen_advise(struct gen *g)
     if (u < 0 || !has(g, PART_ADVICE))
         return;
     op = gen_emit(g, OP_ADVISE, u);
-    op->advice = (enum heddle_advice)(
-        1 + below(g, p->config.has_pins && has(g, PART_PINS) ? 5 : 3));
+    op->advice =
+        (enum heddle_advice)(1 + below(g, p->config.has_pins && has(g, PART_PINS) ? 5 : 3));
     op->memory = (unsigned)below(g, p->config.nnodes);
 }
 
@@ -643,9 +624,8 @@ static void gen_cut(struct gen *g, uint64_t tasks)
     release_all(g);
 }
 
-bool fuzz_generate(struct fuzz_prog *p, struct fuzz_arena *a,
-                   const struct fuzz_setup *s, enum fuzz_device device,
-                   uint64_t seed)
+bool fuzz_generate(struct fuzz_prog *p, struct fuzz_arena *a, const struct fuzz_setup *s,
+                   enum fuzz_device device, uint64_t seed)
 {
     struct gen g = {.without = s->without, .p = p, .a = a};
     unsigned nroots, ntasks, others;

@@ -43,8 +43,7 @@ struct fuzz_task *gen_task_new(struct gen *g);
 struct fuzz_task *gen_task(struct gen *g, bool in_graph);
 void gen_emit_task(struct gen *g, struct fuzz_task *t);
 /* Takes into account what it needs, with the units that stand for its own. */
-void gen_task_needs(struct gen *g, const struct fuzz_task *t,
-                    const struct fuzz_launch *l);
+void gen_task_needs(struct gen *g, const struct fuzz_task *t, const struct fuzz_launch *l);
 void gen_task_options(struct gen *g, struct fuzz_task *t);
 void gen_acquire(struct gen *g, int u);
 

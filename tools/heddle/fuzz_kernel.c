@@ -28,13 +28,11 @@ uint64_t fuzz_salt_of(struct heddle_exec *x)
     return a.salt;
 }
 
-static unsigned gather(struct heddle_exec *x, const struct fuzz_task *t,
-                       struct fuzz_mem *mem)
+static unsigned gather(struct heddle_exec *x, const struct fuzz_task *t, struct fuzz_mem *mem)
 {
     for (unsigned i = 0; i < t->nops; i++)
-        mem[i] = (struct fuzz_mem){.ptr = heddle_exec_ptr(x, i),
-                                   .layout = heddle_exec_layout(x, i),
-                                   .mode = t->mode[i]};
+        mem[i] = (struct fuzz_mem){
+            .ptr = heddle_exec_ptr(x, i), .layout = heddle_exec_layout(x, i), .mode = t->mode[i]};
     return t->nops;
 }
 
@@ -109,12 +107,10 @@ static heddle_status child_submit(struct heddle_exec *x, struct fuzz_task *c)
         if (c->is_whole[i])
             op[i] = heddle_handle_ref(h);
         else
-            st = heddle_view_box(h, c->part[i].first, c->part[i].extent,
-                                 c->part[i].step, &op[i]);
+            st = heddle_view_box(h, c->part[i].first, c->part[i].extent, c->part[i].step, &op[i]);
     }
     if (st == HEDDLE_OK)
-        st = heddle_exec_submit(x, fuzz_kernel(c, c->run->prog->config.device),
-                                &call);
+        st = heddle_exec_submit(x, fuzz_kernel(c, c->run->prog->config.device), &call);
     for (unsigned i = 0; i < c->nops; i++)
         heddle_handle_unref(op[i]);
     return st;
@@ -134,50 +130,41 @@ static heddle_status run_nest(struct heddle_exec *x)
 
 /* --- the table ----------------------------------------------------------- */
 
-#define CORE(fn, bytes)                                                        \
-    {                                                                          \
-        .device = HEDDLE_DEV_CPU, .run = fn, .scratch_bytes = bytes            \
+#define CORE(fn, bytes)                                                                            \
+    {                                                                                              \
+        .device = HEDDLE_DEV_CPU, .run = fn, .scratch_bytes = bytes                                \
     }
-#define SIM(bytes)                                                             \
-    {                                                                          \
-        .device = HEDDLE_DEV_CUDA, .run = run_device, .scratch_bytes = bytes   \
+#define SIM(bytes)                                                                                 \
+    {                                                                                              \
+        .device = HEDDLE_DEV_CUDA, .run = run_device, .scratch_bytes = bytes                       \
     }
-#define OPENCL                                                                 \
-    {                                                                          \
-        .device = HEDDLE_DEV_OPENCL, .run = fuzz_opencl_run,                   \
-        .scratch_bytes = FUZZ_WORD                                             \
+#define OPENCL                                                                                     \
+    {                                                                                              \
+        .device = HEDDLE_DEV_OPENCL, .run = fuzz_opencl_run, .scratch_bytes = FUZZ_WORD            \
     }
-#define CUDA(bytes)                                                            \
-    {                                                                          \
-        .device = HEDDLE_DEV_CUDA, .run = fuzz_cuda_run,                       \
-        .scratch_bytes = FUZZ_WORD + bytes                                     \
+#define CUDA(bytes)                                                                                \
+    {                                                                                              \
+        .device = HEDDLE_DEV_CUDA, .run = fuzz_cuda_run, .scratch_bytes = FUZZ_WORD + bytes        \
     }
-#define PLAIN                                                                  \
-    {                                                                          \
-        .device = HEDDLE_DEV_CUDA, .run = fuzz_cuda_run                        \
+#define PLAIN                                                                                      \
+    {                                                                                              \
+        .device = HEDDLE_DEV_CUDA, .run = fuzz_cuda_run                                            \
     }
-#define KERNEL(title, ...)                                                     \
-    {                                                                          \
-        .size = sizeof(heddle_kernel), .name = title, .variants = {            \
-            __VA_ARGS__                                                        \
-        }                                                                      \
+#define KERNEL(title, ...)                                                                         \
+    {                                                                                              \
+        .size = sizeof(heddle_kernel), .name = title, .variants = { __VA_ARGS__ }                  \
     }
 
 /* Two of each: schedulers tell kernels apart. */
 static const heddle_kernel kernel_sim[SORT_N][2] = {
     [SORT_BOTH] = {KERNEL("both0", CORE(run_core, 0), SIM(0)),
                    KERNEL("both1", SIM(0), CORE(run_core, 0))},
-    [SORT_SCRATCH] = {KERNEL("scratch0", CORE(run_core, FUZZ_SCRATCH),
-                             SIM(FUZZ_SCRATCH)),
-                      KERNEL("scratch1", SIM(FUZZ_SCRATCH),
-                             CORE(run_core, FUZZ_SCRATCH))},
-    [SORT_CORE] = {KERNEL("core0", CORE(run_core, 0)),
-                   KERNEL("core1", CORE(run_core, 0))},
+    [SORT_SCRATCH] = {KERNEL("scratch0", CORE(run_core, FUZZ_SCRATCH), SIM(FUZZ_SCRATCH)),
+                      KERNEL("scratch1", SIM(FUZZ_SCRATCH), CORE(run_core, FUZZ_SCRATCH))},
+    [SORT_CORE] = {KERNEL("core0", CORE(run_core, 0)), KERNEL("core1", CORE(run_core, 0))},
     [SORT_DEVICE] = {KERNEL("device0", SIM(0)), KERNEL("device1", SIM(0))},
-    [SORT_NEST] = {KERNEL("nest0", CORE(run_nest, 0)),
-                   KERNEL("nest1", CORE(run_nest, 0))},
-    [SORT_PLAIN] = {KERNEL("plain0", CORE(run_core, 0), SIM(0)),
-                    KERNEL("plain1", SIM(0))},
+    [SORT_NEST] = {KERNEL("nest0", CORE(run_nest, 0)), KERNEL("nest1", CORE(run_nest, 0))},
+    [SORT_PLAIN] = {KERNEL("plain0", CORE(run_core, 0), SIM(0)), KERNEL("plain1", SIM(0))},
 };
 
 static const heddle_kernel kernel_opencl[SORT_N][2] = {
@@ -185,29 +172,21 @@ static const heddle_kernel kernel_opencl[SORT_N][2] = {
                    KERNEL("both1", OPENCL, CORE(run_core, 0))},
     [SORT_SCRATCH] = {KERNEL("scratch0", CORE(run_core, FUZZ_SCRATCH), OPENCL),
                       KERNEL("scratch1", OPENCL, CORE(run_core, FUZZ_SCRATCH))},
-    [SORT_CORE] = {KERNEL("core0", CORE(run_core, 0)),
-                   KERNEL("core1", CORE(run_core, 0))},
+    [SORT_CORE] = {KERNEL("core0", CORE(run_core, 0)), KERNEL("core1", CORE(run_core, 0))},
     [SORT_DEVICE] = {KERNEL("device0", OPENCL), KERNEL("device1", OPENCL)},
-    [SORT_NEST] = {KERNEL("nest0", CORE(run_nest, 0)),
-                   KERNEL("nest1", CORE(run_nest, 0))},
-    [SORT_PLAIN] = {KERNEL("plain0", CORE(run_core, 0), OPENCL),
-                    KERNEL("plain1", OPENCL)},
+    [SORT_NEST] = {KERNEL("nest0", CORE(run_nest, 0)), KERNEL("nest1", CORE(run_nest, 0))},
+    [SORT_PLAIN] = {KERNEL("plain0", CORE(run_core, 0), OPENCL), KERNEL("plain1", OPENCL)},
 };
 
 static const heddle_kernel kernel_cuda[SORT_N][2] = {
     [SORT_BOTH] = {KERNEL("both0", CORE(run_core, 0), CUDA(0)),
                    KERNEL("both1", CUDA(0), CORE(run_core, 0))},
-    [SORT_SCRATCH] = {KERNEL("scratch0", CORE(run_core, FUZZ_SCRATCH),
-                             CUDA(FUZZ_SCRATCH)),
-                      KERNEL("scratch1", CUDA(FUZZ_SCRATCH),
-                             CORE(run_core, FUZZ_SCRATCH))},
-    [SORT_CORE] = {KERNEL("core0", CORE(run_core, 0)),
-                   KERNEL("core1", CORE(run_core, 0))},
+    [SORT_SCRATCH] = {KERNEL("scratch0", CORE(run_core, FUZZ_SCRATCH), CUDA(FUZZ_SCRATCH)),
+                      KERNEL("scratch1", CUDA(FUZZ_SCRATCH), CORE(run_core, FUZZ_SCRATCH))},
+    [SORT_CORE] = {KERNEL("core0", CORE(run_core, 0)), KERNEL("core1", CORE(run_core, 0))},
     [SORT_DEVICE] = {KERNEL("device0", CUDA(0)), KERNEL("device1", CUDA(0))},
-    [SORT_NEST] = {KERNEL("nest0", CORE(run_nest, 0)),
-                   KERNEL("nest1", CORE(run_nest, 0))},
-    [SORT_PLAIN] = {KERNEL("plain0", CORE(run_core, 0), PLAIN),
-                    KERNEL("plain1", PLAIN)},
+    [SORT_NEST] = {KERNEL("nest0", CORE(run_nest, 0)), KERNEL("nest1", CORE(run_nest, 0))},
+    [SORT_PLAIN] = {KERNEL("plain0", CORE(run_core, 0), PLAIN), KERNEL("plain1", PLAIN)},
 };
 
 static const heddle_kernel kernel_core[SORT_N][2] = {
@@ -215,18 +194,13 @@ static const heddle_kernel kernel_core[SORT_N][2] = {
                    KERNEL("both1", CORE(run_core, 0), CORE(run_core, 0))},
     [SORT_SCRATCH] = {KERNEL("scratch0", CORE(run_core, FUZZ_SCRATCH)),
                       KERNEL("scratch1", CORE(run_core, FUZZ_SCRATCH))},
-    [SORT_CORE] = {KERNEL("core0", CORE(run_core, 0)),
-                   KERNEL("core1", CORE(run_core, 0))},
-    [SORT_DEVICE] = {KERNEL("device0", CORE(run_core, 0)),
-                     KERNEL("device1", CORE(run_core, 0))},
-    [SORT_NEST] = {KERNEL("nest0", CORE(run_nest, 0)),
-                   KERNEL("nest1", CORE(run_nest, 0))},
-    [SORT_PLAIN] = {KERNEL("plain0", CORE(run_core, 0)),
-                    KERNEL("plain1", CORE(run_core, 0))},
+    [SORT_CORE] = {KERNEL("core0", CORE(run_core, 0)), KERNEL("core1", CORE(run_core, 0))},
+    [SORT_DEVICE] = {KERNEL("device0", CORE(run_core, 0)), KERNEL("device1", CORE(run_core, 0))},
+    [SORT_NEST] = {KERNEL("nest0", CORE(run_nest, 0)), KERNEL("nest1", CORE(run_nest, 0))},
+    [SORT_PLAIN] = {KERNEL("plain0", CORE(run_core, 0)), KERNEL("plain1", CORE(run_core, 0))},
 };
 
-const heddle_kernel *fuzz_kernel(const struct fuzz_task *t,
-                                 enum fuzz_device device)
+const heddle_kernel *fuzz_kernel(const struct fuzz_task *t, enum fuzz_device device)
 {
     switch (device) {
     case FUZZ_SIM: return &kernel_sim[t->sort][t->name];
@@ -253,12 +227,10 @@ static void sum_init(void *dst, const struct heddle_layout *layout, void *user)
     memset(dst, 0, layout_bytes(layout));
 }
 
-static void sum_combine(void *dst, const void *src,
-                        const struct heddle_layout *layout, void *user)
+static void sum_combine(void *dst, const void *src, const struct heddle_layout *layout, void *user)
 {
     (void)user;
     fuzz_sum(dst, src, layout_bytes(layout), heddle_dtype_bytes(layout->dtype));
 }
 
-const struct heddle_reduction heddle_fuzz_reduction = {.init = sum_init,
-                                                       .combine = sum_combine};
+const struct heddle_reduction heddle_fuzz_reduction = {.init = sum_init, .combine = sum_combine};

@@ -33,8 +33,7 @@ static bool call_ok(struct fuzz_run *r, const char *what, heddle_status st)
     if (st == HEDDLE_OK)
         return true;
     (void)heddle_ctx_error(r->ctx, &e);
-    fuzz_wrong(r, "%s was refused: %s (%s)", what, heddle_status_name(st),
-               e.message);
+    fuzz_wrong(r, "%s was refused: %s (%s)", what, heddle_status_name(st), e.message);
     return false;
 }
 
@@ -52,8 +51,7 @@ static bool live_root(struct fuzz_run *r, int i)
     u->flag = fuzz_alloc(r->arena, u->span, 1);
     if (!u->is_runtime)
         u->mem = fuzz_alloc(r->arena, bytes, 1);
-    if (u->want == NULL || u->flag == NULL ||
-        (!u->is_runtime && u->mem == NULL)) {
+    if (u->want == NULL || u->flag == NULL || (!u->is_runtime && u->mem == NULL)) {
         fuzz_wrong(r, "no memory for the fuzzer");
         return false;
     }
@@ -63,8 +61,7 @@ static bool live_root(struct fuzz_run *r, int i)
             u->mem[k] = (unsigned char)heddle_rng_next(&rng);
         memcpy(u->want, u->mem, bytes);
     }
-    return call_ok(r, "a handle",
-                   heddle_handle_create(r->ctx, &u->layout, u->mem, &u->h));
+    return call_ok(r, "a handle", heddle_handle_create(r->ctx, &u->layout, u->mem, &u->h));
 }
 
 static bool live_view(struct fuzz_run *r, int i)
@@ -72,8 +69,8 @@ static bool live_view(struct fuzz_run *r, int i)
     struct fuzz_unit *u = &r->prog->unit[i];
 
     return call_ok(r, "a view",
-                   heddle_view_box(r->prog->unit[u->parent].h, u->rel.first,
-                                   u->rel.extent, u->rel.step, &u->h));
+                   heddle_view_box(r->prog->unit[u->parent].h, u->rel.first, u->rel.extent,
+                                   u->rel.step, &u->h));
 }
 
 static bool live_unit(struct fuzz_run *r, const struct fuzz_op *op)
@@ -81,13 +78,11 @@ static bool live_unit(struct fuzz_run *r, const struct fuzz_op *op)
     struct fuzz_unit *u = &r->prog->unit[op->unit];
 
     u->h = NULL;
-    if (!(op->kind == OP_ROOT ? live_root(r, op->unit)
-                              : live_view(r, op->unit)))
+    if (!(op->kind == OP_ROOT ? live_root(r, op->unit) : live_view(r, op->unit)))
         return false;
-    return call_ok(
-        r, "a reduction",
-        u->has_sum ? heddle_handle_set_sum(u->h)
-                   : heddle_handle_set_reduction(u->h, &heddle_fuzz_reduction));
+    return call_ok(r, "a reduction",
+                   u->has_sum ? heddle_handle_set_sum(u->h)
+                              : heddle_handle_set_reduction(u->h, &heddle_fuzz_reduction));
 }
 
 /* --- tasks --------------------------------------------------------------- */
@@ -108,8 +103,7 @@ struct submission {
     struct heddle_call call;
 };
 
-static void task_fill(struct fuzz_run *r, struct fuzz_task *t,
-                      struct submission *s)
+static void task_fill(struct fuzz_run *r, struct fuzz_task *t, struct submission *s)
 {
     memset(s, 0, sizeof(*s));
     t->run = r;
@@ -134,8 +128,7 @@ static struct fuzz_task *task_by_id(struct fuzz_prog *p, int id)
     return NULL;
 }
 
-static void task_opts(struct fuzz_run *r, struct fuzz_task *t,
-                      struct submission *s)
+static void task_opts(struct fuzz_run *r, struct fuzz_task *t, struct submission *s)
 {
     struct heddle_task_opts *o = &s->opts;
 
@@ -198,9 +191,8 @@ static bool graph_record(struct fuzz_run *r, struct fuzz_graph *g)
     for (unsigned i = 0; i < g->ntasks; i++) {
         task_fill(r, g->task[i], &s);
         if (!call_ok(r, "a recorded task",
-                     heddle_graph_submit(
-                         g->g, fuzz_kernel(g->task[i], r->prog->config.device),
-                         &s.call)))
+                     heddle_graph_submit(g->g, fuzz_kernel(g->task[i], r->prog->config.device),
+                                         &s.call)))
             return false;
     }
     return call_ok(r, "the end of a recording", heddle_graph_end(g->g));
@@ -216,8 +208,7 @@ static int launch_again(void *user, unsigned pass)
 static bool live_launch(struct fuzz_run *r, struct fuzz_op *op)
 {
     const struct fuzz_launch *f = &op->launch;
-    const struct heddle_task_opts o = {
-        .size = sizeof(o), .done = task_done, .done_user = op->task};
+    const struct heddle_task_opts o = {.size = sizeof(o), .done = task_done, .done_user = op->task};
     struct heddle_binding binding[FUZZ_BOUND];
     struct fuzz_arg value[FUZZ_BOUND];
     struct heddle_graph_arg arg[FUZZ_BOUND];
@@ -226,8 +217,7 @@ static bool live_launch(struct fuzz_run *r, struct fuzz_op *op)
                                     .nbindings = f->nbindings,
                                     .arg = arg,
                                     .nargs = f->nargs,
-                                    .again =
-                                        f->passes > 1 ? launch_again : NULL,
+                                    .again = f->passes > 1 ? launch_again : NULL,
                                     .again_user = op,
                                     .opts = op->task->has_opts ? &o : NULL};
 
@@ -235,15 +225,12 @@ static bool live_launch(struct fuzz_run *r, struct fuzz_op *op)
     if (op->graph->g == NULL && !graph_record(r, op->graph))
         return false;
     for (unsigned i = 0; i < f->nbindings; i++)
-        binding[i] =
-            (struct heddle_binding){.recorded = r->prog->unit[f->recorded[i]].h,
-                                    .actual = r->prog->unit[f->actual[i]].h};
+        binding[i] = (struct heddle_binding){.recorded = r->prog->unit[f->recorded[i]].h,
+                                             .actual = r->prog->unit[f->actual[i]].h};
     for (unsigned i = 0; i < f->nargs; i++) {
-        value[i] = (struct fuzz_arg){.task = op->graph->task[f->task[i]],
-                                     .salt = f->salt[i]};
-        arg[i] = (struct heddle_graph_arg){.task = f->task[i],
-                                           .arg = &value[i],
-                                           .arg_bytes = sizeof(value[i])};
+        value[i] = (struct fuzz_arg){.task = op->graph->task[f->task[i]], .salt = f->salt[i]};
+        arg[i] = (struct heddle_graph_arg){
+            .task = f->task[i], .arg = &value[i], .arg_bytes = sizeof(value[i])};
     }
     return call_ok(r, "a launch", heddle_graph_launch(op->graph->g, &l));
 }
@@ -260,8 +247,7 @@ static bool live_acquire(struct fuzz_run *r, struct fuzz_op *op)
     if (op->st != HEDDLE_OK)
         return r->prog->config.has_faults || call_ok(r, "an acquire", op->st);
     m.ptr = ptr;
-    op->copy =
-        fuzz_alloc(r->arena, u->count, heddle_dtype_bytes(u->layout.dtype));
+    op->copy = fuzz_alloc(r->arena, u->count, heddle_dtype_bytes(u->layout.dtype));
     if (op->copy == NULL)
         return call_ok(r, "memory of the fuzzer", HEDDLE_ENOMEM);
     if (op->mode != HEDDLE_W)
@@ -271,8 +257,7 @@ static bool live_acquire(struct fuzz_run *r, struct fuzz_op *op)
 }
 
 /* What the matching acquire has got: false when it was refused. */
-static bool is_acquired(const struct fuzz_prog *p,
-                        const struct fuzz_op *release)
+static bool is_acquired(const struct fuzz_prog *p, const struct fuzz_op *release)
 {
     for (const struct fuzz_op *op = release; op-- > p->op;)
         if (op->kind == OP_ACQUIRE && op->unit == release->unit)
@@ -297,14 +282,10 @@ static bool live_op(struct fuzz_run *r, struct fuzz_op *op)
         return r->prog->config.has_faults || call_ok(r, "a wait", op->st);
     case OP_ACQUIRE: return live_acquire(r, op);
     case OP_RELEASE:
-        return !is_acquired(r->prog, op) ||
-               call_ok(r, "a release", heddle_handle_release(u->h));
+        return !is_acquired(r->prog, op) || call_ok(r, "a release", heddle_handle_release(u->h));
     case OP_ADVISE:
-        return call_ok(r, "an advice",
-                       heddle_handle_advise(u->h, op->advice, op->memory));
-    case OP_EVENT:
-        return call_ok(r, "an event",
-                       heddle_event_create(r->ctx, &r->event[op->event]));
+        return call_ok(r, "an advice", heddle_handle_advise(u->h, op->advice, op->memory));
+    case OP_EVENT: return call_ok(r, "an event", heddle_event_create(r->ctx, &r->event[op->event]));
     case OP_COMPLETE:
         return call_ok(r, "the end of an event",
                        heddle_event_complete(r->event[op->event], HEDDLE_OK));
@@ -326,8 +307,7 @@ static void live_look(struct fuzz_run *r)
 
         if (p->unit[i].h == NULL || (p->unit[i].root != (int)i && i % 4 != 0))
             continue;
-        *op = (struct fuzz_op){
-            .kind = OP_ACQUIRE, .unit = (int)i, .mode = HEDDLE_R};
+        *op = (struct fuzz_op){.kind = OP_ACQUIRE, .unit = (int)i, .mode = HEDDLE_R};
         p->nops++;
         if (live_acquire(r, op) && op->st == HEDDLE_OK)
             (void)call_ok(r, "a release", heddle_handle_release(p->unit[i].h));
@@ -362,8 +342,7 @@ static void live_facts(struct fuzz_run *r)
 
     /* Without a wait the rest of the program is still to come. */
     r->is_lost = r->prog->config.has_loss && !r->prog->config.ends_with_wait;
-    for (unsigned i = 0; heddle_ctx_get_class(r->ctx, i, &c) == HEDDLE_OK;
-         i++) {
+    for (unsigned i = 0; heddle_ctx_get_class(r->ctx, i, &c) == HEDDLE_OK; i++) {
         r->is_lost = r->is_lost || c.is_lost;
         if (c.is_lost && !r->prog->config.has_loss)
             fuzz_wrong(r, "device %s was lost for no reason", c.name);
@@ -387,8 +366,7 @@ static void live_let_go(struct fuzz_run *r, unsigned n)
         bool is_held = op->kind == OP_ACQUIRE && op->st == HEDDLE_OK;
 
         for (unsigned k = i + 1; k < n; k++)
-            is_held = is_held && (p->op[k].kind != OP_RELEASE ||
-                                  p->op[k].unit != op->unit);
+            is_held = is_held && (p->op[k].kind != OP_RELEASE || p->op[k].unit != op->unit);
         if (is_held)
             (void)heddle_handle_release(p->unit[op->unit].h);
     }

@@ -23,8 +23,7 @@ bool fuzz_log_path(const struct fuzz_run *r, char *path, size_t cap)
     return r->prog->seed % 2 != 0;
 }
 
-static const struct heddle_log_handle *
-find_handle(const struct heddle_log_view *v, uint32_t id)
+static const struct heddle_log_handle *find_handle(const struct heddle_log_view *v, uint32_t id)
 {
     for (size_t i = 0; i < v->nhandles; i++)
         if (v->handles[i].id == id)
@@ -44,16 +43,15 @@ static void check_transfers(struct fuzz_run *r, const struct heddle_log_view *v)
             continue;
         sum += e->x;
         if (h == NULL || h->bytes != e->x)
-            fuzz_wrong(r, "log: a transfer of %llu bytes of handle %u",
-                       (unsigned long long)e->x, e->c);
-        if (e->y_ns < 0 || e->z_ns < 0 || e->b % 256u >= v->nnodes ||
-            e->b / 256u >= v->nnodes || e->b % 256 == e->b / 256)
-            fuzz_wrong(r, "log: a transfer from %u to %u", e->b % 256u,
-                       e->b / 256u);
+            fuzz_wrong(r, "log: a transfer of %llu bytes of handle %u", (unsigned long long)e->x,
+                       e->c);
+        if (e->y_ns < 0 || e->z_ns < 0 || e->b % 256u >= v->nnodes || e->b / 256u >= v->nnodes ||
+            e->b % 256 == e->b / 256)
+            fuzz_wrong(r, "log: a transfer from %u to %u", e->b % 256u, e->b / 256u);
     }
     if (!r->is_wrong && sum < r->copied) /* the end may have copied more */
-        fuzz_wrong(r, "log: %llu bytes were copied, %llu were counted",
-                   (unsigned long long)sum, (unsigned long long)r->copied);
+        fuzz_wrong(r, "log: %llu bytes were copied, %llu were counted", (unsigned long long)sum,
+                   (unsigned long long)r->copied);
 }
 
 static void check_memory(struct fuzz_run *r, const struct heddle_log_view *v)
@@ -74,8 +72,7 @@ static void check_memory(struct fuzz_run *r, const struct heddle_log_view *v)
                        (unsigned long long)*u, (unsigned long long)e->x);
         /* On the host copies have the gaps of their array. */
         else if (e->c != 0 && e->b != 0 &&
-                 (h == NULL || delta != (h->bytes + COPY_ALIGN - 1) /
-                                            COPY_ALIGN * COPY_ALIGN))
+                 (h == NULL || delta != (h->bytes + COPY_ALIGN - 1) / COPY_ALIGN * COPY_ALIGN))
             fuzz_wrong(r, "log: a copy of handle %u takes %llu bytes", e->c,
                        (unsigned long long)delta);
         *u = e->x;
@@ -88,14 +85,11 @@ static void check_virtual(struct fuzz_run *r, const struct heddle_log_view *v)
         const struct heddle_log_task *t = &v->tasks[i];
 
         if (t->lane != HEDDLE_LOG_NO_LANE &&
-            (t->start_ns < 0 ||
-             (t->ready_ns != HEDDLE_LOG_NONE && t->ready_ns > t->start_ns)))
-            fuzz_wrong(r, "log: task %llu began before it was ready",
-                       (unsigned long long)t->id);
+            (t->start_ns < 0 || (t->ready_ns != HEDDLE_LOG_NONE && t->ready_ns > t->start_ns)))
+            fuzz_wrong(r, "log: task %llu began before it was ready", (unsigned long long)t->id);
     }
     for (size_t i = 0; i < v->nstates && !r->is_wrong; i++)
-        if (v->states[i].start_ns < 0 ||
-            v->states[i].end_ns < v->states[i].start_ns)
+        if (v->states[i].start_ns < 0 || v->states[i].end_ns < v->states[i].start_ns)
             fuzz_wrong(r, "log: a state at a time that never was");
 }
 

@@ -74,8 +74,7 @@ static void word_put(unsigned char *p, size_t bytes, uint64_t v)
 
 uint64_t fuzz_value(uint64_t h, uint64_t op, uint64_t i)
 {
-    uint64_t z = h + (op + 1) * UINT64_C(0x9e3779b97f4a7c15) +
-                 i * UINT64_C(0xd1342543de82ef95);
+    uint64_t z = h + (op + 1) * UINT64_C(0x9e3779b97f4a7c15) + i * UINT64_C(0xd1342543de82ef95);
 
     z = (z ^ (z >> 29)) * UINT64_C(0xbf58476d1ce4e5b9);
     return z ^ (z >> 32);
@@ -99,8 +98,7 @@ uint64_t fuzz_fold(const struct fuzz_mem *mem, uint64_t h)
 
 enum put { PUT_SET, PUT_ADD };
 
-static void put_all(const struct fuzz_mem *mem, uint64_t h, uint64_t op,
-                    enum put how)
+static void put_all(const struct fuzz_mem *mem, uint64_t h, uint64_t op, enum put how)
 {
     struct rows r = rows_of(mem);
     const size_t word = r.elem > 8 ? 8 : r.elem;
@@ -131,8 +129,7 @@ static bool is_filled(const struct fuzz_mem *mem, uint64_t h, uint64_t op)
                 const uint64_t v = fuzz_value(h, op, at++);
                 const uint64_t got = word_get(r.at + i * r.step + b, word);
 
-                bad |=
-                    got ^ (word == 8 ? v : v & ((UINT64_C(1) << 8 * word) - 1));
+                bad |= got ^ (word == 8 ? v : v & ((UINT64_C(1) << 8 * word) - 1));
             }
     while (rows_next(&r));
     return bad == 0;
@@ -152,10 +149,8 @@ bool fuzz_mix(const struct fuzz_mem *mem, unsigned n, uint64_t salt)
     for (unsigned i = 0; i < n; i++)
         if (fuzz_writes(mem[i].mode))
             put_all(&mem[i], h, i,
-                    mem[i].mode == HEDDLE_COMMUTE ||
-                            mem[i].mode == HEDDLE_REDUCE
-                        ? PUT_ADD
-                        : PUT_SET);
+                    mem[i].mode == HEDDLE_COMMUTE || mem[i].mode == HEDDLE_REDUCE ? PUT_ADD
+                                                                                  : PUT_SET);
     for (unsigned i = 0; i < n; i++)
         if (mem[i].mode == HEDDLE_SCRATCH)
             ok = is_filled(&mem[i], salt, i) && ok;
@@ -187,12 +182,10 @@ void fuzz_pack(const struct fuzz_mem *mem, unsigned char *out)
     while (rows_next(&r));
 }
 
-void fuzz_sum(unsigned char *dst, const unsigned char *src, size_t bytes,
-              size_t elem)
+void fuzz_sum(unsigned char *dst, const unsigned char *src, size_t bytes, size_t elem)
 {
     const size_t word = elem > 8 ? 8 : elem;
 
     for (size_t i = 0; i < bytes; i += word)
-        word_put(dst + i, word,
-                 word_get(dst + i, word) + word_get(src + i, word));
+        word_put(dst + i, word, word_get(dst + i, word) + word_get(src + i, word));
 }

@@ -85,18 +85,16 @@ static void shape_of(const struct heddle_layout *l, struct cl_long4 *extent,
 
 static heddle_status cl_begin(struct heddle_exec *x, void *word, uint64_t salt)
 {
-    const struct heddle_opencl_arg args[] = {{&word, sizeof(word), 0},
-                                             {&salt, sizeof(salt), 0}};
+    const struct heddle_opencl_arg args[] = {{&word, sizeof(word), 0}, {&salt, sizeof(salt), 0}};
     const size_t one = 1;
     void *k = NULL;
     heddle_status st = heddle_opencl_kernel(x, source, "begin", NULL, &k);
 
-    return st != HEDDLE_OK ? st
-                           : heddle_opencl_launch(x, k, 1, &one, NULL, args, 2);
+    return st != HEDDLE_OK ? st : heddle_opencl_launch(x, k, 1, &one, NULL, args, 2);
 }
 
-static heddle_status cl_operand(struct heddle_exec *x, void *word, unsigned i,
-                                const char *entry, bool adds)
+static heddle_status cl_operand(struct heddle_exec *x, void *word, unsigned i, const char *entry,
+                                bool adds)
 {
     const struct heddle_layout *l = heddle_exec_layout(x, i);
     const uint32_t elem = (uint32_t)heddle_dtype_bytes(l->dtype);
@@ -106,17 +104,14 @@ static heddle_status cl_operand(struct heddle_exec *x, void *word, unsigned i,
     const size_t n = folds ? 1 : heddle_exec_count(x, i);
     struct cl_long4 extent, stride;
     const struct heddle_opencl_arg args[] = {
-        {.operand = (int)i},          {&word, sizeof(word), 0},
-        {&op, sizeof(op), 0},         {&extent, sizeof(extent), 0},
-        {&stride, sizeof(stride), 0}, {&elem, sizeof(elem), 0},
+        {.operand = (int)i},          {&word, sizeof(word), 0},     {&op, sizeof(op), 0},
+        {&extent, sizeof(extent), 0}, {&stride, sizeof(stride), 0}, {&elem, sizeof(elem), 0},
         {&flag, sizeof(flag), 0}};
     void *k = NULL;
     heddle_status st = heddle_opencl_kernel(x, source, entry, NULL, &k);
 
     shape_of(l, &extent, &stride);
-    return st != HEDDLE_OK
-               ? st
-               : heddle_opencl_launch(x, k, 1, &n, NULL, args, folds ? 6 : 7);
+    return st != HEDDLE_OK ? st : heddle_opencl_launch(x, k, 1, &n, NULL, args, folds ? 6 : 7);
 }
 
 heddle_status fuzz_opencl_run(struct heddle_exec *x)
@@ -139,7 +134,6 @@ heddle_status fuzz_opencl_run(struct heddle_exec *x)
     for (unsigned i = 0; i < t->nops && st == HEDDLE_OK; i++)
         if (fuzz_writes(t->mode[i]))
             st = cl_operand(x, word, i, "write",
-                            t->mode[i] == HEDDLE_COMMUTE ||
-                                t->mode[i] == HEDDLE_REDUCE);
+                            t->mode[i] == HEDDLE_COMMUTE || t->mode[i] == HEDDLE_REDUCE);
     return st;
 }

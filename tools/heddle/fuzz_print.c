@@ -19,8 +19,7 @@ static const char *mode_name(enum heddle_mode m)
 
 static void print_task(FILE *f, const struct fuzz_task *t)
 {
-    static const char *const sort[] = {"both",   "scratch", "core",
-                                       "device", "nest",    "plain"};
+    static const char *const sort[] = {"both", "scratch", "core", "device", "nest", "plain"};
 
     fprintf(f, "task %u %s%u", t->id, sort[t->sort], t->name);
     for (unsigned i = 0; i < t->nops; i++)
@@ -41,8 +40,7 @@ static void print_task(FILE *f, const struct fuzz_task *t)
         fprintf(f, " event %d", t->by_hand);
     if (t->waits && t->nchildren > 0)
         fprintf(f, " waits");
-    fprintf(f, " -> %s%s\n",
-            heddle_status_name((heddle_status)atomic_load(&t->status)),
+    fprintf(f, " -> %s%s\n", heddle_status_name((heddle_status)atomic_load(&t->status)),
             atomic_load(&t->on_device) != 0 ? " on a device" : "");
     for (unsigned i = 0; i < t->nchildren; i++) {
         fprintf(f, "        child ");
@@ -61,8 +59,7 @@ static void print_unit(FILE *f, const struct fuzz_unit *u, int i)
     if (u->parent >= 0) {
         fprintf(f, " of %d:", u->parent);
         for (unsigned d = 0; d < u->layout.ndim; d++)
-            fprintf(f, " %zu+%zu*%zu", u->rel.first[d], u->rel.extent[d],
-                    u->rel.step[d]);
+            fprintf(f, " %zu+%zu*%zu", u->rel.first[d], u->rel.extent[d], u->rel.step[d]);
     }
     fputc('\n', f);
 }
@@ -78,19 +75,16 @@ static void print_launch(FILE *f, const struct fuzz_op *op)
         fprintf(f, " argument of %u", op->graph->task[l->task[i]]->id);
     if (l->passes != 1)
         fprintf(f, " passes %u", l->passes);
-    fprintf(f, " -> %s\n",
-            heddle_status_name((heddle_status)atomic_load(&op->task->status)));
+    fprintf(f, " -> %s\n", heddle_status_name((heddle_status)atomic_load(&op->task->status)));
     for (unsigned i = 0; i < op->graph->ntasks; i++) {
         fprintf(f, "        ");
         print_task(f, op->graph->task[i]);
     }
 }
 
-static void print_op(FILE *f, const struct fuzz_prog *p,
-                     const struct fuzz_op *op)
+static void print_op(FILE *f, const struct fuzz_prog *p, const struct fuzz_op *op)
 {
-    static const char *const advice[] = {"",      "prefetch", "wont_use",
-                                         "evict", "pin",      "unpin"};
+    static const char *const advice[] = {"", "prefetch", "wont_use", "evict", "pin", "unpin"};
 
     switch (op->kind) {
     case OP_ROOT:
@@ -110,8 +104,7 @@ static void print_op(FILE *f, const struct fuzz_prog *p,
         break;
     case OP_RELEASE: fprintf(f, "release %d\n", op->unit); break;
     case OP_ADVISE:
-        fprintf(f, "advise %s %d in memory %u\n", advice[op->advice], op->unit,
-                op->memory);
+        fprintf(f, "advise %s %d in memory %u\n", advice[op->advice], op->unit, op->memory);
         break;
     case OP_EVENT: fprintf(f, "event %d\n", op->event); break;
     case OP_COMPLETE: fprintf(f, "complete %d\n", op->event); break;
@@ -127,9 +120,8 @@ void fuzz_print(FILE *f, const struct fuzz_prog *p)
             "seed %llu device %s sched %s workers %u device_memory %zu "
             "memory_budget %zu%s\n",
             (unsigned long long)p->seed, heddle_fuzz_devices[c->device],
-            c->sched != NULL ? c->sched : "default", c->nworkers,
-            c->device_memory, c->memory_budget,
-            c->ends_with_wait ? "" : " without a last wait");
+            c->sched != NULL ? c->sched : "default", c->nworkers, c->device_memory,
+            c->memory_budget, c->ends_with_wait ? "" : " without a last wait");
     fputs(c->machine, f);
     if (c->faults[0] != '\0')
         fprintf(f, "faults %s\n", c->faults);

@@ -51,8 +51,7 @@ static bool graph_uses(const struct fuzz_graph *graph, int unit)
 }
 
 /* Does the region use this one, or anything that overlaps it? */
-static bool graph_touches(const struct gen *g, const struct fuzz_graph *graph,
-                          int unit)
+static bool graph_touches(const struct gen *g, const struct fuzz_graph *graph, int unit)
 {
     for (unsigned i = 0; i < graph->ntasks; i++)
         for (unsigned k = 0; k < graph->task[i]->nops; k++)
@@ -61,27 +60,23 @@ static bool graph_touches(const struct gen *g, const struct fuzz_graph *graph,
     return false;
 }
 
-static bool same_shape(const struct heddle_layout *a,
-                       const struct heddle_layout *b)
+static bool same_shape(const struct heddle_layout *a, const struct heddle_layout *b)
 {
     return a->dtype == b->dtype && a->ndim == b->ndim &&
            memcmp(a->extent, b->extent, a->ndim * sizeof(a->extent[0])) == 0;
 }
 
-static void launch_bindings(struct gen *g, const struct fuzz_graph *graph,
-                            struct fuzz_launch *l)
+static void launch_bindings(struct gen *g, const struct fuzz_graph *graph, struct fuzz_launch *l)
 {
     struct fuzz_unit *unit = g->p->unit;
 
     for (unsigned i = 0; i < 80 && l->nbindings < FUZZ_BOUND; i++) {
         const int rec = graph_pick(g, graph), act = gen_pick_unit(g);
-        bool is_ok = rec >= 0 && act >= 0 &&
-                     same_shape(&unit[rec].layout, &unit[act].layout) &&
+        bool is_ok = rec >= 0 && act >= 0 && same_shape(&unit[rec].layout, &unit[act].layout) &&
                      !graph_touches(g, graph, act);
 
         for (unsigned k = 0; k < l->nbindings && is_ok; k++)
-            is_ok =
-                l->recorded[k] != rec && !gen_units_meet(g, l->actual[k], act);
+            is_ok = l->recorded[k] != rec && !gen_units_meet(g, l->actual[k], act);
         if (!is_ok)
             continue;
         l->recorded[l->nbindings] = rec;
@@ -89,8 +84,7 @@ static void launch_bindings(struct gen *g, const struct fuzz_graph *graph,
     }
 }
 
-static void launch_args(struct gen *g, const struct fuzz_graph *graph,
-                        struct fuzz_launch *l)
+static void launch_args(struct gen *g, const struct fuzz_graph *graph, struct fuzz_launch *l)
 {
     while (l->nargs < FUZZ_BOUND && chance(g, 60)) {
         const unsigned i = (unsigned)below(g, graph->ntasks);
@@ -268,8 +262,7 @@ static void chain_diamond(struct gen *g, struct chain *c)
 
 static enum heddle_mode chain_mode(struct gen *g)
 {
-    static const enum heddle_mode mode[] = {HEDDLE_R, HEDDLE_R, HEDDLE_W,
-                                            HEDDLE_RW};
+    static const enum heddle_mode mode[] = {HEDDLE_R, HEDDLE_R, HEDDLE_W, HEDDLE_RW};
 
     return mode[below(g, 4)];
 }
@@ -332,9 +325,7 @@ static void graph_needs(struct gen *g, const struct fuzz_graph *graph)
 
     for (unsigned u = 0; u < p->nunits; u++)
         if (graph_uses(graph, (int)u))
-            bytes +=
-                p->unit[u].count * heddle_dtype_bytes(p->unit[u].layout.dtype) +
-                FUZZ_ALIGN;
+            bytes += p->unit[u].count * heddle_dtype_bytes(p->unit[u].layout.dtype) + FUZZ_ALIGN;
     if (bytes > p->need_region)
         p->need_region = bytes;
 }
@@ -351,8 +342,7 @@ static struct fuzz_graph *graph_new(struct gen *g)
     /* On the device alone, all but a few, or as it comes. */
     g->device_percent = chance(g, 50) ? 100 : chance(g, 40) ? 85 : 0;
     while (graph != NULL && graph->ntasks < want) {
-        struct fuzz_task *t =
-            c.nunits > 0 ? plain_task(g, &c) : gen_task(g, true);
+        struct fuzz_task *t = c.nunits > 0 ? plain_task(g, &c) : gen_task(g, true);
 
         if (t == NULL)
             graph = NULL;

@@ -18,8 +18,8 @@
 
 enum { PLACED_TASKS = 2000, PLACED_WORKERS = 6 };
 
-const char *const heddle_fuzz_devices[FUZZ_NDEVICES + 1] = {
-    "cpu", "sim", "opencl", "disk", "cuda", NULL};
+const char *const heddle_fuzz_devices[FUZZ_NDEVICES + 1] = {"cpu",  "sim",  "opencl",
+                                                            "disk", "cuda", NULL};
 
 /* --- text ---------------------------------------------------------------- */
 
@@ -28,8 +28,7 @@ struct text {
     size_t left;
 };
 
-__attribute__((format(printf, 2, 3))) static void say(struct text *t,
-                                                      const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void say(struct text *t, const char *fmt, ...)
 {
     va_list ap;
     int n;
@@ -57,19 +56,16 @@ static double latency(struct fuzz_prog *p)
     return (double)fuzz_below(p, 40) / 2;
 }
 
-static void world_link(struct fuzz_prog *p, struct text *t, const char *a,
-                       const char *b, bool has_bus)
+static void world_link(struct fuzz_prog *p, struct text *t, const char *a, const char *b,
+                       bool has_bus)
 {
     const char *bus = has_bus && fuzz_chance(p, 60) ? " bus bus0" : "";
 
     if (fuzz_chance(p, 60)) {
-        say(t, "duplex %s %s gbytes %g latency_us %g%s\n", a, b, rate(p),
-            latency(p), bus);
+        say(t, "duplex %s %s gbytes %g latency_us %g%s\n", a, b, rate(p), latency(p), bus);
     } else {
-        say(t, "link %s %s gbytes %g latency_us %g%s\n", a, b, rate(p),
-            latency(p), bus);
-        say(t, "link %s %s gbytes %g latency_us %g%s\n", b, a, rate(p),
-            latency(p), bus);
+        say(t, "link %s %s gbytes %g latency_us %g%s\n", a, b, rate(p), latency(p), bus);
+        say(t, "link %s %s gbytes %g latency_us %g%s\n", b, a, rate(p), latency(p), bus);
     }
 }
 
@@ -103,8 +99,7 @@ static void world_sim(struct fuzz_prog *p)
     c->ngpus = fuzz_chance(p, 8) ? 0 : 1 + (unsigned)fuzz_below(p, FUZZ_GPUS);
     c->nnodes = 1 + c->ngpus;
     c->nworkers = 1 + (unsigned)fuzz_below(p, 8);
-    say(&t, "heddle-machine 2\nclass cpu kind cpu workers %u gbytes %g\n",
-        c->nworkers, rate(p));
+    say(&t, "heddle-machine 2\nclass cpu kind cpu workers %u gbytes %g\n", c->nworkers, rate(p));
     for (unsigned i = 0; i < c->ngpus; i++) {
         say(&t, "node gpu%u\n", i);
         say(&t, "class gpu%u kind cuda workers %u node gpu%u gbytes %g", i,
@@ -135,14 +130,12 @@ static const char *any_sched(struct fuzz_prog *p)
 
     while (heddle_sched_get_info(n, &info) == HEDDLE_OK)
         n++;
-    if (n == 0 ||
-        heddle_sched_get_info((unsigned)fuzz_below(p, n), &info) != HEDDLE_OK)
+    if (n == 0 || heddle_sched_get_info((unsigned)fuzz_below(p, n), &info) != HEDDLE_OK)
         return NULL;
     return info.name;
 }
 
-void fuzz_world(struct fuzz_prog *p, const struct fuzz_setup *s,
-                enum fuzz_device device)
+void fuzz_world(struct fuzz_prog *p, const struct fuzz_setup *s, enum fuzz_device device)
 {
     struct fuzz_config *c = &p->config;
 
@@ -190,8 +183,7 @@ static void sizes_device(struct fuzz_prog *p)
     }
     if (c->device_memory < least)
         c->device_memory = least;
-    if (c->device_memory != 0 && c->device_memory < p->need_region &&
-        fuzz_chance(p, 60))
+    if (c->device_memory != 0 && c->device_memory < p->need_region && fuzz_chance(p, 60))
         c->device_memory = p->need_region;
 }
 
@@ -206,8 +198,7 @@ static void sizes_host(struct fuzz_prog *p)
         if (u->root == (int)i && u->has_views)
             fixed += u->span * heddle_dtype_bytes(u->layout.dtype) + FUZZ_ALIGN;
     }
-    p->config.memory_budget =
-        fixed + p->need_host + fuzz_below(p, p->need_host + 1);
+    p->config.memory_budget = fixed + p->need_host + fuzz_below(p, p->need_host + 1);
     if (p->config.memory_budget == 0)
         p->config.memory_budget = FUZZ_ALIGN;
 }
@@ -322,8 +313,7 @@ static bool write_placement(const char *path, uint64_t seed)
     heddle_rng_seed(&rng, seed);
     for (unsigned i = 1; i <= PLACED_TASKS && ok; i++)
         if (heddle_rng_below32(&rng, 2) == 0)
-            ok = fprintf(f, "%u %u %u\n", i,
-                         heddle_rng_below32(&rng, PLACED_WORKERS),
+            ok = fprintf(f, "%u %u %u\n", i, heddle_rng_below32(&rng, PLACED_WORKERS),
                          heddle_rng_below32(&rng, PLACED_TASKS)) > 0;
     if (f != NULL)
         ok = fclose(f) == 0 && ok;
@@ -398,8 +388,7 @@ bool fuzz_find_scheds(struct fuzz_setup *s)
                                           .sched = info.name};
         heddle_ctx *ctx;
 
-        if (s->nscheds == FUZZ_SCHEDS ||
-            heddle_ctx_create(&o, &ctx) != HEDDLE_OK)
+        if (s->nscheds == FUZZ_SCHEDS || heddle_ctx_create(&o, &ctx) != HEDDLE_OK)
             continue;
         s->sched[s->nscheds++] = info.name;
         heddle_ctx_destroy(ctx);

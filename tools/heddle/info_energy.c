@@ -5,8 +5,7 @@
 #include "base/text.h"
 #include "heddle/energy_meter.h"
 
-static bool next_domain(heddle_meter *m, size_t *i, size_t source,
-                        struct heddle_meter_domain *d)
+static bool next_domain(heddle_meter *m, size_t *i, size_t source, struct heddle_meter_domain *d)
 {
     *d = (struct heddle_meter_domain){.size = sizeof(*d)};
     while (heddle_meter_get_domain(m, *i, d) == HEDDLE_OK) {
@@ -48,15 +47,13 @@ void info_energy_json(struct heddle_json *j)
 
     heddle_json_key(j, "energy");
     heddle_json_array(j);
-    for (size_t i = 0;
-         st == HEDDLE_OK && heddle_meter_get_source(m, i, &s) == HEDDLE_OK; i++)
+    for (size_t i = 0; st == HEDDLE_OK && heddle_meter_get_source(m, i, &s) == HEDDLE_OK; i++)
         json_source(j, m, i, &s);
     heddle_json_end(j);
     heddle_meter_close(m);
 }
 
-static void line_source(FILE *out, heddle_meter *m, size_t i,
-                        const struct heddle_meter_source *s)
+static void line_source(FILE *out, heddle_meter *m, size_t i, const struct heddle_meter_source *s)
 {
     struct heddle_meter_domain d;
     struct heddle_text t;
@@ -83,10 +80,8 @@ void info_energy_lines(FILE *out)
 
     if (st != HEDDLE_OK)
         fprintf(out, "energy      %s\n",
-                st == HEDDLE_EINVAL ? "HEDDLE_ENERGY makes no sense"
-                                    : heddle_status_text(st));
-    for (size_t i = 0;
-         st == HEDDLE_OK && heddle_meter_get_source(m, i, &s) == HEDDLE_OK; i++)
+                st == HEDDLE_EINVAL ? "HEDDLE_ENERGY makes no sense" : heddle_status_text(st));
+    for (size_t i = 0; st == HEDDLE_OK && heddle_meter_get_source(m, i, &s) == HEDDLE_OK; i++)
         line_source(out, m, i, &s);
     heddle_meter_close(m);
 }

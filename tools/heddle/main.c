@@ -15,8 +15,7 @@
 #include "heddle/version.h"
 #include "heddle_config.h"
 
-#define HEDDLE_CMD(name, on)                                                   \
-    HEDDLE_IF(on, extern const struct heddle_cmd heddle_cmd_##name;)
+#define HEDDLE_CMD(name, on) HEDDLE_IF(on, extern const struct heddle_cmd heddle_cmd_##name;)
 #include "cmd.def"
 #undef HEDDLE_CMD
 
@@ -50,11 +49,9 @@ static int unknown(struct cli *c, const char *name)
     const char *near = cli_nearest(heddle_cmd_table, name);
 
     if (name[0] == '-')
-        return cli_error(c, "there is no option '%s', see 'heddle --help'",
-                         name);
+        return cli_error(c, "there is no option '%s', see 'heddle --help'", name);
     if (near != NULL)
-        return cli_error(c, "there is no command '%s', did you mean '%s'?",
-                         name, near);
+        return cli_error(c, "there is no command '%s', did you mean '%s'?", name, near);
     return cli_error(c, "there is no command '%s', see 'heddle --help'", name);
 }
 
@@ -104,16 +101,14 @@ static int dispatch(struct cli *c, int argc, char **argv)
 static bool hold_streams(void)
 {
     for (int fd = 0; fd <= 2; fd++)
-        if (fcntl(fd, F_GETFD) < 0 &&
-            open("/dev/null", fd == 0 ? O_RDONLY : O_PATH) != fd)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_RDONLY : O_PATH) != fd)
             return false;
     return true;
 }
 
 int main(int argc, char **argv)
 {
-    struct cli c = {
-        .prog = argc > 0 ? argv[0] : "heddle", .out = stdout, .err = stderr};
+    struct cli c = {.prog = argc > 0 ? argv[0] : "heddle", .out = stdout, .err = stderr};
     int rc = hold_streams() ? dispatch(&c, argc, argv) : 1;
 
     errno = 0;

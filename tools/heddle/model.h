@@ -32,8 +32,7 @@ heddle_status model_rows_add(void *user, const struct heddle_perf_info *info);
 void model_rows_sort(struct model_rows *r);
 void model_rows_fini(struct model_rows *r);
 /* Same variant, device and version. */
-bool model_row_same(const struct heddle_perf_info *a,
-                    const struct heddle_perf_info *b);
+bool model_row_same(const struct heddle_perf_info *a, const struct heddle_perf_info *b);
 /* The same in a table. */
 const char *model_cell_ns(char cell[MODEL_CELL], double ns);
 const char *model_cell_bytes(char cell[MODEL_CELL], double bytes);
@@ -87,7 +86,6 @@ struct model_plot {
 
 /* The exit status goes to *rc_out when a sentence was said; else the status is
  * to be reported like that of any other verb. */
-heddle_status model_plot(struct cli *c, heddle_perf *perf,
-                         const struct model_plot *a, int *rc_out);
+heddle_status model_plot(struct cli *c, heddle_perf *perf, const struct model_plot *a, int *rc_out);
 
 #endif /* HEDDLE_TOOLS_MODEL_H */

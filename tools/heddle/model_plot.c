@@ -40,8 +40,7 @@ static void panels_fini(struct panels *all)
     free(all->panel);
 }
 
-static double row_size(const struct plot_panel *p,
-                       const struct heddle_perf_info *i)
+static double row_size(const struct plot_panel *p, const struct heddle_perf_info *i)
 {
     return p->xaxis == PLOT_COUNT ? i->flops : i->bytes;
 }
@@ -58,8 +57,8 @@ static void panel_axes(struct plot_panel *p)
     p->xaxis = p->is_link || nbytes > nflops ? PLOT_BYTES : PLOT_COUNT;
     p->xname = p->xaxis == PLOT_COUNT ? "flop" : "size";
     p->yaxis = p->is_link ? PLOT_RATE : PLOT_NS;
-    p->yname = p->is_link ? "bandwidth: median, deviation, curve"
-                          : "time: median, deviation, curve";
+    p->yname =
+        p->is_link ? "bandwidth: median, deviation, curve" : "time: median, deviation, curve";
 }
 
 static void point_set(const struct plot_panel *p, struct plot_point *q,
@@ -94,11 +93,10 @@ static heddle_status panel_fill(struct plot_panel *p)
         if (row_size(p, row) <= 0.0)
             continue;
         if (p->npoints == 0 || !model_row_same(q[-1].row, row))
-            p->series[p->nseries++] =
-                (struct plot_series){.variant = row->variant,
-                                     .device = row->device,
-                                     .version = row->version,
-                                     .point = q};
+            p->series[p->nseries++] = (struct plot_series){.variant = row->variant,
+                                                           .device = row->device,
+                                                           .version = row->version,
+                                                           .point = q};
         point_set(p, q, row);
         p->npoints++;
         s = &p->series[p->nseries - 1];
@@ -130,17 +128,14 @@ static struct plot_panel *panels_add(struct panels *all, const char *title)
 
 /* What the model says about a size nobody has measured; 0: no curve. */
 static heddle_status kernel_curve(heddle_perf *perf, const struct plot_panel *p,
-                                  const struct plot_series *s, double x,
-                                  double *ns_out)
+                                  const struct plot_series *s, double x, double *ns_out)
 {
-    const struct heddle_perf_key key = {p->title, s->variant, s->device,
-                                        s->version};
+    const struct heddle_perf_key key = {p->title, s->variant, s->device, s->version};
     const bool is_flops = p->xaxis == PLOT_COUNT;
     struct heddle_estimate est = {0};
     /* A hash that no shape has, or one in 2^64. */
-    const heddle_status st =
-        heddle_perf_query(perf, &key, UINT64_C(0x6e6f7468696e67),
-                          is_flops ? x : 0.0, is_flops ? 0.0 : x, &est);
+    const heddle_status st = heddle_perf_query(perf, &key, UINT64_C(0x6e6f7468696e67),
+                                               is_flops ? x : 0.0, is_flops ? 0.0 : x, &est);
 
     *ns_out = est.source == HEDDLE_EST_FIT ? est.ns : 0.0;
     return st;
@@ -160,8 +155,7 @@ static heddle_status kernel_curves(heddle_perf *perf, struct plot_panel *p)
 
         s->has_curve = true;
         for (size_t i = 0; i < PLOT_CURVE; i++) {
-            const heddle_status st =
-                kernel_curve(perf, p, s, curve_size(s, i), &s->curve[i]);
+            const heddle_status st = kernel_curve(perf, p, s, curve_size(s, i), &s->curve[i]);
 
             if (st != HEDDLE_OK)
                 return st;
@@ -178,8 +172,7 @@ static heddle_status kernel_curves(heddle_perf *perf, struct plot_panel *p)
     return HEDDLE_OK;
 }
 
-static heddle_status link_curve(void *user,
-                                const struct heddle_perf_link_info *info)
+static heddle_status link_curve(void *user, const struct heddle_perf_link_info *info)
 {
     struct plot_panel *p = user;
 
@@ -187,15 +180,13 @@ static heddle_status link_curve(void *user,
         struct plot_series *s = &p->series[k];
         struct plot_point *q = &p->point[s->point - p->point];
 
-        if (strcmp(s->variant, info->from) != 0 ||
-            strcmp(s->device, info->to) != 0)
+        if (strcmp(s->variant, info->from) != 0 || strcmp(s->device, info->to) != 0)
             continue;
         s->has_curve = true;
         for (size_t i = 0; i < PLOT_CURVE; i++) {
             const double x = curve_size(s, i);
 
-            s->curve[i] =
-                1e9 * x / (info->latency_ns + 1e9 * x / info->bytes_per_s);
+            s->curve[i] = 1e9 * x / (info->latency_ns + 1e9 * x / info->bytes_per_s);
         }
         for (size_t i = 0; i < s->n; i++)
             q[i].fit = info->latency_ns + 1e9 * q[i].x / info->bytes_per_s;
@@ -203,8 +194,7 @@ static heddle_status link_curve(void *user,
     return HEDDLE_OK;
 }
 
-static heddle_status add_one(struct panels *all, const char *kernel,
-                             bool is_link)
+static heddle_status add_one(struct panels *all, const char *kernel, bool is_link)
 {
     struct plot_panel *p = panels_add(all, is_link ? "links" : kernel);
     heddle_status st;
@@ -228,8 +218,7 @@ static heddle_status add_one(struct panels *all, const char *kernel,
     return st;
 }
 
-static heddle_status add_kernel(void *user,
-                                const struct heddle_perf_kernel_info *info)
+static heddle_status add_kernel(void *user, const struct heddle_perf_kernel_info *info)
 {
     return add_one(user, info->name, false);
 }
@@ -253,8 +242,7 @@ static heddle_status gather(struct panels *all, const struct model_plot *a)
 
 /* --- output -------------------------------------------------------------- */
 
-static heddle_status point_json(FILE *out, const struct plot_panel *p,
-                                const struct plot_point *q)
+static heddle_status point_json(FILE *out, const struct plot_panel *p, const struct plot_point *q)
 {
     char hex[MODEL_CELL];
     struct heddle_json j;
@@ -272,8 +260,7 @@ static heddle_status point_json(FILE *out, const struct plot_panel *p,
         heddle_json_key_str(&j, "device", q->row->device);
         snprintf(hex, sizeof(hex), "%016" PRIx64, q->row->version);
         heddle_json_key_str(&j, "version", hex);
-        heddle_json_key_double(&j, p->xaxis == PLOT_COUNT ? "flops" : "bytes",
-                               q->x);
+        heddle_json_key_double(&j, p->xaxis == PLOT_COUNT ? "flops" : "bytes", q->x);
     }
     heddle_json_key_double(&j, "ns", q->row->ns);
     heddle_json_key_double(&j, "mad_ns", q->row->mad_ns);
@@ -288,25 +275,21 @@ static heddle_status point_json(FILE *out, const struct plot_panel *p,
     return heddle_json_finish(&j);
 }
 
-static void series_table(FILE *out, const struct plot_panel *p,
-                         const struct plot_series *s)
+static void series_table(FILE *out, const struct plot_panel *p, const struct plot_series *s)
 {
-    char size[MODEL_CELL], ns[MODEL_CELL], mad[MODEL_CELL], fit[MODEL_CELL],
-        rate[MODEL_CELL];
+    char size[MODEL_CELL], ns[MODEL_CELL], mad[MODEL_CELL], fit[MODEL_CELL], rate[MODEL_CELL];
 
-    fprintf(out, "%s %s %s%s%s\n", s->variant, p->is_link ? "to" : "on",
-            s->device, p->is_link ? "" : ", kernel ",
-            p->is_link ? "" : p->title);
-    fprintf(out, "  %12s %12s %12s %12s%s\n", p->xname, "median", "MAD",
-            "curve", p->is_link ? "    bandwidth" : "");
+    fprintf(out, "%s %s %s%s%s\n", s->variant, p->is_link ? "to" : "on", s->device,
+            p->is_link ? "" : ", kernel ", p->is_link ? "" : p->title);
+    fprintf(out, "  %12s %12s %12s %12s%s\n", p->xname, "median", "MAD", "curve",
+            p->is_link ? "    bandwidth" : "");
     for (size_t i = 0; i < s->n; i++) {
         const struct plot_point *q = &s->point[i];
 
         fprintf(out, "  %12s %12s %12s %12s",
                 p->xaxis == PLOT_COUNT ? model_cell_count(size, q->x)
                                        : model_cell_bytes(size, q->x),
-                model_cell_ns(ns, q->row->ns),
-                model_cell_ns(mad, q->row->mad_ns),
+                model_cell_ns(ns, q->row->ns), model_cell_ns(mad, q->row->mad_ns),
                 q->fit > 0.0 ? model_cell_ns(fit, q->fit) : "-");
         if (p->is_link)
             fprintf(out, " %12s", model_cell_rate(rate, q->y));
@@ -332,8 +315,7 @@ static heddle_status print_points(struct cli *c, const struct panels *all)
 }
 
 /* 0, or the exit status after a sentence. */
-static int write_picture(struct cli *c, const char *file,
-                         const struct panels *all)
+static int write_picture(struct cli *c, const char *file, const struct panels *all)
 {
     FILE *f = fopen(file, "we");
     bool is_bad = f == NULL;
@@ -356,19 +338,16 @@ static int write_picture(struct cli *c, const char *file,
 }
 
 /* No picture is a failure when one was asked for. */
-static int say_nothing(struct cli *c, heddle_perf *perf,
-                       const struct model_plot *a)
+static int say_nothing(struct cli *c, heddle_perf *perf, const struct model_plot *a)
 {
     char why[512];
     struct heddle_text t;
 
     heddle_text_init(&t, why, sizeof(why));
     if (a->kernel != NULL)
-        heddle_text_add(&t, "nothing to plot: %s has no declared cost",
-                        a->kernel);
+        heddle_text_add(&t, "nothing to plot: %s has no declared cost", a->kernel);
     else
-        heddle_text_add(&t, "nothing to plot: no %s in %s",
-                        a->links ? "links" : "models",
+        heddle_text_add(&t, "nothing to plot: no %s in %s", a->links ? "links" : "models",
                         heddle_perf_get_dir(perf));
     if (a->file != NULL)
         return cli_fail(c, "%s", why);
@@ -377,8 +356,7 @@ static int say_nothing(struct cli *c, heddle_perf *perf,
     return 0;
 }
 
-static heddle_status picture_json(struct cli *c, const char *file,
-                                  const struct panels *all)
+static heddle_status picture_json(struct cli *c, const char *file, const struct panels *all)
 {
     size_t npoints = 0, nseries = 0;
     struct heddle_json j;
@@ -397,8 +375,7 @@ static heddle_status picture_json(struct cli *c, const char *file,
     return heddle_json_finish(&j);
 }
 
-heddle_status model_plot(struct cli *c, heddle_perf *perf,
-                         const struct model_plot *a, int *rc_out)
+heddle_status model_plot(struct cli *c, heddle_perf *perf, const struct model_plot *a, int *rc_out)
 {
     struct panels all = {.perf = perf};
     heddle_status st = gather(&all, a);
@@ -409,8 +386,7 @@ heddle_status model_plot(struct cli *c, heddle_perf *perf,
         st = print_points(c, &all);
     else if (st == HEDDLE_OK)
         *rc_out = write_picture(c, a->file, &all);
-    if (st == HEDDLE_OK && all.n > 0 && a->file != NULL && *rc_out == 0 &&
-        c->json)
+    if (st == HEDDLE_OK && all.n > 0 && a->file != NULL && *rc_out == 0 && c->json)
         st = picture_json(c, a->file, &all);
     panels_fini(&all);
     return st;

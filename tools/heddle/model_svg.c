@@ -24,21 +24,20 @@
 #define COLOURS 8
 #define LABELS  9 /* numbers along an axis, about */
 
-static const char style[] =
-    "<style>\n"
-    "svg{--bg:#fff;--fg:#222;--dim:#666;--grid:#e2e2e2;--c0:#0b62a4;"
-    "--c1:#c8501e;--c2:#1a7f4b;--c3:#8a3fa0;--c4:#a07400;--c5:#c2185b;"
-    "--c6:#00808a;--c7:#5d4037;background:var(--bg);"
-    "font:13px system-ui,sans-serif}\n"
-    "@media (prefers-color-scheme:dark){svg{--bg:#16181c;--fg:#e6e6e6;"
-    "--dim:#a0a4aa;--grid:#33363c;--c0:#5eb1ef;--c1:#ff9462;--c2:#5fce94;"
-    "--c3:#cf9be0;--c4:#e3b94a;--c5:#ff80ab;--c6:#4dd0d9;--c7:#c5a496}}\n"
-    "text{fill:var(--fg)}.dim{fill:var(--dim)}.title{font-weight:600;"
-    "font-size:15px}\n"
-    ".bg{fill:var(--bg)}.grid{stroke:var(--grid)}.frame{stroke:var(--dim);"
-    "fill:none}\n"
-    ".curve{fill:none;stroke-width:1.5}.bar{stroke-width:1.5}\n"
-    "</style>\n";
+static const char style[] = "<style>\n"
+                            "svg{--bg:#fff;--fg:#222;--dim:#666;--grid:#e2e2e2;--c0:#0b62a4;"
+                            "--c1:#c8501e;--c2:#1a7f4b;--c3:#8a3fa0;--c4:#a07400;--c5:#c2185b;"
+                            "--c6:#00808a;--c7:#5d4037;background:var(--bg);"
+                            "font:13px system-ui,sans-serif}\n"
+                            "@media (prefers-color-scheme:dark){svg{--bg:#16181c;--fg:#e6e6e6;"
+                            "--dim:#a0a4aa;--grid:#33363c;--c0:#5eb1ef;--c1:#ff9462;--c2:#5fce94;"
+                            "--c3:#cf9be0;--c4:#e3b94a;--c5:#ff80ab;--c6:#4dd0d9;--c7:#c5a496}}\n"
+                            "text{fill:var(--fg)}.dim{fill:var(--dim)}.title{font-weight:600;"
+                            "font-size:15px}\n"
+                            ".bg{fill:var(--bg)}.grid{stroke:var(--grid)}.frame{stroke:var(--dim);"
+                            "fill:none}\n"
+                            ".curve{fill:none;stroke-width:1.5}.bar{stroke-width:1.5}\n"
+                            "</style>\n";
 
 /* --- text ---------------------------------------------------------------- */
 
@@ -57,12 +56,9 @@ static size_t character(const char *s)
         if (((unsigned char)s[i] & 0xc0) != 0x80)
             return 0;
     /* Surrogates, twice encoded ones, and two that are no characters. */
-    if ((c == 0xe0 && (unsigned char)s[1] < 0xa0) ||
-        (c == 0xed && (unsigned char)s[1] > 0x9f) ||
-        (c == 0xef && (unsigned char)s[1] == 0xbf &&
-         (unsigned char)s[2] >= 0xbe) ||
-        (c == 0xf0 && (unsigned char)s[1] < 0x90) ||
-        (c == 0xf4 && (unsigned char)s[1] > 0x8f))
+    if ((c == 0xe0 && (unsigned char)s[1] < 0xa0) || (c == 0xed && (unsigned char)s[1] > 0x9f) ||
+        (c == 0xef && (unsigned char)s[1] == 0xbf && (unsigned char)s[2] >= 0xbe) ||
+        (c == 0xf0 && (unsigned char)s[1] < 0x90) || (c == 0xf4 && (unsigned char)s[1] > 0x8f))
         return 0;
     return n;
 }
@@ -114,8 +110,7 @@ struct axis {
     double px0, px1; /* where they are in the picture */
 };
 
-static void axis_init(struct axis *a, enum plot_axis kind, double min,
-                      double max)
+static void axis_init(struct axis *a, enum plot_axis kind, double min, double max)
 {
     a->kind = kind;
     a->step = kind == PLOT_BYTES ? 16.0 : 10.0;
@@ -130,12 +125,11 @@ static double axis_at(const struct axis *a, double v)
     const double at = log(v) / log(a->step);
 
     /* A bar may end below the axis. */
-    return a->px0 + (fmin(fmax(at, a->from), a->to) - a->from) /
-                        (a->to - a->from) * (a->px1 - a->px0);
+    return a->px0 +
+           (fmin(fmax(at, a->from), a->to) - a->from) / (a->to - a->from) * (a->px1 - a->px0);
 }
 
-static void draw_axis(FILE *out, const struct axis *a, bool is_x, double low,
-                      double high)
+static void draw_axis(FILE *out, const struct axis *a, bool is_x, double low, double high)
 {
     const double every = ceil((a->to - a->from) / LABELS);
     char cell[MODEL_CELL];
@@ -148,22 +142,19 @@ static void draw_axis(FILE *out, const struct axis *a, bool is_x, double low,
                     "<line class=\"grid\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" "
                     "y2=\"%.1f\"/><text class=\"dim\" x=\"%.1f\" y=\"%.1f\" "
                     "text-anchor=\"middle\">%s</text>\n",
-                    at, low, at, high, at, high + 18.0,
-                    label(cell, a->kind, v));
+                    at, low, at, high, at, high + 18.0, label(cell, a->kind, v));
         else
             fprintf(out,
                     "<line class=\"grid\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" "
                     "y2=\"%.1f\"/><text class=\"dim\" x=\"%.1f\" y=\"%.1f\" "
                     "text-anchor=\"end\">%s</text>\n",
-                    low, at, high, at, low - 8.0, at + 4.0,
-                    label(cell, a->kind, v));
+                    low, at, high, at, low - 8.0, at + 4.0, label(cell, a->kind, v));
     }
 }
 
 /* --- a panel ------------------------------------------------------------- */
 
-static void panel_axes(const struct plot_panel *p, struct axis *x,
-                       struct axis *y)
+static void panel_axes(const struct plot_panel *p, struct axis *x, struct axis *y)
 {
     double xmin = INFINITY, xmax = 0.0, ymin = INFINITY, ymax = 0.0;
 
@@ -177,16 +168,15 @@ static void panel_axes(const struct plot_panel *p, struct axis *x,
     axis_init(y, p->yaxis, ymin, ymax);
 }
 
-static void draw_curve(FILE *out, const struct plot_series *s, size_t index,
-                       const struct axis *x, const struct axis *y)
+static void draw_curve(FILE *out, const struct plot_series *s, size_t index, const struct axis *x,
+                       const struct axis *y)
 {
     const double min = s->point[0].x, max = s->point[s->n - 1].x;
 
     fprintf(out,
             "<polyline class=\"curve\" style=\"stroke:var(--c%zu)\"%s "
             "points=\"",
-            index % COLOURS,
-            index >= COLOURS ? " stroke-dasharray=\"6 3\"" : "");
+            index % COLOURS, index >= COLOURS ? " stroke-dasharray=\"6 3\"" : "");
     for (size_t i = 0; i < PLOT_CURVE; i++)
         fprintf(out, "%s%.1f,%.1f", i == 0 ? "" : " ",
                 axis_at(x, min * pow(max / min, (double)i / (PLOT_CURVE - 1))),
@@ -194,31 +184,30 @@ static void draw_curve(FILE *out, const struct plot_series *s, size_t index,
     fprintf(out, "\"/>\n");
 }
 
-static void draw_point(FILE *out, const struct plot_panel *p,
-                       const struct plot_point *q, const struct axis *x,
-                       const struct axis *y)
+static void draw_point(FILE *out, const struct plot_panel *p, const struct plot_point *q,
+                       const struct axis *x, const struct axis *y)
 {
     char size[MODEL_CELL], value[MODEL_CELL], low[MODEL_CELL], high[MODEL_CELL];
     const double at = axis_at(x, q->x);
 
-    fprintf(out, "<g><title>%s: %s (%s to %s)</title>",
-            label(size, p->xaxis, q->x), label(value, p->yaxis, q->y),
-            label(low, p->yaxis, q->lo), label(high, p->yaxis, q->hi));
+    fprintf(out, "<g><title>%s: %s (%s to %s)</title>", label(size, p->xaxis, q->x),
+            label(value, p->yaxis, q->y), label(low, p->yaxis, q->lo),
+            label(high, p->yaxis, q->hi));
     fprintf(out,
             "<line class=\"bar\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" "
             "y2=\"%.1f\"/><circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.2\"/></g>\n",
             at, axis_at(y, q->lo), at, axis_at(y, q->hi), at, axis_at(y, q->y));
 }
 
-static void draw_series(FILE *out, const struct plot_panel *p, size_t index,
-                        const struct axis *x, const struct axis *y)
+static void draw_series(FILE *out, const struct plot_panel *p, size_t index, const struct axis *x,
+                        const struct axis *y)
 {
     const struct plot_series *s = &p->series[index];
 
     if (s->has_curve)
         draw_curve(out, s, index, x, y);
-    fprintf(out, "<g style=\"fill:var(--c%zu);stroke:var(--c%zu)\">\n",
-            index % COLOURS, index % COLOURS);
+    fprintf(out, "<g style=\"fill:var(--c%zu);stroke:var(--c%zu)\">\n", index % COLOURS,
+            index % COLOURS);
     for (size_t i = 0; i < s->n; i++)
         draw_point(out, p, &s->point[i], x, y);
     fprintf(out, "</g>\n");
@@ -258,8 +247,7 @@ static void draw_panel(FILE *out, const struct plot_panel *p, double top)
     x.px1 = WIDTH - RIGHT;
     y.px0 = y1;
     y.px1 = y0;
-    fprintf(out, "<text class=\"title\" x=\"%.1f\" y=\"%.1f\">", LEFT,
-            top + 22.0);
+    fprintf(out, "<text class=\"title\" x=\"%.1f\" y=\"%.1f\">", LEFT, top + 22.0);
     put_text(out, p->title);
     fprintf(out,
             "</text>\n<text class=\"dim\" x=\"%.1f\" y=\"%.1f\" "
@@ -271,8 +259,8 @@ static void draw_panel(FILE *out, const struct plot_panel *p, double top)
             "<rect class=\"frame\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
             "height=\"%.1f\"/>\n<text class=\"dim\" x=\"%.1f\" y=\"%.1f\" "
             "text-anchor=\"middle\">%s</text>\n",
-            LEFT, y0, WIDTH - RIGHT - LEFT, HEIGHT,
-            0.5 * (LEFT + WIDTH - RIGHT), y1 + 38.0, p->xname);
+            LEFT, y0, WIDTH - RIGHT - LEFT, HEIGHT, 0.5 * (LEFT + WIDTH - RIGHT), y1 + 38.0,
+            p->xname);
     for (size_t i = 0; i < p->nseries; i++)
         draw_series(out, p, i, &x, &y);
     draw_legend(out, p, y1 + BOTTOM + 8.0);

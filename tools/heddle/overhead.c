@@ -56,12 +56,11 @@ static heddle_status say_when(struct heddle_exec *x)
     return HEDDLE_OK;
 }
 
-static const heddle_kernel kernel_busy = {
-    .size = sizeof(heddle_kernel),
-    .name = "overhead_busy",
-    .noperands = 3,
-    .mode = {HEDDLE_R, HEDDLE_R, HEDDLE_RW},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = busy}}};
+static const heddle_kernel kernel_busy = {.size = sizeof(heddle_kernel),
+                                          .name = "overhead_busy",
+                                          .noperands = 3,
+                                          .mode = {HEDDLE_R, HEDDLE_R, HEDDLE_RW},
+                                          .variants = {{.device = HEDDLE_DEV_CPU, .run = busy}}};
 
 static const heddle_kernel kernel_when = {
     .size = sizeof(heddle_kernel),
@@ -73,8 +72,7 @@ static double ns_since(uint64_t start)
     return (double)(heddle_clock_ns() - start);
 }
 
-static heddle_status submit_once(heddle_ctx *ctx, heddle_handle **h,
-                                 bool is_alone, double *ns_out)
+static heddle_status submit_once(heddle_ctx *ctx, heddle_handle **h, bool is_alone, double *ns_out)
 {
     const uint64_t start = heddle_clock_ns();
     heddle_status st = HEDDLE_OK, waited;
@@ -82,8 +80,7 @@ static heddle_status submit_once(heddle_ctx *ctx, heddle_handle **h,
     for (unsigned i = 0; i < TASKS && st == HEDDLE_OK; i++)
         st = heddle_submit(
             ctx, &kernel_busy,
-            &(struct heddle_call){.operand = {h[i % 7], h[7 + i % 5],
-                                              h[12 + i % (HANDLES - 12)]}});
+            &(struct heddle_call){.operand = {h[i % 7], h[7 + i % 5], h[12 + i % (HANDLES - 12)]}});
     *ns_out = ns_since(start) / TASKS;
     waited = heddle_wait(ctx);
     /* A worker that is alone has run each task when it was submitted. */
@@ -92,8 +89,7 @@ static heddle_status submit_once(heddle_ctx *ctx, heddle_handle **h,
     return st != HEDDLE_OK ? st : waited;
 }
 
-static heddle_status measure_submit(heddle_ctx *ctx, bool is_alone,
-                                    double *ns_out)
+static heddle_status measure_submit(heddle_ctx *ctx, bool is_alone, double *ns_out)
 {
     heddle_handle *h[HANDLES] = {NULL};
     double v[REPS] = {0}, ignored;
@@ -121,11 +117,9 @@ static heddle_status wake_once(heddle_ctx *ctx, double *ns_out)
 
     nanosleep(&nap, NULL);
     start = heddle_clock_ns();
-    st = heddle_submit(
-        ctx, &kernel_when,
-        &(struct heddle_call){.arg = &place, .arg_bytes = sizeof(place)});
-    while (st == HEDDLE_OK &&
-           atomic_load_explicit(&at, memory_order_acquire) == 0 &&
+    st = heddle_submit(ctx, &kernel_when,
+                       &(struct heddle_call){.arg = &place, .arg_bytes = sizeof(place)});
+    while (st == HEDDLE_OK && atomic_load_explicit(&at, memory_order_acquire) == 0 &&
            ns_since(start) < PATIENCE_NS)
         ;
     *ns_out = ns_since(start);
@@ -169,23 +163,20 @@ heddle_status overhead_measure(heddle_ctx *ctx, struct overhead *out)
     return st;
 }
 
-static heddle_status drive_once(heddle_ctx *ctx, const heddle_kernel *empty,
-                                heddle_handle **h, unsigned n, double *ns_out)
+static heddle_status drive_once(heddle_ctx *ctx, const heddle_kernel *empty, heddle_handle **h,
+                                unsigned n, double *ns_out)
 {
     const uint64_t start = heddle_clock_ns();
     heddle_status st = HEDDLE_OK, waited;
 
     for (unsigned i = 0; i < n && st == HEDDLE_OK; i++)
-        st = heddle_submit(
-            ctx, empty,
-            &(struct heddle_call){.operand = {h[i % DRIVE_HANDLES]}});
+        st = heddle_submit(ctx, empty, &(struct heddle_call){.operand = {h[i % DRIVE_HANDLES]}});
     waited = heddle_wait(ctx);
     *ns_out = ns_since(start) / n;
     return st != HEDDLE_OK ? st : waited;
 }
 
-heddle_status overhead_drive(heddle_ctx *ctx, const heddle_kernel *empty,
-                             struct overhead *out)
+heddle_status overhead_drive(heddle_ctx *ctx, const heddle_kernel *empty, struct overhead *out)
 {
     heddle_handle *h[DRIVE_HANDLES] = {NULL};
     double all[DRIVE_REPS + 1] = {0}, one[SINGLES] = {0};
@@ -204,8 +195,7 @@ heddle_status overhead_drive(heddle_ctx *ctx, const heddle_kernel *empty,
     /* The first one brings the data. */
     out->drive_ns = bench_stat(all + 1, DRIVE_REPS).median;
     out->single_ns = bench_stat(one, SINGLES).median;
-    out->notice_ns =
-        out->single_ns - out->submit_ns - out->wake_ns - 2 * out->drive_ns;
+    out->notice_ns = out->single_ns - out->submit_ns - out->wake_ns - 2 * out->drive_ns;
     if (out->notice_ns < 0)
         out->notice_ns = 0;
     return HEDDLE_OK;
@@ -216,6 +206,5 @@ void overhead_write(FILE *f, const struct overhead *o)
     fprintf(f,
             "overhead submit_us %.4f wake_us %.4f drive_us %.4f notice_us "
             "%.4f\n",
-            o->submit_ns / 1e3, o->wake_ns / 1e3, o->drive_ns / 1e3,
-            o->notice_ns / 1e3);
+            o->submit_ns / 1e3, o->wake_ns / 1e3, o->drive_ns / 1e3, o->notice_ns / 1e3);
 }

@@ -26,8 +26,7 @@ heddle_status overhead_measure(heddle_ctx *ctx, struct overhead *out);
 
 /* The others, after these two, by tasks of a device: `empty` updates one operand,
  * does nothing, and has no variant for cores. */
-heddle_status overhead_drive(heddle_ctx *ctx, const heddle_kernel *empty,
-                             struct overhead *out);
+heddle_status overhead_drive(heddle_ctx *ctx, const heddle_kernel *empty, struct overhead *out);
 
 /* The line, with its end. */
 void overhead_write(FILE *f, const struct overhead *o);

@@ -15,8 +15,7 @@ enum { PLAN_WHY = 400, PLAN_CELL = 48 };
 
 /* A graph file or the log of a run. `unit_s` > 0 is put into a graph that does not
  * say its unit. Returns 0, or the exit status after a sentence. */
-int plan_load(struct cli *c, const char *path, double unit_s,
-              struct heddle_plan_graph **out);
+int plan_load(struct cli *c, const char *path, double unit_s, struct heddle_plan_graph **out);
 
 /* What percentages of a budget are of: the peak of the given order; for a chain
  * its input and all tapes. */
@@ -63,34 +62,30 @@ enum { PLAN_POINTS = 24 };
  * `tell` as they come, which may be NULL. */
 void plan_sweep(const struct heddle_plan_graph *g, const struct plan_try *t,
                 struct plan_point point[PLAN_POINTS],
-                void (*tell)(void *user, const struct plan_point *p),
-                void *user);
+                void (*tell)(void *user, const struct plan_point *p), void *user);
 
 /* --- pipelines (plan_pipeline.c) --------------------------------------------- */
 
 /* Stages on m->ndevices devices, printed. Returns the exit status. */
 int plan_pipeline(struct cli *c, const struct heddle_plan_graph *g,
-                  const struct heddle_plan_machine *m, const char *policy,
-                  uint64_t nmicro);
+                  const struct heddle_plan_machine *m, const char *policy, uint64_t nmicro);
 
 /* --- rows of the benchmark (bench_plan_more.c) -------------------------------- */
 
 /* Moving data at `rate` bytes per unit of time, against computing again alone. */
-int plan_bench_moving(struct cli *c, const struct heddle_plan_graph *g,
-                      double fraction, double rate, double limit_s);
+int plan_bench_moving(struct cli *c, const struct heddle_plan_graph *g, double fraction,
+                      double rate, double limit_s);
 /* Every policy; nothing for graphs that are not chains. */
-int plan_bench_pipeline(struct cli *c, const struct heddle_plan_graph *g,
-                        double fraction, uint32_t ndevices);
+int plan_bench_pipeline(struct cli *c, const struct heddle_plan_graph *g, double fraction,
+                        uint32_t ndevices);
 /* The smallest budget with a plan. */
-int plan_bench_least(struct cli *c, const struct heddle_plan_graph *g,
-                     double limit_s);
+int plan_bench_least(struct cli *c, const struct heddle_plan_graph *g, double limit_s);
 
 /* --- graphs of 10 000 operations (bench_plan_large.c) ------------------------- */
 
 /* When the first plan comes, and how good it is after the limit and six times it. */
-int plan_bench_large(struct cli *c, const char *only, const char *solver,
-                     const double *fraction, unsigned nfractions,
-                     double limit_s, uint64_t seed);
+int plan_bench_large(struct cli *c, const char *only, const char *solver, const double *fraction,
+                     unsigned nfractions, double limit_s, uint64_t seed);
 
 /* --- verbs ------------------------------------------------------------------ */
 

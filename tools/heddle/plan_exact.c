@@ -53,8 +53,7 @@ static int make_files(struct exact *e)
     snprintf(e->dir, sizeof(e->dir), "%s/heddle-exact-XXXXXX", tmp);
     if (mkdtemp(e->dir) == NULL) {
         e->dir[0] = '\0';
-        return cli_fail(e->c, "a folder below '%s' cannot be made: %s", tmp,
-                        strerror(errno));
+        return cli_fail(e->c, "a folder below '%s' cannot be made: %s", tmp, strerror(errno));
     }
     snprintf(e->lp, sizeof(e->lp), "%s/plan.lp", e->dir);
     snprintf(e->answer, sizeof(e->answer), "%s/answer", e->dir);
@@ -62,9 +61,7 @@ static int make_files(struct exact *e)
     is_good = f != NULL && plan_milp_write(f, e->g, e->t.m.budget);
     if (f != NULL && fclose(f) != 0)
         is_good = false;
-    return is_good ? 0
-                   : cli_fail(e->c, "'%s' cannot be written: %s", e->lp,
-                              strerror(errno));
+    return is_good ? 0 : cli_fail(e->c, "'%s' cannot be written: %s", e->lp, strerror(errno));
 }
 
 static void remove_files(const struct exact *e)
@@ -104,8 +101,7 @@ static int run_cbc(struct exact *e)
 {
     char seconds[32];
     char name[] = "cbc", sec[] = "sec", solve[] = "solve", sol[] = "solution";
-    char *const argv[] = {name,  e->lp, sec,       seconds,
-                          solve, sol,   e->answer, NULL};
+    char *const argv[] = {name, e->lp, sec, seconds, solve, sol, e->answer, NULL};
     posix_spawn_file_actions_t to_null;
     pid_t pid = 0;
     int rc;
@@ -113,8 +109,7 @@ static int run_cbc(struct exact *e)
     snprintf(seconds, sizeof(seconds), "%.0f", ceil(e->limit_s));
     if (posix_spawn_file_actions_init(&to_null) != 0)
         return cli_fail(e->c, "no memory");
-    rc = posix_spawn_file_actions_addopen(&to_null, STDOUT_FILENO, "/dev/null",
-                                          O_WRONLY, 0);
+    rc = posix_spawn_file_actions_addopen(&to_null, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     if (rc == 0)
         rc = posix_spawnp(&pid, "cbc", &to_null, NULL, argv, environ);
     (void)posix_spawn_file_actions_destroy(&to_null);
@@ -155,8 +150,7 @@ static void make_plan(struct exact *e)
         .size = sizeof(o), .why = t->why, .why_bytes = sizeof(t->why)};
     const struct heddle_plan_sequence_claim claim = {
         .solver = "exact",
-        .lower_bound =
-            e->status == PLAN_MILP_OPTIMAL ? e->time_sum * (1 - 1e-9) : 0,
+        .lower_bound = e->status == PLAN_MILP_OPTIMAL ? e->time_sum * (1 - 1e-9) : 0,
         .bound_note = e->status == PLAN_MILP_OPTIMAL
                           ? "exact for the given order of first "
                             "computations, each operation at most once between "
@@ -165,11 +159,9 @@ static void make_plan(struct exact *e)
 
     t->report.size = sizeof(t->report);
     t->m.size = sizeof(t->m);
-    t->st = heddle_plan_from_sequence(e->g, &t->m, e->seq, e->nseq, &claim, &o,
-                                      &t->plan);
+    t->st = heddle_plan_from_sequence(e->g, &t->m, e->seq, e->nseq, &claim, &o, &t->plan);
     if (t->st == HEDDLE_OK)
-        t->is_checked = heddle_plan_check(e->g, &t->m, t->plan, &o,
-                                          &t->report) == HEDDLE_OK;
+        t->is_checked = heddle_plan_check(e->g, &t->m, t->plan, &o, &t->report) == HEDDLE_OK;
 }
 
 static const char *status_text(enum plan_milp_answer a)
@@ -206,19 +198,16 @@ static int print(struct exact *e)
         heddle_json_key_str(&j, "status", status_text(e->status));
         if (has_sequence(e)) {
             heddle_json_key_double(&j, "optimum", e->time_sum);
-            heddle_json_key_double(&j, "optimum_increase",
-                                   base > 0 ? e->time_sum / base - 1 : 0);
+            heddle_json_key_double(&j, "optimum_increase", base > 0 ? e->time_sum / base - 1 : 0);
         }
         heddle_json_key_double(&j, "cbc_seconds", e->seconds);
         plan_json(&j, &e->t);
         return plan_json_end(e->c, &j);
     }
-    fprintf(e->c->out, "cbc      %s after %.2f s\n", status_text(e->status),
-            e->seconds);
+    fprintf(e->c->out, "cbc      %s after %.2f s\n", status_text(e->status), e->seconds);
     if (has_sequence(e))
-        fprintf(e->c->out,
-                "time     %.6g, %+.3f %% over every operation once\n",
-                e->time_sum, base > 0 ? 100 * (e->time_sum / base - 1) : 0);
+        fprintf(e->c->out, "time     %.6g, %+.3f %% over every operation once\n", e->time_sum,
+                base > 0 ? 100 * (e->time_sum / base - 1) : 0);
     if (e->t.plan != NULL)
         fprintf(e->c->out, "checked  %s\n", e->t.is_checked ? "yes" : e->t.why);
     return 0;
@@ -255,8 +244,7 @@ static int solve(struct exact *e)
         const struct heddle_plan_opts o = {
             .size = sizeof(o), .why = e->t.why, .why_bytes = sizeof(e->t.why)};
 
-        if (heddle_plan_write(e->g, &e->t.m, e->t.plan, e->file, &o) !=
-            HEDDLE_OK)
+        if (heddle_plan_write(e->g, &e->t.m, e->t.plan, e->file, &o) != HEDDLE_OK)
             rc = cli_fail(e->c, "%s", e->t.why);
     }
     return rc;
@@ -301,10 +289,8 @@ static int exact_run(struct cli *c, int argc, char **argv)
     }
     if (rc == 0)
         rc = plan_load(c, args.operand[0], 0, &e.g);
-    if (rc == 0 &&
-        !plan_parse_budget(e.budget, plan_full_bytes(e.g), &e.t.m.budget))
-        rc = cli_error(c, "--budget '%s' is neither a size nor a percentage",
-                       e.budget);
+    if (rc == 0 && !plan_parse_budget(e.budget, plan_full_bytes(e.g), &e.t.m.budget))
+        rc = cli_error(c, "--budget '%s' is neither a size nor a percentage", e.budget);
     if (rc == 0)
         rc = check_graph(&e);
     if (rc == 0) {
@@ -320,17 +306,16 @@ static int exact_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_plan_verb_exact = {
     .name = "exact",
     .help = "the least time of a small graph, by the program cbc",
-    .usage =
-        "heddle plan exact GRAPH --budget SIZE|PERCENT [--time 60s] [-o PLAN]\n"
-        "\n"
-        "  GRAPH     of up to 64 operations, as for 'heddle plan'\n"
-        "  --budget  device memory: 6GiB, or 50% of what it needs as it is\n"
-        "  --time    at most, for cbc\n"
-        "  -o        writes the plan to a file\n"
-        "For cross-checks: the given order of first computations, nothing "
-        "moved,\n"
-        "no value in the place of another. Addresses are looked for "
-        "afterwards.\n"
-        "Needs the program cbc (COIN-OR CBC).\n",
+    .usage = "heddle plan exact GRAPH --budget SIZE|PERCENT [--time 60s] [-o PLAN]\n"
+             "\n"
+             "  GRAPH     of up to 64 operations, as for 'heddle plan'\n"
+             "  --budget  device memory: 6GiB, or 50% of what it needs as it is\n"
+             "  --time    at most, for cbc\n"
+             "  -o        writes the plan to a file\n"
+             "For cross-checks: the given order of first computations, nothing "
+             "moved,\n"
+             "no value in the place of another. Addresses are looked for "
+             "afterwards.\n"
+             "Needs the program cbc (COIN-OR CBC).\n",
     .run = exact_run,
 };

@@ -26,8 +26,8 @@ struct gen {
     bool has_failed;
 };
 
-static uint32_t add(struct gen *g, double time, uint64_t bytes, uint64_t work,
-                    const uint32_t *in, uint32_t nin)
+static uint32_t add(struct gen *g, double time, uint64_t bytes, uint64_t work, const uint32_t *in,
+                    uint32_t nin)
 {
     struct node *p = g->node;
 
@@ -42,8 +42,7 @@ static uint32_t add(struct gen *g, double time, uint64_t bytes, uint64_t work,
         g->node = p;
         g->cap = cap;
     }
-    p[g->n] =
-        (struct node){.time = time, .bytes = bytes, .work = work, .nin = nin};
+    p[g->n] = (struct node){.time = time, .bytes = bytes, .work = work, .nin = nin};
     if (nin > 0)
         memcpy(p[g->n].in, in, nin * sizeof(*in));
     return g->n++;
@@ -54,8 +53,7 @@ static uint32_t add1(struct gen *g, double time, uint64_t bytes, uint32_t a)
     return add(g, time, bytes, 0, &a, 1);
 }
 
-static uint32_t add2(struct gen *g, double time, uint64_t bytes, uint32_t a,
-                     uint32_t b)
+static uint32_t add2(struct gen *g, double time, uint64_t bytes, uint32_t a, uint32_t b)
 {
     const uint32_t in[2] = {a < b ? a : b, a < b ? b : a};
 
@@ -87,8 +85,8 @@ static void layered(struct gen *g, uint32_t n)
         }
         if (k == 0 && i > 0)
             in[k++] = i - 1;
-        (void)add(g, 1 + (double)heddle_rng_below(&g->r, 999),
-                  1 + heddle_rng_below(&g->r, 999), 0, in, k);
+        (void)add(g, 1 + (double)heddle_rng_below(&g->r, 999), 1 + heddle_rng_below(&g->r, 999), 0,
+                  in, k);
     }
 }
 
@@ -202,8 +200,7 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static struct heddle_plan_op *begin_op(struct build *b, double time,
-                                       uint64_t work)
+static struct heddle_plan_op *begin_op(struct build *b, double time, uint64_t work)
 {
     struct heddle_plan_op *op = &b->op[b->nops++];
 
@@ -221,11 +218,9 @@ static void put_input(struct build *b, struct heddle_plan_op *op, uint32_t v)
     op->ninputs++;
 }
 
-static uint32_t put_value(struct build *b, struct heddle_plan_op *op,
-                          uint64_t bytes)
+static uint32_t put_value(struct build *b, struct heddle_plan_op *op, uint64_t bytes)
 {
-    b->value[b->nvalues] =
-        (struct heddle_plan_value){.bytes = bytes, .op = b->nops - 1};
+    b->value[b->nvalues] = (struct heddle_plan_value){.bytes = bytes, .op = b->nops - 1};
     op->nvalues++;
     return b->nvalues++;
 }
@@ -241,8 +236,7 @@ static void put_grad(struct build *b, struct heddle_plan_op *op, uint32_t i)
 
 static void end_op(struct build *b, const struct heddle_plan_op *op)
 {
-    qsort(&b->input[op->first_input], op->ninputs, sizeof(*b->input),
-          by_number);
+    qsort(&b->input[op->first_input], op->ninputs, sizeof(*b->input), by_number);
 }
 
 static void forward(struct build *b)
@@ -286,8 +280,7 @@ static void backward(struct build *b)
     }
 }
 
-static heddle_status build_graph(const struct gen *g, bool is_training,
-                                 const char *name,
+static heddle_status build_graph(const struct gen *g, bool is_training, const char *name,
                                  struct heddle_plan_graph **out)
 {
     const size_t n = g->n, most = (2 * NODE_INPUTS + 4) * n + 64;
@@ -300,8 +293,8 @@ static heddle_status build_graph(const struct gen *g, bool is_training,
     b.grads = malloc(n * sizeof(*b.grads));
     b.next = malloc(most * sizeof(*b.next));
     b.nusers = calloc(n, sizeof(*b.nusers));
-    if (b.op != NULL && b.value != NULL && b.input != NULL && b.grads != NULL &&
-        b.next != NULL && b.nusers != NULL) {
+    if (b.op != NULL && b.value != NULL && b.input != NULL && b.grads != NULL && b.next != NULL &&
+        b.nusers != NULL) {
         struct heddle_plan_graph d;
 
         memset(b.grads, 0xff, n * sizeof(*b.grads));
@@ -361,8 +354,8 @@ static heddle_status cnn_chain(struct gen *g, uint32_t n, const char *name,
 
 const char *plan_family_name(enum plan_family f)
 {
-    static const char *const name[PLAN_FAMILIES] = {
-        "layered", "cnn", "transformer", "unet", "tree", "cnn_chain"};
+    static const char *const name[PLAN_FAMILIES] = {"layered", "cnn",  "transformer",
+                                                    "unet",    "tree", "cnn_chain"};
 
     return f < PLAN_FAMILIES ? name[f] : "?";
 }
@@ -377,8 +370,7 @@ heddle_status plan_gen(enum plan_family f, uint32_t size, uint64_t seed,
     if (size == 0 || size > NODE_MAX || (f == PLAN_UNET && size > 16) ||
         (f == PLAN_TREE && size > 16))
         return HEDDLE_EINVAL;
-    snprintf(name, sizeof(name), "%s_%u_%llu", plan_family_name(f), size,
-             (unsigned long long)seed);
+    snprintf(name, sizeof(name), "%s_%u_%llu", plan_family_name(f), size, (unsigned long long)seed);
     heddle_rng_seed(&g.r, seed);
     switch (f) {
     case PLAN_LAYERED: layered(&g, size); break;
@@ -389,8 +381,7 @@ heddle_status plan_gen(enum plan_family f, uint32_t size, uint64_t seed,
     case PLAN_CNN_CHAIN: return cnn_chain(&g, size, name, out);
     case PLAN_FAMILIES: return HEDDLE_EINVAL;
     }
-    st = g.has_failed ? HEDDLE_ENOMEM
-                      : build_graph(&g, f != PLAN_LAYERED, name, out);
+    st = g.has_failed ? HEDDLE_ENOMEM : build_graph(&g, f != PLAN_LAYERED, name, out);
     free(g.node);
     return st;
 }

@@ -30,9 +30,8 @@
 struct milp {
     FILE *f;
     const struct heddle_plan_graph *g;
-    uint64_t unit,
-        budget;  /* sizes are divided by it; after what is always there */
-    double time; /* the largest */
+    uint64_t unit, budget; /* sizes are divided by it; after what is always there */
+    double time;           /* the largest */
 };
 
 static uint64_t gcd(uint64_t a, uint64_t b)
@@ -60,8 +59,7 @@ static void find_units(struct milp *m)
         m->unit = 1;
 }
 
-static bool is_input(const struct heddle_plan_graph *g,
-                     const struct heddle_plan_op *op, uint32_t v)
+static bool is_input(const struct heddle_plan_graph *g, const struct heddle_plan_op *op, uint32_t v)
 {
     for (uint32_t i = 0; i < op->ninputs; i++)
         if (g->inputs[op->first_input + i] == v)
@@ -71,8 +69,7 @@ static bool is_input(const struct heddle_plan_graph *g,
 
 /* The first turn of stage t at which v can be in memory: 0 when it was made in a
  * stage before, its own operation otherwise. */
-static uint32_t first_turn(const struct heddle_plan_graph *g, uint32_t t,
-                           uint32_t v)
+static uint32_t first_turn(const struct heddle_plan_graph *g, uint32_t t, uint32_t v)
 {
     return g->values[v].op < t ? 0 : g->values[v].op;
 }
@@ -82,8 +79,8 @@ static void write_objective(struct milp *m)
     fputs("Minimize\n obj:", m->f);
     for (uint32_t t = 0; t < m->g->nops; t++)
         for (uint32_t u = 0; u <= t; u++)
-            fprintf(m->f, "\n + %.17g R_%" PRIu32 "_%" PRIu32,
-                    1000 * m->g->ops[u].time / m->time, t, u);
+            fprintf(m->f, "\n + %.17g R_%" PRIu32 "_%" PRIu32, 1000 * m->g->ops[u].time / m->time,
+                    t, u);
     fputs("\nSubject To\n", m->f);
 }
 
@@ -111,29 +108,23 @@ static void write_values(struct milp *m, uint32_t t)
 
         if (by == NONE || by > t)
             continue;
-        fprintf(m->f,
-                " M_%" PRIu32 "_%" PRIu32 " - R_%" PRIu32 "_%" PRIu32 " %s 0\n",
-                t, v, t, by, v == g->ops[by].first_value ? "=" : "<=");
-        fprintf(m->f,
-                " M_%" PRIu32 "_%" PRIu32 " - A_%" PRIu32 "_%" PRIu32
-                "_%" PRIu32 " <= 0\n",
+        fprintf(m->f, " M_%" PRIu32 "_%" PRIu32 " - R_%" PRIu32 "_%" PRIu32 " %s 0\n", t, v, t, by,
+                v == g->ops[by].first_value ? "=" : "<=");
+        fprintf(m->f, " M_%" PRIu32 "_%" PRIu32 " - A_%" PRIu32 "_%" PRIu32 "_%" PRIu32 " <= 0\n",
                 t, v, t, by, v);
         for (uint32_t k = first_turn(g, t, v); k <= t; k++) {
             write_origin(m, t, k, v);
             if (is_input(g, &g->ops[k], v))
                 fprintf(m->f,
-                        " R_%" PRIu32 "_%" PRIu32 " - A_%" PRIu32 "_%" PRIu32
-                        "_%" PRIu32 " <= 0\n",
+                        " R_%" PRIu32 "_%" PRIu32 " - A_%" PRIu32 "_%" PRIu32 "_%" PRIu32 " <= 0\n",
                         t, k, t, k, v);
         }
         if (t + 1 < g->nops)
             fprintf(m->f,
-                    " S_%" PRIu32 "_%" PRIu32 " - A_%" PRIu32 "_%" PRIu32
-                    "_%" PRIu32 " <= 0\n",
+                    " S_%" PRIu32 "_%" PRIu32 " - A_%" PRIu32 "_%" PRIu32 "_%" PRIu32 " <= 0\n",
                     t + 1, v, t, t, v);
         else if ((g->values[v].flags & HEDDLE_PLAN_RESULT) != 0)
-            fprintf(m->f, " A_%" PRIu32 "_%" PRIu32 "_%" PRIu32 " = 1\n", t, t,
-                    v);
+            fprintf(m->f, " A_%" PRIu32 "_%" PRIu32 "_%" PRIu32 " = 1\n", t, t, v);
     }
 }
 
@@ -141,11 +132,10 @@ static void write_memory(struct milp *m, uint32_t t, uint32_t k)
 {
     const struct heddle_plan_graph *g = m->g;
 
-    fprintf(m->f, " %" PRIu64 " R_%" PRIu32 "_%" PRIu32,
-            g->ops[k].work_bytes / m->unit, t, k);
+    fprintf(m->f, " %" PRIu64 " R_%" PRIu32 "_%" PRIu32, g->ops[k].work_bytes / m->unit, t, k);
     for (uint32_t v = 0; v < g->nvalues; v++)
-        if (g->values[v].op != NONE && g->values[v].op <= t &&
-            k >= first_turn(g, t, v) && g->values[v].bytes > 0)
+        if (g->values[v].op != NONE && g->values[v].op <= t && k >= first_turn(g, t, v) &&
+            g->values[v].bytes > 0)
             fprintf(m->f, "\n + %" PRIu64 " A_%" PRIu32 "_%" PRIu32 "_%" PRIu32,
                     g->values[v].bytes / m->unit, t, k, v);
     fprintf(m->f, " <= %" PRIu64 "\n", m->budget / m->unit);
@@ -162,9 +152,7 @@ static void write_bounds(struct milp *m)
                 continue;
             fprintf(m->f, " 0 <= M_%" PRIu32 "_%" PRIu32 " <= 1\n", t, v);
             for (uint32_t k = first_turn(g, t, v); k <= t; k++)
-                fprintf(m->f,
-                        " 0 <= A_%" PRIu32 "_%" PRIu32 "_%" PRIu32 " <= 1\n", t,
-                        k, v);
+                fprintf(m->f, " 0 <= A_%" PRIu32 "_%" PRIu32 "_%" PRIu32 " <= 1\n", t, k, v);
         }
     fputs("Binaries\n", m->f);
     for (uint32_t t = 0; t < g->nops; t++) {
@@ -177,16 +165,14 @@ static void write_bounds(struct milp *m)
     fputs("End\n", m->f);
 }
 
-bool plan_milp_write(FILE *f, const struct heddle_plan_graph *g,
-                     uint64_t budget)
+bool plan_milp_write(FILE *f, const struct heddle_plan_graph *g, uint64_t budget)
 {
     struct milp m = {.f = f, .g = g, .budget = budget, .time = 1e-300};
 
     find_units(&m);
     for (uint32_t v = 0; v < g->nvalues; v++)
         if (g->values[v].op == NONE)
-            m.budget -=
-                m.budget < g->values[v].bytes ? m.budget : g->values[v].bytes;
+            m.budget -= m.budget < g->values[v].bytes ? m.budget : g->values[v].bytes;
     write_objective(&m);
     for (uint32_t t = 0; t < g->nops; t++) {
         fprintf(f, " R_%" PRIu32 "_%" PRIu32 " = 1\n", t, t);
@@ -210,13 +196,12 @@ static enum plan_milp_answer read_status(const char *line)
     if (strstr(line, "nfeasible") != NULL)
         return PLAN_MILP_INFEASIBLE;
     if (strncmp(line, "Stopped", 7) == 0)
-        return strstr(line, "no integer solution") != NULL ? PLAN_MILP_NOTHING
-                                                           : PLAN_MILP_STOPPED;
+        return strstr(line, "no integer solution") != NULL ? PLAN_MILP_NOTHING : PLAN_MILP_STOPPED;
     return PLAN_MILP_BROKEN;
 }
 
-enum plan_milp_answer plan_milp_read(FILE *f, const struct heddle_plan_graph *g,
-                                     uint32_t *seq, size_t *n_out)
+enum plan_milp_answer plan_milp_read(FILE *f, const struct heddle_plan_graph *g, uint32_t *seq,
+                                     size_t *n_out)
 {
     static bool runs[PLAN_MILP_OPS][PLAN_MILP_OPS];
     enum plan_milp_answer answer;
@@ -231,8 +216,7 @@ enum plan_milp_answer plan_milp_read(FILE *f, const struct heddle_plan_graph *g,
         uint32_t t, u;
         double x;
 
-        if (sscanf(line, " **%*[ ]%*u R_%" SCNu32 "_%" SCNu32 " %lf", &t, &u,
-                   &x) != 3 &&
+        if (sscanf(line, " **%*[ ]%*u R_%" SCNu32 "_%" SCNu32 " %lf", &t, &u, &x) != 3 &&
             sscanf(line, " %*u R_%" SCNu32 "_%" SCNu32 " %lf", &t, &u, &x) != 3)
             continue;
         if (t >= g->nops || u > t)

@@ -16,8 +16,7 @@
 enum { PLAN_MILP_OPS = 64 };
 
 /* Writes it in the LP format. False: it could not be written (errno). */
-bool plan_milp_write(FILE *f, const struct heddle_plan_graph *g,
-                     uint64_t budget);
+bool plan_milp_write(FILE *f, const struct heddle_plan_graph *g, uint64_t budget);
 
 enum plan_milp_answer {
     PLAN_MILP_OPTIMAL,
@@ -28,7 +27,7 @@ enum plan_milp_answer {
 };
 
 /* Reads what cbc wrote; `seq` has room for nops * nops operations. */
-enum plan_milp_answer plan_milp_read(FILE *f, const struct heddle_plan_graph *g,
-                                     uint32_t *seq, size_t *n_out);
+enum plan_milp_answer plan_milp_read(FILE *f, const struct heddle_plan_graph *g, uint32_t *seq,
+                                     size_t *n_out);
 
 #endif /* HEDDLE_TOOLS_PLAN_MILP_H */

@@ -25,8 +25,7 @@
 #define TOP    14.0
 #define NTOP   20 /* rows of a table */
 
-static const char *op_name(const struct heddle_plan_graph *g, uint32_t op,
-                           char buf[PLAN_CELL])
+static const char *op_name(const struct heddle_plan_graph *g, uint32_t op, char buf[PLAN_CELL])
 {
     if (op == HEDDLE_PLAN_NONE)
         return "from the beginning";
@@ -146,8 +145,7 @@ static void memory_curve(const struct memory *m, double high, FILE *f)
     int64_t now = m->initial, top = now;
     double x = LEFT;
 
-    fprintf(f, "<path class=mem d=\"M%.1f %.1fV%.1f", LEFT, TOP + HEIGHT,
-            y_of((double)now, high));
+    fprintf(f, "<path class=mem d=\"M%.1f %.1fV%.1f", LEFT, TOP + HEIGHT, y_of((double)now, high));
     for (size_t i = 0; i < m->n; i++) {
         const double at = x_of(m->s, m->event[i].t);
 
@@ -159,8 +157,7 @@ static void memory_curve(const struct memory *m, double high, FILE *f)
         now += m->event[i].bytes;
         top = now > top ? now : top;
     }
-    fprintf(f, "V%.1fH%.1fV%.1fZ\"/>\n", y_of((double)top, high), LEFT + PLOT,
-            TOP + HEIGHT);
+    fprintf(f, "V%.1fH%.1fV%.1fZ\"/>\n", y_of((double)top, high), LEFT + PLOT, TOP + HEIGHT);
 }
 
 static void axis_bytes(double high, FILE *f)
@@ -173,8 +170,8 @@ static void axis_bytes(double high, FILE *f)
         fprintf(f,
                 "<line class=grid x1=%.0f x2=%.0f y1=%.1f y2=%.1f />"
                 "<text x=%.0f y=%.1f text-anchor=end>%s</text>\n",
-                LEFT, LEFT + PLOT, y_of(v, high), y_of(v, high), LEFT - 6,
-                y_of(v, high) + 4, plan_text_bytes(a, (uint64_t)v));
+                LEFT, LEFT + PLOT, y_of(v, high), y_of(v, high), LEFT - 6, y_of(v, high) + 4,
+                plan_text_bytes(a, (uint64_t)v));
     }
 }
 
@@ -186,8 +183,7 @@ static void budget_line(const struct plan_page *s, double high, FILE *f)
     fprintf(f,
             "<line class=budget x1=%.0f x2=%.0f y1=%.1f y2=%.1f />"
             "<text x=%.0f y=%.1f text-anchor=end>budget %s</text>\n",
-            LEFT, LEFT + PLOT, y, y, LEFT + PLOT, y - 4,
-            plan_text_bytes(a, s->plan->budget));
+            LEFT, LEFT + PLOT, y, y, LEFT + PLOT, y - 4, plan_text_bytes(a, s->plan->budget));
 }
 
 static double top_of(const struct plan_page *s)
@@ -210,13 +206,12 @@ struct lane {
 static void lane_flush(struct lane *l, FILE *f)
 {
     if (l->kind != NULL)
-        fprintf(f, "<rect class=%s x=%.2f y=%.1f width=%.2f height=%.0f />\n",
-                l->kind, l->x0, l->y, l->x1 - l->x0, LANE - 6);
+        fprintf(f, "<rect class=%s x=%.2f y=%.1f width=%.2f height=%.0f />\n", l->kind, l->x0, l->y,
+                l->x1 - l->x0, LANE - 6);
     l->kind = NULL;
 }
 
-static void lane_add(struct lane *l, double x0, double x1, const char *kind,
-                     FILE *f)
+static void lane_add(struct lane *l, double x0, double x1, const char *kind, FILE *f)
 {
     if (l->kind != NULL && strcmp(l->kind, kind) == 0 && x0 - l->x1 < 0.33) {
         l->x1 = x1;
@@ -236,8 +231,7 @@ static unsigned count_lanes(const struct plan_page *s)
 
 static bool lanes(const struct plan_page *s, double y, FILE *f)
 {
-    static const char *const name[] = {"compute", "to host", "from host",
-                                       "to disk", "from disk"};
+    static const char *const name[] = {"compute", "to host", "from host", "to disk", "from disk"};
     struct lane lane[5];
     bool *is_done = calloc((size_t)s->g->nops + 1, sizeof(*is_done));
 
@@ -291,8 +285,8 @@ static bool memory_picture(const struct plan_page *s, FILE *f)
             "first computation <span style=\"color:var(--again)\">&#9632;"
             "</span> computed again <span style=\"color:var(--move)\">"
             "&#9632;</span> copy</p>\n",
-            LEFT, TOP + HEIGHT + below + 22, LEFT + PLOT,
-            TOP + HEIGHT + below + 22, s->plan->makespan);
+            LEFT, TOP + HEIGHT + below + 22, LEFT + PLOT, TOP + HEIGHT + below + 22,
+            s->plan->makespan);
     memory_fini(&m);
     return is_good;
 }
@@ -323,14 +317,13 @@ static void leave_times(const struct plan_page *s, double *leave)
     }
 }
 
-static void box(const struct plan_page *s, uint32_t i, double leave,
-                bool is_again, double high, FILE *f)
+static void box(const struct plan_page *s, uint32_t i, double leave, bool is_again, double high,
+                FILE *f)
 {
     const struct heddle_plan_place *q = &s->plan->places[i];
     const struct heddle_plan_step *p = &s->plan->steps[q->step];
     const bool is_work = q->value == HEDDLE_PLAN_NONE;
-    const uint64_t bytes =
-        is_work ? s->g->ops[p->what].work_bytes : s->g->values[q->value].bytes;
+    const uint64_t bytes = is_work ? s->g->ops[p->what].work_bytes : s->g->values[q->value].bytes;
     const double x = x_of(s, s->begin[q->step]), w = x_of(s, leave) - x;
     const double h = HEIGHT * (high > 0 ? (double)bytes / high : 0);
     const bool is_move = p->kind == HEDDLE_PLAN_PREFETCH;
@@ -345,8 +338,7 @@ static void box(const struct plan_page *s, uint32_t i, double leave,
             : is_again ? " again"
                        : "",
             x, y_of((double)(q->offset + bytes), high), w, h);
-    page_text(f,
-              op_name(s->g, is_work ? p->what : s->g->values[q->value].op, a));
+    page_text(f, op_name(s->g, is_work ? p->what : s->g->values[q->value].op, a));
     fprintf(f, "%s, %s at %llu</title></rect>\n", is_work ? " (workspace)" : "",
             plan_text_bytes(b, bytes), (unsigned long long)q->offset);
 }
@@ -400,21 +392,18 @@ static int by_cost(const void *a, const void *b)
 }
 
 /* Counts steps of a kind: `row` has one entry for each id. */
-static void table(const struct plan_page *s, struct row *row, size_t n,
-                  const char *title, const char *unit, bool is_op, FILE *f)
+static void table(const struct plan_page *s, struct row *row, size_t n, const char *title,
+                  const char *unit, bool is_op, FILE *f)
 {
     char a[PLAN_CELL];
 
     qsort(row, n, sizeof(*row), by_cost);
     if (n == 0 || row[0].times == 0)
         return;
-    fprintf(f, "<h2>%s</h2>\n<table><tr><th>operation<th>times<th>%s</tr>\n",
-            title, unit);
+    fprintf(f, "<h2>%s</h2>\n<table><tr><th>operation<th>times<th>%s</tr>\n", title, unit);
     for (size_t i = 0; i < n && i < NTOP && row[i].times > 0; i++) {
         fputs("<tr><td>", f);
-        page_text(
-            f,
-            op_name(s->g, is_op ? row[i].id : s->g->values[row[i].id].op, a));
+        page_text(f, op_name(s->g, is_op ? row[i].id : s->g->values[row[i].id].op, a));
         fprintf(f, "<td>%u<td>", row[i].times);
         if (is_op)
             fprintf(f, "%.6g</tr>\n", row[i].cost);
@@ -439,8 +428,7 @@ static bool tables(const struct plan_page *s, FILE *f)
             op[p->what].cost += s->g->ops[p->what].time;
         } else if (p->kind == HEDDLE_PLAN_COMPUTE) {
             is_done[p->what] = true;
-        } else if (p->kind == HEDDLE_PLAN_OFFLOAD ||
-                   p->kind == HEDDLE_PLAN_PREFETCH) {
+        } else if (p->kind == HEDDLE_PLAN_OFFLOAD || p->kind == HEDDLE_PLAN_PREFETCH) {
             value[p->what].times++;
             value[p->what].cost += (double)s->g->values[p->what].bytes;
         }
@@ -450,8 +438,7 @@ static bool tables(const struct plan_page *s, FILE *f)
     for (uint32_t i = 0; is_good && i < s->g->nvalues; i++)
         value[i].id = i;
     if (is_good) {
-        table(s, op, s->g->nops, "Computed again, the costliest", "time", true,
-              f);
+        table(s, op, s->g->nops, "Computed again, the costliest", "time", true, f);
         table(s, value, s->g->nvalues, "Moved, the largest", "bytes", false, f);
     }
     free(op);
@@ -462,8 +449,7 @@ static bool tables(const struct plan_page *s, FILE *f)
 
 /* --- the trade-off ---------------------------------------------------------- */
 
-static void curve(const struct plan_page *s, const char *kind, bool is_bound,
-                  double high, FILE *f)
+static void curve(const struct plan_page *s, const char *kind, bool is_bound, double high, FILE *f)
 {
     const double full = (double)s->point[PLAN_POINTS - 1].budget;
     const char *move = "M";
@@ -510,9 +496,8 @@ static void trade_off(const struct plan_page *s, FILE *f)
                 "<line class=grid x1=%.0f x2=%.0f y1=%.1f y2=%.1f />"
                 "<text x=%.0f y=%.1f text-anchor=end>%+.2f %%</text>"
                 "<text class=dim x=%.1f y=%.0f text-anchor=middle>%s</text>\n",
-                LEFT, LEFT + PLOT, y_of(v, high), y_of(v, high), LEFT - 6,
-                y_of(v, high) + 4, 100 * v, LEFT + PLOT * i / 4,
-                TOP + HEIGHT + 18,
+                LEFT, LEFT + PLOT, y_of(v, high), y_of(v, high), LEFT - 6, y_of(v, high) + 4,
+                100 * v, LEFT + PLOT * i / 4, TOP + HEIGHT + 18,
                 plan_text_bytes(a, (uint64_t)(full * i / 4)));
     }
     curve(s, "bound", true, high, f);
@@ -523,8 +508,7 @@ static void trade_off(const struct plan_page *s, FILE *f)
                     "<circle class=keep cx=%.1f cy=%.1f r=3><title>%s: "
                     "%+.3f %%, bound %+.3f %%</title></circle>\n",
                     LEFT + PLOT * (double)s->point[i].budget / full,
-                    y_of(s->point[i].increase, high),
-                    plan_text_bytes(a, s->point[i].budget),
+                    y_of(s->point[i].increase, high), plan_text_bytes(a, s->point[i].budget),
                     100 * s->point[i].increase, 100 * s->point[i].bound);
     fputs("</svg>\n<p class=dim>Dots: plans that were checked. Dashed: their "
           "lower bounds.</p>\n",
@@ -545,11 +529,11 @@ static void summary(const struct plan_page *s, FILE *f)
             "%+.3f %% over every operation once; no plan is shorter than "
             "%+.3f %% (",
             plan_text_bytes(a, p->budget), plan_text_bytes(b, p->peak_bytes),
-            plan_text_bytes(d, p->arena_bytes), p->makespan,
-            100 * plan_increase(p), 100 * plan_bound(p));
+            plan_text_bytes(d, p->arena_bytes), p->makespan, 100 * plan_increase(p),
+            100 * plan_bound(p));
     page_text(f, p->bound_note);
-    fprintf(f, "). %u computations, %u of them again; %u copies. Solver ",
-            s->report.ncomputed, s->report.nrepeated, s->report.nmoved);
+    fprintf(f, "). %u computations, %u of them again; %u copies. Solver ", s->report.ncomputed,
+            s->report.nrepeated, s->report.nmoved);
     page_text(f, p->solver);
     fprintf(f, ", %.3f s. Checked.</p>\n", p->seconds);
 }
@@ -558,8 +542,7 @@ bool plan_page_write(const struct plan_page *s, FILE *f)
 {
     bool is_good;
 
-    fputs("<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8>\n<title>",
-          f);
+    fputs("<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8>\n<title>", f);
     page_text(f, s->g->name);
     fprintf(f, "</title>\n%s</head><body>\n", page_head);
     summary(s, f);

@@ -40,8 +40,7 @@ static char mark(uint32_t kind, uint32_t micro)
     return kind == HEDDLE_PIPELINE_BACKWARD ? (char)('a' + micro % 26) : '+';
 }
 
-static void draw_device(FILE *f, const struct heddle_pipeline *p,
-                        uint32_t device, double end)
+static void draw_device(FILE *f, const struct heddle_pipeline *p, uint32_t device, double end)
 {
     const uint32_t turns = p->is_periodic ? p->nmicro : 1;
     char line[WIDTH + 1];
@@ -55,8 +54,7 @@ static void draw_device(FILE *f, const struct heddle_pipeline *p,
             const double from = (o->start + shift) / end * WIDTH;
             const double to = (o->end + shift) / end * WIDTH;
 
-            if (o->kind >= HEDDLE_PIPELINE_SEND ||
-                p->stages[o->stage].device != device)
+            if (o->kind >= HEDDLE_PIPELINE_SEND || p->stages[o->stage].device != device)
                 continue;
             /* A column shows what runs in its middle. */
             for (int x = (int)(from + 0.5); x < WIDTH && x + 0.5 < to; x++)
@@ -66,35 +64,28 @@ static void draw_device(FILE *f, const struct heddle_pipeline *p,
     fprintf(f, "%4" PRIu32 "  %s\n", device, line);
 }
 
-static void print_text(FILE *f, const struct heddle_pipeline *p,
-                       const char *verdict)
+static void print_text(FILE *f, const struct heddle_pipeline *p, const char *verdict)
 {
     char a[PLAN_CELL];
 
     fprintf(f,
-            "policy    %s, %" PRIu32 " stages on %" PRIu32 " devices, %" PRIu32
-            " micro-batches\n",
-            heddle_pipeline_get_policy(p->policy), p->nstages, p->ndevices,
-            p->nmicro);
+            "policy    %s, %" PRIu32 " stages on %" PRIu32 " devices, %" PRIu32 " micro-batches\n",
+            heddle_pipeline_get_policy(p->policy), p->nstages, p->ndevices, p->nmicro);
     fprintf(f,
             "time      %.6g, %.6g per micro-batch (at least %.6g), latency "
             "%.6g\n",
             p->makespan, p->period, p->period_bound, p->latency);
     fprintf(f, "bubble    %.1f %%\n", 100 * p->bubble);
     fprintf(f, "checked   %s\n\n", verdict);
-    fprintf(f, "%5s %6s %11s %11s %11s %11s %9s\n", "stage", "device", "layers",
-            "forward", "backward", "again", "in flight");
+    fprintf(f, "%5s %6s %11s %11s %11s %11s %9s\n", "stage", "device", "layers", "forward",
+            "backward", "again", "in flight");
     for (uint32_t i = 0; i < p->nstages; i++) {
         const struct heddle_pipeline_stage *s = &p->stages[i];
         char layers[32];
 
-        snprintf(layers, sizeof(layers), "%" PRIu32 "-%" PRIu32, s->first,
-                 s->last);
-        fprintf(f,
-                "%5" PRIu32 " %6" PRIu32 " %11s %11.5g %11.5g %11.5g %9" PRIu32
-                "\n",
-                i, s->device, layers, s->forward, s->backward, s->extra,
-                s->in_flight);
+        snprintf(layers, sizeof(layers), "%" PRIu32 "-%" PRIu32, s->first, s->last);
+        fprintf(f, "%5" PRIu32 " %6" PRIu32 " %11s %11.5g %11.5g %11.5g %9" PRIu32 "\n", i,
+                s->device, layers, s->forward, s->backward, s->extra, s->in_flight);
     }
     fputs("\nmemory ", f);
     for (uint32_t d = 0; d < p->ndevices; d++)
@@ -139,8 +130,8 @@ static void json_stages(struct heddle_json *j, const struct heddle_pipeline *p)
 }
 
 static int print_json(struct cli *c, const struct heddle_plan_graph *g,
-                      const struct heddle_plan_machine *m,
-                      const struct heddle_pipeline *p, bool is_checked)
+                      const struct heddle_plan_machine *m, const struct heddle_pipeline *p,
+                      bool is_checked)
 {
     struct heddle_json j;
 
@@ -151,8 +142,7 @@ static int print_json(struct cli *c, const struct heddle_plan_graph *g,
     heddle_json_key_uint(&j, "devices", m->ndevices);
     heddle_json_key_uint(&j, "budget_bytes", m->budget);
     if (p != NULL) {
-        heddle_json_key_str(&j, "policy",
-                            heddle_pipeline_get_policy(p->policy));
+        heddle_json_key_str(&j, "policy", heddle_pipeline_get_policy(p->policy));
         heddle_json_key_uint(&j, "micro_batches", p->nmicro);
         heddle_json_key_double(&j, "period", p->period);
         heddle_json_key_double(&j, "period_bound", p->period_bound);
@@ -167,11 +157,9 @@ static int print_json(struct cli *c, const struct heddle_plan_graph *g,
 }
 
 int plan_pipeline(struct cli *c, const struct heddle_plan_graph *g,
-                  const struct heddle_plan_machine *m, const char *policy,
-                  uint64_t nmicro)
+                  const struct heddle_plan_machine *m, const char *policy, uint64_t nmicro)
 {
-    const struct heddle_pipeline_model model = {.size = sizeof(model),
-                                                .chain = g->chain};
+    const struct heddle_pipeline_model model = {.size = sizeof(model), .chain = g->chain};
     char why[PLAN_WHY] = "";
     struct heddle_pipeline_opts o = {
         .size = sizeof(o),

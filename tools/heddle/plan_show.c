@@ -17,8 +17,7 @@
 static int load(struct cli *c, const char *path, struct plan_page *s)
 {
     char why[PLAN_WHY] = "";
-    const struct heddle_plan_opts o = {
-        .size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
+    const struct heddle_plan_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
     size_t n;
 
     if (heddle_plan_read(path, &o, &s->g, &s->m, &s->plan) != HEDDLE_OK)
@@ -31,14 +30,12 @@ static int load(struct cli *c, const char *path, struct plan_page *s)
     s->end = calloc(n, sizeof(*s->end));
     if (s->begin == NULL || s->end == NULL)
         return cli_fail(c, "no memory for the page");
-    if (heddle_plan_times(s->g, &s->m, s->plan, &o, s->begin, s->end) !=
-        HEDDLE_OK)
+    if (heddle_plan_times(s->g, &s->m, s->plan, &o, s->begin, s->end) != HEDDLE_OK)
         return cli_fail(c, "%s", why);
     return 0;
 }
 
-static int write_page(struct cli *c, const struct plan_page *s,
-                      const char *file)
+static int write_page(struct cli *c, const struct plan_page *s, const char *file)
 {
     FILE *f = fopen(file, "w");
     bool is_good;
@@ -77,9 +74,8 @@ static int show_run(struct cli *c, int argc, char **argv)
     const char *file = NULL;
     bool wants_sweep = false;
     struct plan_point point[PLAN_POINTS];
-    const struct cli_opt opts[] = {{"-o", CLI_STRING, &file, 0, 0},
-                                   {"--sweep", CLI_FLAG, &wants_sweep, 0, 0},
-                                   {0}};
+    const struct cli_opt opts[] = {
+        {"-o", CLI_STRING, &file, 0, 0}, {"--sweep", CLI_FLAG, &wants_sweep, 0, 0}, {0}};
     int rc = cli_parse(c, "plan show", argc, argv, opts, &args);
 
     if (rc == 0 && (args.n != 1 || file == NULL))
@@ -89,9 +85,8 @@ static int show_run(struct cli *c, int argc, char **argv)
     if (rc == 0)
         rc = load(c, args.operand[0], &s);
     if (rc == 0 && wants_sweep) {
-        const struct plan_try t = {
-            .m = s.m,
-            .opts = {.time_limit_s = 0.5, .moves = s.report.nmoved > 0}};
+        const struct plan_try t = {.m = s.m,
+                                   .opts = {.time_limit_s = 0.5, .moves = s.report.nmoved > 0}};
 
         plan_sweep(s.g, &t, point, NULL, NULL);
         s.point = point;

@@ -14,8 +14,7 @@
 
 void plan_sweep(const struct heddle_plan_graph *g, const struct plan_try *t,
                 struct plan_point point[PLAN_POINTS],
-                void (*tell)(void *user, const struct plan_point *p),
-                void *user)
+                void (*tell)(void *user, const struct plan_point *p), void *user)
 {
     const double low = (double)heddle_plan_floor(g, NULL);
     const double high = 1.05 * (double)heddle_plan_peak(g);
@@ -29,9 +28,8 @@ void plan_sweep(const struct heddle_plan_graph *g, const struct plan_try *t,
         one.m.budget = (uint64_t)ceil(low + (high - low) * pow(x, 1.5));
         one.opts.known = before.plan;
         plan_try_run(&one, g);
-        *p = (struct plan_point){.budget = one.m.budget,
-                                 .is_feasible = one.plan != NULL,
-                                 .is_checked = one.is_checked};
+        *p = (struct plan_point){
+            .budget = one.m.budget, .is_feasible = one.plan != NULL, .is_checked = one.is_checked};
         if (one.plan != NULL) {
             p->peak = one.plan->peak_bytes;
             p->arena = one.plan->arena_bytes;

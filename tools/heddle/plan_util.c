@@ -21,12 +21,10 @@ static heddle_status load_log(const char *path, struct heddle_plan_opts *o,
     return st == HEDDLE_EFORMAT ? HEDDLE_EINVAL : st;
 }
 
-int plan_load(struct cli *c, const char *path, double unit_s,
-              struct heddle_plan_graph **out)
+int plan_load(struct cli *c, const char *path, double unit_s, struct heddle_plan_graph **out)
 {
     char why[PLAN_WHY] = "", other[PLAN_WHY] = "";
-    struct heddle_plan_opts o = {
-        .size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
+    struct heddle_plan_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
     heddle_status st = heddle_plan_graph_read(path, &o, out);
 
     if (st == HEDDLE_EFORMAT) {
@@ -86,8 +84,7 @@ void plan_try_run(struct plan_try *t, const struct heddle_plan_graph *g)
     t->report.size = sizeof(t->report);
     t->st = heddle_plan_solve(g, &t->m, &t->opts, &t->plan);
     if (t->st == HEDDLE_OK)
-        t->is_checked =
-            heddle_plan_check(g, &t->m, t->plan, &o, &t->report) == HEDDLE_OK;
+        t->is_checked = heddle_plan_check(g, &t->m, t->plan, &o, &t->report) == HEDDLE_OK;
 }
 
 void plan_try_close(struct plan_try *t)

@@ -5,8 +5,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-void progress_begin(struct progress *p, const struct cli *c, bool is_wanted,
-                    uint64_t total)
+void progress_begin(struct progress *p, const struct cli *c, bool is_wanted, uint64_t total)
 {
     *p = (struct progress){.out = c->out,
                            .is_on = !c->json && is_wanted,
@@ -21,16 +20,15 @@ static void progress_bar(struct progress *p, unsigned percent, uint64_t done)
     for (unsigned i = 0; i < 40; i++)
         bar[i] = i < percent * 40 / 100 ? '#' : '.';
     bar[40] = '\0';
-    fprintf(p->out, "\r  [%s] %3u %%  %" PRIu64 " of %" PRIu64 " tasks", bar,
-            percent, done, p->total);
+    fprintf(p->out, "\r  [%s] %3u %%  %" PRIu64 " of %" PRIu64 " tasks", bar, percent, done,
+            p->total);
     fflush(p->out);
 }
 
 void progress_tick(void *user, uint64_t done)
 {
     struct progress *p = user;
-    const unsigned percent =
-        p->total == 0 ? 100 : (unsigned)(100 * done / p->total);
+    const unsigned percent = p->total == 0 ? 100 : (unsigned)(100 * done / p->total);
 
     if (!p->is_on || percent <= p->shown)
         return;

@@ -17,8 +17,7 @@ struct progress {
 };
 
 /* With --json there is none. */
-void progress_begin(struct progress *p, const struct cli *c, bool is_wanted,
-                    uint64_t total);
+void progress_begin(struct progress *p, const struct cli *c, bool is_wanted, uint64_t total);
 /* `user` is the progress: demo_tick_fn. */
 void progress_tick(void *user, uint64_t done);
 /* A line that takes the place of the one before; only on a terminal. */

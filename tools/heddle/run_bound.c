@@ -14,15 +14,12 @@ enum { LINE_TASKS = 4000000, MANY_TASKS = 100000, CELL = 32 };
 #define LINE_NS UINT64_C(3000000000)
 
 heddle_status run_bound_graph(struct run_bound *b, const heddle_log *log,
-                              enum heddle_log_durations durations,
-                              const char *machine)
+                              enum heddle_log_durations durations, const char *machine)
 {
     const uint64_t t0 = heddle_clock_ns();
     char dir[4096];
-    struct heddle_log_graph_opts o = {.size = sizeof(o),
-                                      .durations = durations,
-                                      .error = b->why,
-                                      .error_bytes = sizeof(b->why)};
+    struct heddle_log_graph_opts o = {
+        .size = sizeof(o), .durations = durations, .error = b->why, .error_bytes = sizeof(b->why)};
     heddle_status st = HEDDLE_OK;
 
     b->why[0] = '\0';
@@ -46,10 +43,8 @@ heddle_status run_bound_graph(struct run_bound *b, const heddle_log *log,
 
 heddle_status run_bound_solve(struct run_bound *b, uint64_t time_ns)
 {
-    struct heddle_bound_limits limits = {.size = sizeof(limits),
-                                         .time_ns = time_ns,
-                                         .error = b->why,
-                                         .error_bytes = sizeof(b->why)};
+    struct heddle_bound_limits limits = {
+        .size = sizeof(limits), .time_ns = time_ns, .error = b->why, .error_bytes = sizeof(b->why)};
     heddle_status st;
 
     if (b->g->graph.ntasks > MANY_TASKS)
@@ -76,8 +71,8 @@ heddle_status run_bound_read(struct run_bound *b, const char *path)
     if (st != HEDDLE_OK)
         return st;
     if (heddle_log_get_view(b->log)->ntasks > LINE_TASKS) {
-        snprintf(b->why, sizeof(b->why),
-                 "many tasks: 'heddle trace bound %.200s' computes it", path);
+        snprintf(b->why, sizeof(b->why), "many tasks: 'heddle trace bound %.200s' computes it",
+                 path);
         return HEDDLE_EOVERFLOW;
     }
     st = run_bound_graph(b, b->log, HEDDLE_DURATIONS_MEASURED, NULL);
@@ -137,8 +132,7 @@ void run_bound_json(struct heddle_json *j, const struct run_bound *b)
     heddle_json_object(j);
     heddle_json_key_uint(j, "tasks", b->g->graph.ntasks);
     heddle_json_key_double(j, "makespan", b->makespan_s);
-    heddle_json_key_double(j, "critical_path",
-                           run_bound_s(b, HEDDLE_BOUND_PATH));
+    heddle_json_key_double(j, "critical_path", run_bound_s(b, HEDDLE_BOUND_PATH));
     heddle_json_key_double(j, "area", run_bound_s(b, HEDDLE_BOUND_AREA));
     heddle_json_key_double(j, "best", b->best_s);
     heddle_json_key_str(j, "best_kind", heddle_bound_kind_name(b->r.best_kind));

@@ -36,8 +36,7 @@ struct run_bound {
 
 /* Makes the graph. `machine` may be NULL: the log's own. */
 heddle_status run_bound_graph(struct run_bound *b, const heddle_log *log,
-                              enum heddle_log_durations durations,
-                              const char *machine);
+                              enum heddle_log_durations durations, const char *machine);
 /* Then: computes the bounds within that time. */
 heddle_status run_bound_solve(struct run_bound *b, uint64_t time_ns);
 /* Both for the log in a file, with measured durations, cheaply: within a few

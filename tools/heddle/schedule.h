@@ -33,7 +33,7 @@ struct schedule {
     double bound_ns;
 
     struct heddle_offline_result s; /* the schedule */
-    void *own; /* memory of its arrays when no policy of the library made it */
+    void *own;                      /* memory of its arrays when no policy of the library made it */
     const char *policy;
     double seconds; /* it took */
 };
@@ -66,7 +66,6 @@ int schedule_write_placement(const struct schedule *s, const char *path);
 enum { SCHEDULE_PLACE = 64 };
 
 /* "3" for a worker, "cuda0" for a device; "" for a lane that is neither. */
-void schedule_lane_place(const struct heddle_log_view *v, uint32_t lane,
-                         char out[SCHEDULE_PLACE]);
+void schedule_lane_place(const struct heddle_log_view *v, uint32_t lane, char out[SCHEDULE_PLACE]);
 
 #endif /* HEDDLE_TOOLS_SCHEDULE_H */

@@ -22,18 +22,15 @@ static void fill_bytes(struct schedule *s)
     for (uint32_t e = 0; e < s->graph.nedges; e++) {
         size_t a, a_end, b, b_first, b_end;
 
-        heddle_log_find_accesses(s->log, g->id[s->graph.edge_from[e]], &a,
-                                 &a_end);
-        heddle_log_find_accesses(s->log, g->id[s->graph.edge_to[e]], &b_first,
-                                 &b_end);
+        heddle_log_find_accesses(s->log, g->id[s->graph.edge_from[e]], &a, &a_end);
+        heddle_log_find_accesses(s->log, g->id[s->graph.edge_to[e]], &b_first, &b_end);
         for (; a < a_end; a++) {
             if ((v->accesses[a].mode & HEDDLE_W) == 0)
                 continue;
             for (b = b_first; b < b_end; b++)
                 if (v->accesses[b].handle == v->accesses[a].handle &&
                     (v->accesses[b].mode & HEDDLE_R) != 0)
-                    s->edge_bytes[e] +=
-                        (double)v->handles[v->accesses[a].handle].bytes;
+                    s->edge_bytes[e] += (double)v->handles[v->accesses[a].handle].bytes;
         }
     }
 }
@@ -100,14 +97,13 @@ int schedule_links(struct schedule *s)
     fill_bytes(s);
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t j = 0; j < n; j++) {
-            const struct cost c =
-                between(m, node_of(m, i, 0), node_of(m, j, i == j));
+            const struct cost c = between(m, node_of(m, i, 0), node_of(m, j, i == j));
 
             s->latency[i * n + j] = c.latency;
             s->byte_time[i * n + j] = c.byte;
             if (c.byte == INFINITY)
-                return cli_fail(s->c, "the machine has no way from %s to %s",
-                                s->b.g->types[i].name, s->b.g->types[j].name);
+                return cli_fail(s->c, "the machine has no way from %s to %s", s->b.g->types[i].name,
+                                s->b.g->types[j].name);
         }
     }
     return 0;

@@ -48,8 +48,7 @@ static uint32_t count_workers(const struct schedule *s)
 }
 
 /* "NAME.k", or NAME when it is alone. */
-static void add_lane(struct lanes *l, uint32_t device, const char *name,
-                     uint32_t k, uint32_t node)
+static void add_lane(struct lanes *l, uint32_t device, const char *name, uint32_t k, uint32_t node)
 {
     struct heddle_text t;
 
@@ -58,9 +57,8 @@ static void add_lane(struct lanes *l, uint32_t device, const char *name,
     if (k != UINT32_MAX)
         heddle_text_add(&t, ".%u", k);
     l->lane[l->n] = (struct heddle_log_lane){.id = (uint32_t)l->n,
-                                             .kind = device == HEDDLE_DEV_CPU
-                                                         ? HEDDLE_LOG_WORKER
-                                                         : HEDDLE_LOG_DEVICE,
+                                             .kind = device == HEDDLE_DEV_CPU ? HEDDLE_LOG_WORKER
+                                                                              : HEDDLE_LOG_DEVICE,
                                              .cpu = -1,
                                              .node = node,
                                              .name = l->name[l->n]};
@@ -68,15 +66,13 @@ static void add_lane(struct lanes *l, uint32_t device, const char *name,
 }
 
 /* Workers of the machine, behind the lane of the submitter. */
-static void lanes_of_machine(const struct schedule *s, struct lanes *l,
-                             uint32_t *used)
+static void lanes_of_machine(const struct schedule *s, struct lanes *l, uint32_t *used)
 {
     struct heddle_machine_class c = {.size = sizeof(c)};
 
     add_lane(l, HEDDLE_DEV_CPU, "submitter", UINT32_MAX, 0);
     l->lane[0].kind = HEDDLE_LOG_SUBMITTER;
-    for (uint32_t i = 0;
-         heddle_machine_get_class(s->b.machine, i, &c) == HEDDLE_OK; i++) {
+    for (uint32_t i = 0; heddle_machine_get_class(s->b.machine, i, &c) == HEDDLE_OK; i++) {
         for (uint32_t k = 0; k < c.nworkers; k++) {
             uint32_t first = 0;
 
@@ -84,14 +80,12 @@ static void lanes_of_machine(const struct schedule *s, struct lanes *l,
                 first += s->nworkers[r];
             if (used[c.type] < s->nworkers[c.type])
                 l->of_worker[first + used[c.type]++] = (uint32_t)l->n;
-            add_lane(l, c.kind, c.name, c.nworkers > 1 ? k : UINT32_MAX,
-                     c.node);
+            add_lane(l, c.kind, c.name, c.nworkers > 1 ? k : UINT32_MAX, c.node);
         }
     }
 }
 
-static void lanes_of_log(const struct schedule *s, struct lanes *l,
-                         uint32_t *used)
+static void lanes_of_log(const struct schedule *s, struct lanes *l, uint32_t *used)
 {
     const struct heddle_log_view *v = heddle_log_get_view(s->log);
 
@@ -117,13 +111,11 @@ static bool lanes_make(const struct schedule *s, struct lanes *l)
     uint32_t used[HEDDLE_BOUND_TYPES_MAX] = {0}, w = 0;
     size_t most = v->nlanes + count_workers(s) + 1;
 
-    if (s->b.machine != NULL &&
-        heddle_machine_describe(s->b.machine, &n) == HEDDLE_OK)
+    if (s->b.machine != NULL && heddle_machine_describe(s->b.machine, &n) == HEDDLE_OK)
         most += n.workers;
     *l = (struct lanes){.lane = calloc(most, sizeof(*l->lane)),
                         .name = calloc(most, sizeof(*l->name)),
-                        .of_worker = calloc((size_t)count_workers(s) + 1,
-                                            sizeof(*l->of_worker))};
+                        .of_worker = calloc((size_t)count_workers(s) + 1, sizeof(*l->of_worker))};
     if (l->lane == NULL || l->name == NULL || l->of_worker == NULL)
         return false;
     if (s->b.machine != NULL)
@@ -152,8 +144,7 @@ struct rows {
     size_t ninfos;
 };
 
-static uint8_t variant_for(const struct heddle_log_kernel *k, uint32_t device,
-                           uint8_t old)
+static uint8_t variant_for(const struct heddle_log_kernel *k, uint32_t device, uint8_t old)
 {
     if (old < k->nvariants && k->variants[old].device == device)
         return old;
@@ -190,8 +181,7 @@ static void fill_tasks(const struct schedule *s, struct rows *r)
         x->start_ns = llround(s->s.start[t]);
         x->end_ns = llround(s->s.end[t]);
         x->lane = r->lanes.of_worker[s->s.worker[t]];
-        x->variant = variant_for(&v->kernels[x->kernel],
-                                 g->types[s->s.type[t]].device, x->variant);
+        x->variant = variant_for(&v->kernels[x->kernel], g->types[s->s.type[t]].device, x->variant);
         x->flags = 0;
     }
     for (uint32_t e = 0; e < s->graph.nedges; e++) {
@@ -226,16 +216,13 @@ int schedule_write_log(const struct schedule *s, const char *path)
 {
     struct heddle_log_view v = *heddle_log_get_view(s->log);
     char why[512] = "";
-    const struct heddle_log_opts o = {
-        .size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
-    struct rows r = {.task =
-                         calloc((size_t)s->graph.ntasks + 1, sizeof(*r.task)),
+    const struct heddle_log_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
+    struct rows r = {.task = calloc((size_t)s->graph.ntasks + 1, sizeof(*r.task)),
                      .dep = calloc((size_t)s->graph.nedges + 1, sizeof(*r.dep)),
                      .info = calloc(v.ninfos + 1, sizeof(*r.info))};
     heddle_status st = HEDDLE_ENOMEM;
 
-    if (lanes_make(s, &r.lanes) && r.task != NULL && r.dep != NULL &&
-        r.info != NULL) {
+    if (lanes_make(s, &r.lanes) && r.task != NULL && r.dep != NULL && r.info != NULL) {
         fill_tasks(s, &r);
         fill_infos(s, &r);
         v.tasks = r.task;
@@ -252,10 +239,8 @@ int schedule_write_log(const struct schedule *s, const char *path)
         st = heddle_log_compose(&v, path, &o);
     }
     rows_free(&r);
-    return st == HEDDLE_OK
-               ? 0
-               : cli_fail(s->c, "%s",
-                          why[0] != '\0' ? why : heddle_status_text(st));
+    return st == HEDDLE_OK ? 0
+                           : cli_fail(s->c, "%s", why[0] != '\0' ? why : heddle_status_text(st));
 }
 
 /* --- the placement -----------------------------------------------------------*/
@@ -296,8 +281,7 @@ static bool write_lines(const struct schedule *s, FILE *f)
         if (place[0] != '\0')
             where = place;
         if (strpbrk(where, " \t\r\n#") == NULL) /* else no line can say it */
-            fprintf(f, "%" PRIu64 " %s %" PRIu32 "\n", s->b.g->id[t], where,
-                    i + 1);
+            fprintf(f, "%" PRIu64 " %s %" PRIu32 "\n", s->b.g->id[t], where, i + 1);
     }
     lanes_free(&l);
     free(line);
@@ -310,8 +294,7 @@ int schedule_write_placement(const struct schedule *s, const char *path)
     bool is_ok;
 
     if (f == NULL)
-        return cli_fail(s->c, "the file '%s' cannot be written: %s", path,
-                        strerror(errno));
+        return cli_fail(s->c, "the file '%s' cannot be written: %s", path, strerror(errno));
     fprintf(f, "# task  where  order\n");
     is_ok = write_lines(s, f);
     return trace_close_output(s->c, f, path, !is_ok);

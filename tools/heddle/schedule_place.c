@@ -27,8 +27,7 @@ static bool is_virtual(const struct heddle_log_view *v, uint32_t submitter)
     return false;
 }
 
-void schedule_lane_place(const struct heddle_log_view *v, uint32_t lane,
-                         char out[SCHEDULE_PLACE])
+void schedule_lane_place(const struct heddle_log_view *v, uint32_t lane, char out[SCHEDULE_PLACE])
 {
     const struct heddle_log_lane *l = &v->lanes[lane];
     const uint32_t submitter = submitter_id(v);
@@ -40,9 +39,9 @@ void schedule_lane_place(const struct heddle_log_view *v, uint32_t lane,
         heddle_text_add(&t, "%u", l->id);
     } else if (is_virtual(v, submitter) && l->id > submitter) {
         for (size_t i = 0; i < v->nlanes; i++)
-            before += (v->lanes[i].kind == HEDDLE_LOG_WORKER ||
-                       v->lanes[i].kind == HEDDLE_LOG_DEVICE) &&
-                      v->lanes[i].id > submitter && v->lanes[i].id < l->id;
+            before +=
+                (v->lanes[i].kind == HEDDLE_LOG_WORKER || v->lanes[i].kind == HEDDLE_LOG_DEVICE) &&
+                v->lanes[i].id > submitter && v->lanes[i].id < l->id;
         if (l->kind == HEDDLE_LOG_WORKER || l->kind == HEDDLE_LOG_DEVICE)
             heddle_text_add(&t, "%u", before);
     } else if (l->kind == HEDDLE_LOG_DEVICE) {

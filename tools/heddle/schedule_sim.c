@@ -57,17 +57,15 @@ static void put_machine(const struct schedule *s, FILE *f)
         if (s->nworkers[r] == 0)
             continue;
         if (is_core(s, r)) {
-            fprintf(f, "class t%u kind cpu workers %u model m%u\n", r,
-                    s->nworkers[r], r);
+            fprintf(f, "class t%u kind cpu workers %u model m%u\n", r, s->nworkers[r], r);
             continue;
         }
         fprintf(f,
                 "node n%u\n"
                 "class t%u kind %s workers %u node n%u model m%u\n"
                 "duplex host n%u gbytes 1000000\n",
-                r, r,
-                heddle_device_name((enum heddle_device)schedule_device(s, r)),
-                s->nworkers[r], r, r, r);
+                r, r, heddle_device_name((enum heddle_device)schedule_device(s, r)), s->nworkers[r],
+                r, r, r);
     }
 }
 
@@ -90,8 +88,7 @@ static void put_rates(const struct schedule *s, FILE *f)
             if (s->nworkers[r] == 0)
                 continue;
             heddle_text_init(&t, text, sizeof(text));
-            heddle_text_double(
-                &t, FLOPS / fmax(1.0, ns < INFINITY ? ns : 1e3 * most));
+            heddle_text_double(&t, FLOPS / fmax(1.0, ns < INFINITY ? ns : 1e3 * most));
             fprintf(f, "rate k%u t%u %s\n", i, r, text);
         }
     }
@@ -137,8 +134,7 @@ static void make_kernel(struct sim *m, uint32_t i)
     unsigned n = 0, kinds = 0;
 
     snprintf(m->kernel_name[i], NAME, "k%u", i);
-    *k = (heddle_kernel){
-        .size = sizeof(*k), .name = m->kernel_name[i], .cost = cost};
+    *k = (heddle_kernel){.size = sizeof(*k), .name = m->kernel_name[i], .cost = cost};
     for (uint32_t r = 0; r < s->graph.ntypes; r++) {
         const enum heddle_device d = (enum heddle_device)schedule_device(s, r);
 
@@ -173,12 +169,10 @@ static heddle_status submit(struct sim *m, heddle_ctx *ctx, uint32_t t)
 {
     const struct heddle_bound_graph *g = &m->s->graph;
     const uint32_t row = g->kind != NULL ? g->kind[t] : t;
-    const struct heddle_task_opts o = {.size = sizeof(o),
-                                       .name = m->task_name[t]};
+    const struct heddle_task_opts o = {.size = sizeof(o), .name = m->task_name[t]};
     struct heddle_call call = {
         .operands = m->operand, .modes = m->mode, .noperands = 1, .opts = &o};
-    heddle_status st =
-        heddle_handle_vector(ctx, NULL, 1, HEDDLE_U8, &m->token[t]);
+    heddle_status st = heddle_handle_vector(ctx, NULL, 1, HEDDLE_U8, &m->token[t]);
 
     snprintf(m->task_name[t], NAME, "%u", t);
     m->operand[0] = m->token[t];
@@ -197,8 +191,7 @@ static heddle_status submit(struct sim *m, heddle_ctx *ctx, uint32_t t)
     return st == HEDDLE_OK ? heddle_submit(ctx, &m->kernel[row], &call) : st;
 }
 
-static void keep_sentence(void *user, enum heddle_severity severity,
-                          const char *text)
+static void keep_sentence(void *user, enum heddle_severity severity, const char *text)
 {
     struct sim *m = user;
 
@@ -247,8 +240,7 @@ static int run_tasks(struct sim *m, const char *policy)
 /* --- what came out ----------------------------------------------------------------*/
 
 /* "t1.3": the worker 3 of type 1; false: something else. */
-static bool worker_of(const struct schedule *s, const char *lane,
-                      uint32_t *type, uint32_t *worker)
+static bool worker_of(const struct schedule *s, const char *lane, uint32_t *type, uint32_t *worker)
 {
     char *end;
     unsigned long k = 0;
@@ -267,9 +259,8 @@ static bool worker_of(const struct schedule *s, const char *lane,
 }
 
 /* Each task as early as its predecessors and its worker allow. */
-static bool take_order(struct sim *m, const struct heddle_log_view *v,
-                       uint32_t *type, uint32_t *worker, double *start,
-                       double *end)
+static bool take_order(struct sim *m, const struct heddle_log_view *v, uint32_t *type,
+                       uint32_t *worker, double *start, double *end)
 {
     struct schedule *s = m->s;
     uint32_t nworkers = 0, done = 0;
@@ -283,10 +274,8 @@ static bool take_order(struct sim *m, const struct heddle_log_view *v,
         uint64_t t;
         uint32_t row;
 
-        if (x->status != HEDDLE_LOG_OK || x->name == NULL ||
-            x->lane == HEDDLE_LOG_NO_LANE ||
-            heddle_parse_u64(x->name, &t) != HEDDLE_OK ||
-            t >= s->graph.ntasks ||
+        if (x->status != HEDDLE_LOG_OK || x->name == NULL || x->lane == HEDDLE_LOG_NO_LANE ||
+            heddle_parse_u64(x->name, &t) != HEDDLE_OK || t >= s->graph.ntasks ||
             !worker_of(s, v->lanes[x->lane].name, &type[t], &worker[t]))
             continue;
         row = s->graph.kind != NULL ? s->graph.kind[t] : (uint32_t)t;
@@ -316,8 +305,7 @@ static int read_result(struct sim *m)
     s->own = times;
     if (heddle_log_open(m->log, NULL, &log) != HEDDLE_OK)
         return cli_fail(s->c, "the log of the simulation cannot be read");
-    is_ok = take_order(m, heddle_log_get_view(log), places, places + n, times,
-                       times + n);
+    is_ok = take_order(m, heddle_log_get_view(log), places, places + n, times, times + n);
     heddle_log_close(log);
     s->s.ntasks = s->graph.ntasks;
     s->s.type = places;
@@ -348,10 +336,9 @@ static bool sim_get(struct sim *m)
     m->seen = calloc(n, sizeof(*m->seen));
     m->operand = calloc(MAX_PREDS + 1, sizeof(heddle_handle *));
     m->mode = calloc(MAX_PREDS + 1, sizeof(*m->mode));
-    return m->kernel != NULL && m->kernel_name != NULL &&
-           m->task_name != NULL && m->token != NULL && m->pred_end != NULL &&
-           m->pred != NULL && m->seen != NULL && m->operand != NULL &&
-           m->mode != NULL;
+    return m->kernel != NULL && m->kernel_name != NULL && m->task_name != NULL &&
+           m->token != NULL && m->pred_end != NULL && m->pred != NULL && m->seen != NULL &&
+           m->operand != NULL && m->mode != NULL;
 }
 
 static void sim_free(struct sim *m)

@@ -27,8 +27,7 @@ uint32_t schedule_device(const struct schedule *s, uint32_t type)
     if (s->b.g->types[type].device != 0)
         return s->b.g->types[type].device;
     for (size_t i = 0; i < v->nlanes; i++)
-        if (s->b.g->lane_type[i] == type &&
-            v->lanes[i].kind == HEDDLE_LOG_DEVICE)
+        if (s->b.g->lane_type[i] == type && v->lanes[i].kind == HEDDLE_LOG_DEVICE)
             return HEDDLE_DEV_CUDA; /* an accelerator, whatever it is */
     return HEDDLE_DEV_CPU;
 }
@@ -96,14 +95,13 @@ static uint32_t count_devices(const struct schedule *s, uint32_t type)
 
     if (s->b.machine == NULL)
         return 1;
-    for (uint32_t i = 0;
-         heddle_machine_get_class(s->b.machine, i, &c) == HEDDLE_OK; i++)
+    for (uint32_t i = 0; heddle_machine_get_class(s->b.machine, i, &c) == HEDDLE_OK; i++)
         n += c.type == type;
     return n > 0 ? n : 1;
 }
 
-static int change_workers(struct schedule *s, uint32_t type, double each,
-                          const char *key, const struct change *ch)
+static int change_workers(struct schedule *s, uint32_t type, double each, const char *key,
+                          const struct change *ch)
 {
     if (type == UINT32_MAX)
         return cli_error(s->c, "--what-if: there is no type for '%s'", key);
@@ -157,8 +155,7 @@ static int change_gpus(struct schedule *s, const struct change *ch)
             total -= n;
         } else if (wanted > total && i == first) {
             rc =
-                change_workers(s, i, each, "gpus",
-                               &(struct change){'+', (double)(wanted - total)});
+                change_workers(s, i, each, "gpus", &(struct change){'+', (double)(wanted - total)});
         }
     }
     return rc;
@@ -195,8 +192,7 @@ static int change_kernel(struct schedule *s, const char *key, const char *name,
         for (uint32_t r = 0; r < s->graph.ntypes; r++)
             s->time[(size_t)i * s->graph.ntypes + r] /= ch->by;
     }
-    return any ? 0
-               : cli_error(s->c, "--what-if: there is no kernel for '%s'", key);
+    return any ? 0 : cli_error(s->c, "--what-if: there is no kernel for '%s'", key);
 }
 
 static int change_links(struct schedule *s, const struct change *ch)

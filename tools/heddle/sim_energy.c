@@ -31,12 +31,10 @@ static double idle_watts(const heddle_energy *e, unsigned i)
 {
     struct heddle_energy_domain row = {.size = sizeof(row)};
 
-    return heddle_energy_get_domain(e, i, &row) == HEDDLE_OK ? row.idle_watts
-                                                             : 0;
+    return heddle_energy_get_domain(e, i, &row) == HEDDLE_OK ? row.idle_watts : 0;
 }
 
-static void read_uses(const heddle_log *log, const heddle_energy *e,
-                      struct uses *u)
+static void read_uses(const heddle_log *log, const heddle_energy *e, struct uses *u)
 {
     static const char key[] = "energy.domain.";
     const struct heddle_log_view *v = heddle_log_get_view(log);
@@ -89,17 +87,14 @@ static int print_json(struct cli *c, const struct uses *u)
         heddle_json_object(&j);
         heddle_json_key_str(&j, "domain", u->d[d].name);
         heddle_json_key_double(&j, "joules", u->d[d].joules);
-        heddle_json_key_double(&j, "active_joules",
-                               u->d[d].joules - u->d[d].idle);
+        heddle_json_key_double(&j, "active_joules", u->d[d].joules - u->d[d].idle);
         heddle_json_key_double(&j, "idle_joules", u->d[d].idle);
         heddle_json_end(&j);
     }
     heddle_json_end(&j);
     heddle_json_end(&j);
     heddle_json_line(&j);
-    return heddle_json_finish(&j) == HEDDLE_OK
-               ? 0
-               : cli_output_failed(c, HEDDLE_EIO);
+    return heddle_json_finish(&j) == HEDDLE_OK ? 0 : cli_output_failed(c, HEDDLE_EIO);
 }
 
 static int print_text(struct cli *c, const struct uses *u)
@@ -107,20 +102,17 @@ static int print_text(struct cli *c, const struct uses *u)
     fprintf(c->out,
             "energy: %.6g J in %.6g s, active %.6g J, idle %.6g J, "
             "EDP %.6g Js\n",
-            u->joules, u->seconds, u->joules - u->idle, u->idle,
-            u->joules * u->seconds);
+            u->joules, u->seconds, u->joules - u->idle, u->idle, u->joules * u->seconds);
     for (unsigned d = 0; d < u->n; d++)
-        fprintf(c->out, "  %-24s %12.6g J, active %12.6g J, idle %12.6g J\n",
-                u->d[d].name, u->d[d].joules, u->d[d].joules - u->d[d].idle,
-                u->d[d].idle);
+        fprintf(c->out, "  %-24s %12.6g J, active %12.6g J, idle %12.6g J\n", u->d[d].name,
+                u->d[d].joules, u->d[d].joules - u->d[d].idle, u->d[d].idle);
     return 0;
 }
 
 int sim_energy_print(struct cli *c, const char *log, const heddle_energy *e)
 {
     char why[320] = "";
-    const struct heddle_log_opts o = {
-        .size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
+    const struct heddle_log_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
     struct uses *u = calloc(1, sizeof(*u));
     heddle_log *l = NULL;
     heddle_status st = HEDDLE_ENOMEM;
@@ -134,9 +126,8 @@ int sim_energy_print(struct cli *c, const char *log, const heddle_energy *e)
         rc = cli_fail(c, "there is no energy to tell of: %s",
                       why[0] != '\0' ? why : heddle_status_text(st));
     else if (u->n == 0)
-        rc =
-            cli_fail(c, "the program ran no context in virtual time that takes "
-                        "its options from the environment");
+        rc = cli_fail(c, "the program ran no context in virtual time that takes "
+                         "its options from the environment");
     else
         rc = c->json ? print_json(c, u) : print_text(c, u);
     heddle_log_close(l);

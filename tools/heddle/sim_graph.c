@@ -18,14 +18,14 @@
 #include "base/rng.h"
 #include "base/text.h"
 
-#define SIM_KERNEL(k, n, ...)                                                  \
-    {                                                                          \
-        .size = sizeof(heddle_kernel), .name = k, .noperands = n,              \
-        .mode = {__VA_ARGS__}, .variants = {                                   \
-            {.device = HEDDLE_DEV_CPU},                                        \
-            {.device = HEDDLE_DEV_CUDA},                                       \
-            {.device = HEDDLE_DEV_OPENCL}                                      \
-        }                                                                      \
+#define SIM_KERNEL(k, n, ...)                                                                      \
+    {                                                                                              \
+        .size = sizeof(heddle_kernel), .name = k, .noperands = n, .mode = {__VA_ARGS__},           \
+        .variants = {                                                                              \
+            {.device = HEDDLE_DEV_CPU},                                                            \
+            {.device = HEDDLE_DEV_CUDA},                                                           \
+            {.device = HEDDLE_DEV_OPENCL}                                                          \
+        }                                                                                          \
     }
 
 static const heddle_kernel sim_kernels[CHOLESKY_NKINDS] = {
@@ -35,8 +35,7 @@ static const heddle_kernel sim_kernels[CHOLESKY_NKINDS] = {
     SIM_KERNEL("gemm", 3, HEDDLE_R, HEDDLE_R, HEDDLE_RW),
 };
 
-static const char *const sim_names[SIM_NWORKLOADS] = {"cholesky", "lu", "gemm",
-                                                      "random"};
+static const char *const sim_names[SIM_NWORKLOADS] = {"cholesky", "lu", "gemm", "random"};
 
 bool sim_workload_find(const char *name, enum sim_workload *out)
 {
@@ -95,8 +94,7 @@ static heddle_status make_lu_step(struct sim_graph *g, uint32_t k)
     }
     for (uint32_t i = k + 1; i < n; i++) {
         for (uint32_t j = k + 1; j < n && st == HEDDLE_OK; j++) {
-            t = (struct sim_task){
-                CHOLESKY_GEMM, 3, {i * n + k, k * n + j, i * n + j}};
+            t = (struct sim_task){CHOLESKY_GEMM, 3, {i * n + k, k * n + j, i * n + j}};
             st = add(g, &t);
         }
     }
@@ -113,9 +111,7 @@ static heddle_status make_gemm(struct sim_graph *g)
         for (uint32_t j = 0; j < n; j++) {
             for (uint32_t k = 0; k < n && st == HEDDLE_OK; k++) {
                 const struct sim_task t = {
-                    CHOLESKY_GEMM,
-                    3,
-                    {i * n + k, nn + k * n + j, 2 * nn + i * n + j}};
+                    CHOLESKY_GEMM, 3, {i * n + k, nn + k * n + j, 2 * nn + i * n + j}};
 
                 st = add(g, &t);
             }
@@ -151,15 +147,13 @@ static heddle_status make_random(struct sim_graph *g, uint64_t seed)
     return st;
 }
 
-heddle_status sim_graph_make(struct sim_graph *g, enum sim_workload workload,
-                             uint32_t tiles, uint64_t seed)
+heddle_status sim_graph_make(struct sim_graph *g, enum sim_workload workload, uint32_t tiles,
+                             uint64_t seed)
 {
     heddle_status st = HEDDLE_OK;
 
-    *g = (struct sim_graph){.workload = workload,
-                            .tiles = tiles,
-                            .nb = SIM_TILE,
-                            .ntiles = tiles * tiles};
+    *g = (struct sim_graph){
+        .workload = workload, .tiles = tiles, .nb = SIM_TILE, .ntiles = tiles * tiles};
     switch (workload) {
     case SIM_CHOLESKY:
         g->ntiles = tiles * (tiles + 1) / 2;
@@ -229,8 +223,8 @@ struct touched {
     uint32_t writer, reader; /* 1 + task; 0: none */
 };
 
-static bool edges_of(const struct sim_graph *g, uint32_t i, struct touched *at,
-                     uint32_t *before, struct edges *e)
+static bool edges_of(const struct sim_graph *g, uint32_t i, struct touched *at, uint32_t *before,
+                     struct edges *e)
 {
     const struct sim_task *t = &g->task[i];
 
@@ -282,9 +276,8 @@ struct bound_input {
 };
 
 /* Times by (kind, type), workers by type, of the classes in the mask. */
-static heddle_status bound_types(const struct sim_graph *g,
-                                 const heddle_machine *m, uint64_t classes,
-                                 struct bound_input *in)
+static heddle_status bound_types(const struct sim_graph *g, const heddle_machine *m,
+                                 uint64_t classes, struct bound_input *in)
 {
     struct heddle_machine_counts n = {.size = sizeof(n)};
     struct heddle_machine_class c = {.size = sizeof(c)};
@@ -299,10 +292,8 @@ static heddle_status bound_types(const struct sim_graph *g,
             continue;
         in->nworkers[c.type] += c.nworkers;
         for (uint32_t k = 0; k < CHOLESKY_NKINDS; k++) {
-            const double bytes =
-                (double)sim_kernels[k].noperands * (double)sim_tile_bytes(g);
-            const double ns =
-                heddle_machine_time(m, sim_kernels[k].name, i, bytes, 0);
+            const double bytes = (double)sim_kernels[k].noperands * (double)sim_tile_bytes(g);
+            const double ns = heddle_machine_time(m, sim_kernels[k].name, i, bytes, 0);
 
             in->time[k * n.types + c.type] = isnan(ns) ? INFINITY : ns;
         }
@@ -310,9 +301,8 @@ static heddle_status bound_types(const struct sim_graph *g,
     return st;
 }
 
-static heddle_status bound_solve(const struct sim_graph *g,
-                                 struct bound_input *in, const uint32_t *pair,
-                                 size_t nedges, double *out, char *why,
+static heddle_status bound_solve(const struct sim_graph *g, struct bound_input *in,
+                                 const uint32_t *pair, size_t nedges, double *out, char *why,
                                  size_t cap)
 {
     const struct heddle_bound_graph graph = {.size = sizeof(graph),
@@ -344,8 +334,7 @@ static heddle_status bound_solve(const struct sim_graph *g,
     return HEDDLE_OK;
 }
 
-heddle_status sim_graph_bound(const struct sim_graph *g,
-                              const heddle_machine *m, uint64_t classes,
+heddle_status sim_graph_bound(const struct sim_graph *g, const heddle_machine *m, uint64_t classes,
                               double *bound_ns_out, char *why, size_t cap)
 {
     struct bound_input in = {0};
@@ -374,8 +363,7 @@ heddle_status sim_graph_bound(const struct sim_graph *g,
 
 /* --- one run ------------------------------------------------------------- */
 
-static void keep_sentence(void *user, enum heddle_severity severity,
-                          const char *text)
+static void keep_sentence(void *user, enum heddle_severity severity, const char *text)
 {
     struct sim_result *r = user;
 
@@ -383,8 +371,7 @@ static void keep_sentence(void *user, enum heddle_severity severity,
         snprintf(r->why, sizeof(r->why), "%s", text);
 }
 
-static heddle_status submit_all(const struct sim_graph *g, heddle_ctx *ctx,
-                                heddle_handle **tile)
+static heddle_status submit_all(const struct sim_graph *g, heddle_ctx *ctx, heddle_handle **tile)
 {
     heddle_status st = HEDDLE_OK;
 
@@ -399,15 +386,14 @@ static heddle_status submit_all(const struct sim_graph *g, heddle_ctx *ctx,
     return st;
 }
 
-static heddle_status run_tasks(const struct sim_graph *g, heddle_ctx *ctx,
-                               heddle_handle **tile, struct sim_result *r)
+static heddle_status run_tasks(const struct sim_graph *g, heddle_ctx *ctx, heddle_handle **tile,
+                               struct sim_result *r)
 {
     uint64_t start, submitted;
     heddle_status st = HEDDLE_OK, waited;
 
     for (uint32_t i = 0; i < g->ntiles && st == HEDDLE_OK; i++)
-        st = heddle_handle_matrix(ctx, NULL, g->nb, g->nb, 0, HEDDLE_F32,
-                                  &tile[i]);
+        st = heddle_handle_matrix(ctx, NULL, g->nb, g->nb, 0, HEDDLE_F32, &tile[i]);
     start = heddle_clock_ns();
     if (st == HEDDLE_OK)
         st = submit_all(g, ctx, tile);
@@ -418,8 +404,7 @@ static heddle_status run_tasks(const struct sim_graph *g, heddle_ctx *ctx,
     return st != HEDDLE_OK ? st : waited;
 }
 
-static void read_stats(heddle_ctx *ctx, const struct sim_opts *o,
-                       struct sim_result *r)
+static void read_stats(heddle_ctx *ctx, const struct sim_opts *o, struct sim_result *r)
 {
     struct heddle_ctx_stats s = {.size = sizeof(s)};
     struct heddle_class_info c = {.size = sizeof(c)};
@@ -434,8 +419,7 @@ static void read_stats(heddle_ctx *ctx, const struct sim_opts *o,
         r->copied_bytes = s.copied_bytes;
         r->evictions = s.evictions;
     }
-    for (unsigned i = 0; heddle_ctx_get_energy(ctx, i, &use) == HEDDLE_OK;
-         i++) {
+    for (unsigned i = 0; heddle_ctx_get_energy(ctx, i, &use) == HEDDLE_OK; i++) {
         r->active_joules += use.active_joules;
         r->idle_joules += use.idle_joules;
     }
@@ -444,8 +428,7 @@ static void read_stats(heddle_ctx *ctx, const struct sim_opts *o,
             r->budget = m.budget;
     if (heddle_machine_open(o->machine, &machine, NULL, 0) != HEDDLE_OK)
         return;
-    for (uint32_t k = 0;
-         k < 64 && heddle_machine_get_class(machine, k, &mc) == HEDDLE_OK; k++)
+    for (uint32_t k = 0; k < 64 && heddle_machine_get_class(machine, k, &mc) == HEDDLE_OK; k++)
         for (unsigned i = 0; heddle_ctx_get_class(ctx, i, &c) == HEDDLE_OK; i++)
             if (strcmp(c.name, mc.name) == 0)
                 r->classes |= UINT64_C(1) << k;
@@ -456,12 +439,10 @@ static void explain(heddle_ctx *ctx, heddle_status st, struct sim_result *r)
 {
     struct heddle_error e = {.size = sizeof(e)};
 
-    if (r->why[0] == '\0' && ctx != NULL &&
-        heddle_ctx_error(ctx, &e) == HEDDLE_OK)
+    if (r->why[0] == '\0' && ctx != NULL && heddle_ctx_error(ctx, &e) == HEDDLE_OK)
         snprintf(r->why, sizeof(r->why), "%s", e.message);
     if (r->why[0] == '\0')
-        snprintf(r->why, sizeof(r->why), "the simulation failed: %s",
-                 heddle_status_text(st));
+        snprintf(r->why, sizeof(r->why), "the simulation failed: %s", heddle_status_text(st));
 }
 
 heddle_status sim_graph_run(const struct sim_graph *g, const struct sim_opts *o,
@@ -477,8 +458,7 @@ heddle_status sim_graph_run(const struct sim_graph *g, const struct sim_opts *o,
                                    .power_cap = o->power_cap,
                                    .energy_weight = o->energy_weight,
                                    .energy_slack = o->energy_slack,
-                                   .log =
-                                       o->log == NULL ? HEDDLE_OFF : HEDDLE_ON,
+                                   .log = o->log == NULL ? HEDDLE_OFF : HEDDLE_ON,
                                    .log_level = o->log == NULL ? 0 : 1,
                                    .log_path = o->log,
                                    .model_dir = "",
@@ -512,8 +492,7 @@ heddle_status sim_graph_run(const struct sim_graph *g, const struct sim_opts *o,
 
 /* --- options ------------------------------------------------------------- */
 
-int sim_take_machines(struct cli *c, int *argc, char **argv,
-                      struct sim_machines *out)
+int sim_take_machines(struct cli *c, int *argc, char **argv, struct sim_machines *out)
 {
     int n = 1;
 
@@ -534,8 +513,7 @@ int sim_take_machines(struct cli *c, int *argc, char **argv,
         if (value[0] == '\0')
             return cli_error(c, "--machine needs a value that is not empty");
         if (out->n == SIM_MAX_MACHINES)
-            return cli_error(c, "there are more than %d times --machine",
-                             SIM_MAX_MACHINES);
+            return cli_error(c, "there are more than %d times --machine", SIM_MAX_MACHINES);
         out->source[out->n++] = value;
     }
     *argc = n;
@@ -543,8 +521,7 @@ int sim_take_machines(struct cli *c, int *argc, char **argv,
     return 0;
 }
 
-int sim_parse_tiles(struct cli *c, const char *text, uint32_t *tiles,
-                    unsigned max, unsigned *n_out)
+int sim_parse_tiles(struct cli *c, const char *text, uint32_t *tiles, unsigned max, unsigned *n_out)
 {
     const char *p = text;
 
@@ -555,8 +532,7 @@ int sim_parse_tiles(struct cli *c, const char *text, uint32_t *tiles,
 
         if (len < sizeof(word))
             snprintf(word, sizeof(word), "%.*s", (int)len, p);
-        if (heddle_parse_u64(word, &v) != HEDDLE_OK || v < 1 ||
-            v > SIM_MAX_TILES)
+        if (heddle_parse_u64(word, &v) != HEDDLE_OK || v < 1 || v > SIM_MAX_TILES)
             return cli_error(c,
                              "--tiles is '%s', but it must be whole numbers "
                              "from 1 to %d with commas between them",

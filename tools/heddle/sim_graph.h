@@ -53,8 +53,8 @@ bool sim_workload_find(const char *name, enum sim_workload *out);
 const char *sim_workload_name(enum sim_workload w);
 
 /* HEDDLE_ENOMEM. `g` may be freed in every case. */
-heddle_status sim_graph_make(struct sim_graph *g, enum sim_workload workload,
-                             uint32_t tiles, uint64_t seed);
+heddle_status sim_graph_make(struct sim_graph *g, enum sim_workload workload, uint32_t tiles,
+                             uint64_t seed);
 void sim_graph_free(struct sim_graph *g);
 uint64_t sim_tile_bytes(const struct sim_graph *g);
 uint64_t sim_data_bytes(const struct sim_graph *g);
@@ -81,7 +81,7 @@ struct sim_result {
     double submit_ns;
     uint64_t copied_bytes, evictions;
     double active_joules, idle_joules; /* with an energy model */
-    uint64_t budget; /* of the smallest device; 0: there is none */
+    uint64_t budget;                   /* of the smallest device; 0: there is none */
     /* Classes that were used, by index in the machine. */
     uint64_t classes;
     bool was_refused; /* no context with these options */
@@ -94,8 +94,7 @@ heddle_status sim_graph_run(const struct sim_graph *g, const struct sim_opts *o,
 
 /* The best lower bound on the makespan, on the classes of the mask; transfers
  * are not counted. A failure has its sentence in `why`. */
-heddle_status sim_graph_bound(const struct sim_graph *g,
-                              const heddle_machine *m, uint64_t classes,
+heddle_status sim_graph_bound(const struct sim_graph *g, const heddle_machine *m, uint64_t classes,
                               double *bound_ns_out, char *why, size_t cap);
 
 /* Edges of the graph, as pairs; NULL: no memory. Free it. */
@@ -110,11 +109,10 @@ struct sim_machines {
 
 /* Takes every --machine out of argv, which is NULL-terminated again after it.
  * Returns 0, or the exit status after a sentence. */
-int sim_take_machines(struct cli *c, int *argc, char **argv,
-                      struct sim_machines *out);
+int sim_take_machines(struct cli *c, int *argc, char **argv, struct sim_machines *out);
 /* "8,12,16": from 1 to SIM_MAX_TILES each. Returns 0, or the exit status. */
-int sim_parse_tiles(struct cli *c, const char *text, uint32_t *tiles,
-                    unsigned max, unsigned *n_out);
+int sim_parse_tiles(struct cli *c, const char *text, uint32_t *tiles, unsigned max,
+                    unsigned *n_out);
 /* 0, or the exit status after a sentence. `name` may be NULL. */
 int sim_check_policy(struct cli *c, const char *name);
 

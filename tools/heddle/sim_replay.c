@@ -112,14 +112,13 @@ static bool fill_accesses(struct cache *c)
         return false;
     for (size_t i = 0; i < r->nsteps; i++)
         for (uint32_t o = 0; o < r->step[i].nops; o++)
-            c->access[c->h[r->step[i].op[o].handle].end++] = (struct access){
-                i, r->step[i].node, (r->step[i].op[o].mode & HEDDLE_W) != 0};
+            c->access[c->h[r->step[i].op[o].handle].end++] =
+                (struct access){i, r->step[i].node, (r->step[i].op[o].mode & HEDDLE_W) != 0};
     return true;
 }
 
 /* The step at which the copy on `node` is of use again. */
-static size_t next_use(const struct cache *c, uint32_t handle, uint32_t node,
-                       size_t now)
+static size_t next_use(const struct cache *c, uint32_t handle, uint32_t node, size_t now)
 {
     const struct cached *h = &c->h[handle];
 
@@ -167,8 +166,7 @@ static bool is_operand(const struct sim_step *s, uint32_t handle)
 }
 
 /* Larger is the better victim; the last bit: no write-back. */
-static size_t score(const struct cache *c, uint32_t handle, uint32_t node,
-                    size_t now)
+static size_t score(const struct cache *c, uint32_t handle, uint32_t node, size_t now)
 {
     const size_t clean = (c->h[handle].valid & ~bit(node)) != 0;
     size_t use;
@@ -259,8 +257,7 @@ static void touch(struct cache *c, const struct sim_step *s, size_t now)
         c->last_use[handle * SIM_NODES + s->node] = now * SIM_OPERANDS + o + 1;
         while (h->next < h->end && c->access[h->next].step <= now)
             h->next++;
-        for (uint32_t n = 0; n < SIM_NODES && (s->op[o].mode & HEDDLE_W) != 0;
-             n++)
+        for (uint32_t n = 0; n < SIM_NODES && (s->op[o].mode & HEDDLE_W) != 0; n++)
             if (n != s->node && (h->valid & bit(n)) != 0)
                 drop(c, handle, n);
     }

@@ -7,8 +7,7 @@
 #include "base/cond.h"
 #include "heddle_config.h"
 
-#define HEDDLE_TILE(name, on)                                                  \
-    HEDDLE_IF(on, extern const struct heddle_tile_ops heddle_tile_##name;)
+#define HEDDLE_TILE(name, on) HEDDLE_IF(on, extern const struct heddle_tile_ops heddle_tile_##name;)
 #include "tile.def"
 #undef HEDDLE_TILE
 

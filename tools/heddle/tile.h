@@ -50,8 +50,7 @@ extern const struct heddle_tile_ops *const heddle_tile_table[];
 const struct heddle_tile_ops *tile_find(const char *name);
 
 /* The part of m x n elements from (i, j) on. */
-static inline struct tile tile_part(struct tile t, size_t i, size_t j, size_t m,
-                                    size_t n)
+static inline struct tile tile_part(struct tile t, size_t i, size_t j, size_t m, size_t n)
 {
     return (struct tile){t.a + i + j * t.ld, m, n, t.ld};
 }
@@ -61,8 +60,7 @@ static inline struct tile tile_operand(struct heddle_exec *x, unsigned i)
 {
     const struct heddle_layout *l = heddle_exec_layout(x, i);
 
-    return (struct tile){(double *)heddle_exec_ptr(x, i), l->extent[0],
-                         l->extent[1], l->stride[1]};
+    return (struct tile){(double *)heddle_exec_ptr(x, i), l->extent[0], l->extent[1], l->stride[1]};
 }
 
 /*

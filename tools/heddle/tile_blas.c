@@ -16,8 +16,7 @@
 
 static void blas_setup(void)
 {
-    static const char *const names[] = {"openblas_set_num_threads",
-                                        "MKL_Set_Num_Threads",
+    static const char *const names[] = {"openblas_set_num_threads", "MKL_Set_Num_Threads",
                                         "bli_thread_set_num_threads"};
     void (*set)(int) = NULL;
 
@@ -33,8 +32,8 @@ static void blas_setup(void)
 
 static size_t blas_potrf(struct tile a)
 {
-    const lapack_int rc = LAPACKE_dpotrf_work(
-        LAPACK_COL_MAJOR, 'L', (lapack_int)a.n, a.a, (lapack_int)a.ld);
+    const lapack_int rc =
+        LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'L', (lapack_int)a.n, a.a, (lapack_int)a.ld);
 
     for (size_t j = 1; j < a.n; j++)
         memset(a.a + j * a.ld, 0, j * sizeof(*a.a));
@@ -43,21 +42,20 @@ static size_t blas_potrf(struct tile a)
 
 static void blas_trsm(struct tile l, struct tile b)
 {
-    cblas_dtrsm(CblasColMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit,
-                (int)b.m, (int)b.n, 1.0, l.a, (int)l.ld, b.a, (int)b.ld);
+    cblas_dtrsm(CblasColMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, (int)b.m, (int)b.n,
+                1.0, l.a, (int)l.ld, b.a, (int)b.ld);
 }
 
 static void blas_syrk(struct tile a, struct tile c)
 {
-    cblas_dsyrk(CblasColMajor, CblasLower, CblasNoTrans, (int)c.n, (int)a.n,
-                -1.0, a.a, (int)a.ld, 1.0, c.a, (int)c.ld);
+    cblas_dsyrk(CblasColMajor, CblasLower, CblasNoTrans, (int)c.n, (int)a.n, -1.0, a.a, (int)a.ld,
+                1.0, c.a, (int)c.ld);
 }
 
 static void blas_gemm(struct tile a, struct tile b, struct tile c)
 {
-    cblas_dgemm(CblasColMajor, CblasNoTrans, CblasTrans, (int)c.m, (int)c.n,
-                (int)a.n, -1.0, a.a, (int)a.ld, b.a, (int)b.ld, 1.0, c.a,
-                (int)c.ld);
+    cblas_dgemm(CblasColMajor, CblasNoTrans, CblasTrans, (int)c.m, (int)c.n, (int)a.n, -1.0, a.a,
+                (int)a.ld, b.a, (int)b.ld, 1.0, c.a, (int)c.ld);
 }
 
 const struct heddle_tile_ops heddle_tile_blas = {

@@ -21,34 +21,28 @@
 /* Of cublas_api.h. */
 enum { OP_N = 0, OP_T = 1, FILL_LOWER = 0, SIDE_RIGHT = 1, NON_UNIT = 0 };
 
-typedef int (*gemm_fn)(void *handle, int op_a, int op_b, int m, int n, int k,
-                       const double *alpha, const double *a, int lda,
-                       const double *b, int ldb, const double *beta, double *c,
-                       int ldc);
-typedef int (*syrk_fn)(void *handle, int fill, int op, int n, int k,
-                       const double *alpha, const double *a, int lda,
-                       const double *beta, double *c, int ldc);
-typedef int (*trsm_fn)(void *handle, int side, int fill, int op, int diag,
-                       int m, int n, const double *alpha, const double *a,
-                       int lda, double *b, int ldb);
-typedef int (*potrf_size_fn)(void *handle, int fill, int n, double *a, int lda,
-                             int *count);
-typedef int (*potrf_fn)(void *handle, int fill, int n, double *a, int lda,
-                        double *work, int count, int *info);
+typedef int (*gemm_fn)(void *handle, int op_a, int op_b, int m, int n, int k, const double *alpha,
+                       const double *a, int lda, const double *b, int ldb, const double *beta,
+                       double *c, int ldc);
+typedef int (*syrk_fn)(void *handle, int fill, int op, int n, int k, const double *alpha,
+                       const double *a, int lda, const double *beta, double *c, int ldc);
+typedef int (*trsm_fn)(void *handle, int side, int fill, int op, int diag, int m, int n,
+                       const double *alpha, const double *a, int lda, double *b, int ldb);
+typedef int (*potrf_size_fn)(void *handle, int fill, int n, double *a, int lda, int *count);
+typedef int (*potrf_fn)(void *handle, int fill, int n, double *a, int lda, double *work, int count,
+                        int *info);
 
 static const double one = 1.0, minus_one = -1.0;
 
 /* The handle of a library and one of its functions, at fn_out. */
-static heddle_status find(struct heddle_exec *x,
-                          enum heddle_cuda_library library, const char *name,
+static heddle_status find(struct heddle_exec *x, enum heddle_cuda_library library, const char *name,
                           void **handle_out, void *fn_out)
 {
     const heddle_status st = heddle_cuda_handle(x, library, handle_out);
     void *fn;
 
     if (st != HEDDLE_OK)
-        return st == HEDDLE_ENOENT || st == HEDDLE_ENOSYS ? HEDDLE_EDECLINED
-                                                          : st;
+        return st == HEDDLE_ENOENT || st == HEDDLE_ENOSYS ? HEDDLE_EDECLINED : st;
     fn = heddle_cuda_symbol(x, library, name);
     if (fn == NULL)
         return HEDDLE_EDECLINED;
@@ -79,8 +73,7 @@ heddle_status tile_cuda_potrf(struct heddle_exec *x)
     potrf_fn potrf = NULL;
     void *handle = NULL;
     int count = 0, rc;
-    heddle_status st = find(x, HEDDLE_CUDA_CUSOLVER,
-                            "cusolverDnDpotrf_bufferSize", &handle, &size);
+    heddle_status st = find(x, HEDDLE_CUDA_CUSOLVER, "cusolverDnDpotrf_bufferSize", &handle, &size);
 
     if (st == HEDDLE_OK)
         st = find(x, HEDDLE_CUDA_CUSOLVER, "cusolverDnDpotrf", &handle, &potrf);
@@ -92,8 +85,8 @@ heddle_status tile_cuda_potrf(struct heddle_exec *x)
     if ((size_t)count * sizeof(double) > tile_cuda_potrf_scratch(a.n))
         return HEDDLE_EDECLINED;
     return refuse(x, "cusolverDnDpotrf",
-                  potrf(handle, FILL_LOWER, n, a.a, ld, heddle_exec_scratch(x),
-                        count, heddle_exec_ptr(x, 1)));
+                  potrf(handle, FILL_LOWER, n, a.a, ld, heddle_exec_scratch(x), count,
+                        heddle_exec_ptr(x, 1)));
 }
 
 heddle_status tile_cuda_trsm(struct heddle_exec *x)
@@ -101,14 +94,13 @@ heddle_status tile_cuda_trsm(struct heddle_exec *x)
     const struct tile l = tile_operand(x, 0), b = tile_operand(x, 1);
     void *handle = NULL;
     trsm_fn trsm = NULL;
-    const heddle_status st =
-        find(x, HEDDLE_CUDA_CUBLAS, "cublasDtrsm_v2", &handle, &trsm);
+    const heddle_status st = find(x, HEDDLE_CUDA_CUBLAS, "cublasDtrsm_v2", &handle, &trsm);
 
     if (st != HEDDLE_OK)
         return st;
     return refuse(x, "cublasDtrsm",
-                  trsm(handle, SIDE_RIGHT, FILL_LOWER, OP_T, NON_UNIT, (int)b.m,
-                       (int)b.n, &one, l.a, (int)l.ld, b.a, (int)b.ld));
+                  trsm(handle, SIDE_RIGHT, FILL_LOWER, OP_T, NON_UNIT, (int)b.m, (int)b.n, &one,
+                       l.a, (int)l.ld, b.a, (int)b.ld));
 }
 
 heddle_status tile_cuda_syrk(struct heddle_exec *x)
@@ -116,29 +108,25 @@ heddle_status tile_cuda_syrk(struct heddle_exec *x)
     const struct tile a = tile_operand(x, 0), c = tile_operand(x, 1);
     void *handle = NULL;
     syrk_fn syrk = NULL;
-    const heddle_status st =
-        find(x, HEDDLE_CUDA_CUBLAS, "cublasDsyrk_v2", &handle, &syrk);
+    const heddle_status st = find(x, HEDDLE_CUDA_CUBLAS, "cublasDsyrk_v2", &handle, &syrk);
 
     if (st != HEDDLE_OK)
         return st;
     return refuse(x, "cublasDsyrk",
-                  syrk(handle, FILL_LOWER, OP_N, (int)c.n, (int)a.n, &minus_one,
-                       a.a, (int)a.ld, &one, c.a, (int)c.ld));
+                  syrk(handle, FILL_LOWER, OP_N, (int)c.n, (int)a.n, &minus_one, a.a, (int)a.ld,
+                       &one, c.a, (int)c.ld));
 }
 
 heddle_status tile_cuda_gemm(struct heddle_exec *x)
 {
-    const struct tile a = tile_operand(x, 0), b = tile_operand(x, 1),
-                      c = tile_operand(x, 2);
+    const struct tile a = tile_operand(x, 0), b = tile_operand(x, 1), c = tile_operand(x, 2);
     void *handle = NULL;
     gemm_fn gemm = NULL;
-    const heddle_status st =
-        find(x, HEDDLE_CUDA_CUBLAS, "cublasDgemm_v2", &handle, &gemm);
+    const heddle_status st = find(x, HEDDLE_CUDA_CUBLAS, "cublasDgemm_v2", &handle, &gemm);
 
     if (st != HEDDLE_OK)
         return st;
     return refuse(x, "cublasDgemm",
-                  gemm(handle, OP_N, OP_T, (int)c.m, (int)c.n, (int)a.n,
-                       &minus_one, a.a, (int)a.ld, b.a, (int)b.ld, &one, c.a,
-                       (int)c.ld));
+                  gemm(handle, OP_N, OP_T, (int)c.m, (int)c.n, (int)a.n, &minus_one, a.a, (int)a.ld,
+                       b.a, (int)b.ld, &one, c.a, (int)c.ld));
 }

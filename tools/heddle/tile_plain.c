@@ -15,8 +15,8 @@
 enum { BLOCK = 32, STRIP = 512 };
 
 /* c[0..3] -= a[0..3] b, four columns of m rows each; b is 4 x 4, b[4 j + k]. */
-static void update_4x4(size_t m, const double *restrict a, size_t lda,
-                       const double b[16], double *restrict c, size_t ldc)
+static void update_4x4(size_t m, const double *restrict a, size_t lda, const double b[16],
+                       double *restrict c, size_t ldc)
 {
     const double *restrict a0 = a, *restrict a1 = a + lda;
     const double *restrict a2 = a + 2 * lda, *restrict a3 = a + 3 * lda;
@@ -34,8 +34,7 @@ static void update_4x4(size_t m, const double *restrict a, size_t lda,
 }
 
 /* One column of C by one column of A: what is left over. */
-static void update_1x1(size_t m, const double *restrict a, double b,
-                       double *restrict c)
+static void update_1x1(size_t m, const double *restrict a, double b, double *restrict c)
 {
     for (size_t i = 0; i < m; i++)
         c[i] -= a[i] * b;
@@ -128,8 +127,7 @@ static size_t plain_potrf(struct tile a)
         const struct tile left = tile_part(a, j, 0, a.n - j, j);
         size_t bad;
 
-        plain_gemm(left, tile_part(a, j, 0, n, j),
-                   tile_part(a, j, j, a.n - j, n));
+        plain_gemm(left, tile_part(a, j, 0, n, j), tile_part(a, j, j, a.n - j, n));
         bad = potrf_small(tile_part(a, j, j, a.n - j, n));
         if (bad != 0)
             return j + bad;

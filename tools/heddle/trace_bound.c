@@ -43,8 +43,7 @@ struct gain {
     double idle[HEDDLE_NCAUSES]; /* of workers x makespan */
 };
 
-static heddle_status gain_read(const struct run_bound *b, const heddle_log *log,
-                               struct gain *out)
+static heddle_status gain_read(const struct run_bound *b, const heddle_log *log, struct gain *out)
 {
     struct heddle_explain *x = NULL;
     heddle_status st = heddle_explain_create(log, NULL, &x);
@@ -68,8 +67,7 @@ static heddle_status gain_read(const struct run_bound *b, const heddle_log *log,
     }
     out->part[HEDDLE_BLAME_EXEC] = left > 0 ? left : 0;
     for (int i = 0; i < HEDDLE_NCAUSES && x->nworkers > 0; i++)
-        out->idle[i] = (double)x->total_ns[i] /
-                       ((double)x->makespan_ns * (double)x->nworkers);
+        out->idle[i] = (double)x->total_ns[i] / ((double)x->makespan_ns * (double)x->nworkers);
     heddle_explain_destroy(x);
     return HEDDLE_OK;
 }
@@ -91,14 +89,12 @@ static const char *part_text(int blame)
 static void print_types(FILE *f, const struct heddle_log_graph *g)
 {
     for (uint32_t i = 0; i < g->graph.ntypes; i++) {
-        fprintf(f, "%s%" PRIu32 " ", i > 0 ? " and " : "",
-                g->types[i].nworkers);
+        fprintf(f, "%s%" PRIu32 " ", i > 0 ? " and " : "", g->types[i].nworkers);
         trace_put_name(f, g->types[i].name, 0);
     }
 }
 
-static void print_rest(FILE *f, const struct run_bound *b,
-                       const struct gain *gain)
+static void print_rest(FILE *f, const struct run_bound *b, const struct gain *gain)
 {
     char s[TRACE_CELL];
     bool is_first = true;
@@ -124,8 +120,7 @@ static void print_rest(FILE *f, const struct run_bound *b,
     fprintf(f,
             "This run is at %.1f %% of the best possible on this machine; at "
             "most %.1f %% to gain%s\n",
-            100 * b->efficiency, 100 * b->gap,
-            b->gap >= 0.0005 ? ", of which" : ".");
+            100 * b->efficiency, 100 * b->gap, b->gap >= 0.0005 ? ", of which" : ".");
     for (int i = 0; i < HEDDLE_NBLAMES; i++)
         if (gain->part[i] >= 0.0005)
             fprintf(f, "  %5.1f %%  %s\n", 100 * gain->part[i], part_text(i));
@@ -140,38 +135,34 @@ static void print_rest(FILE *f, const struct run_bound *b,
     fputs(".\n", f);
 }
 
-static void print_text(struct cli *c, const struct run_bound *b,
-                       const struct gain *gain, const char *log,
-                       const struct bound_args *a)
+static void print_text(struct cli *c, const struct run_bound *b, const struct gain *gain,
+                       const char *log, const struct bound_args *a)
 {
     char s[TRACE_CELL];
 
-    fprintf(c->out,
-            "graph        %" PRIu32 " tasks, %" PRIu32 " dependencies, ",
+    fprintf(c->out, "graph        %" PRIu32 " tasks, %" PRIu32 " dependencies, ",
             b->g->graph.ntasks, b->g->graph.nedges);
     print_types(c->out, b->g);
     fprintf(c->out, "; durations %s\n", heddle_log_durations_name(a->by));
     fprintf(c->out, "makespan     %s\n", trace_text_ns(s, b->g->makespan_ns));
     for (int k = 0; k < HEDDLE_BOUND_KINDS; k++)
         fprintf(c->out, "%-12s %-10s %s\n",
-                k == HEDDLE_BOUND_PATH
-                    ? "critical"
-                    : heddle_bound_kind_name((enum heddle_bound_kind)k),
+                k == HEDDLE_BOUND_PATH ? "critical"
+                                       : heddle_bound_kind_name((enum heddle_bound_kind)k),
                 trace_text_ns(s, (int64_t)b->r.cert[k].value), texts[k]);
     fprintf(c->out,
             "best         %-10s %s; mixed is within %.2f %% of its "
             "optimum, %.2f s\n",
-            trace_text_ns(s, (int64_t)b->r.best),
-            heddle_bound_kind_name(b->r.best_kind), 100 * b->r.mixed_gap,
-            b->solve_s);
+            trace_text_ns(s, (int64_t)b->r.best), heddle_bound_kind_name(b->r.best_kind),
+            100 * b->r.mixed_gap, b->solve_s);
     print_rest(c->out, b, gain);
     for (size_t i = 0; i < b->g->nnotes; i++) {
         fputs("note         ", c->out);
         trace_put_name(c->out, b->g->notes[i], 0);
         fputc('\n', c->out);
     }
-    fprintf(c->out, "certificate  %s; '%s trace certify %s %s' checks it\n",
-            a->file, c->prog, a->file, log);
+    fprintf(c->out, "certificate  %s; '%s trace certify %s %s' checks it\n", a->file, c->prog,
+            a->file, log);
 }
 
 /* --- JSON ----------------------------------------------------------------- */
@@ -198,9 +189,8 @@ static void json_graph(struct heddle_json *j, const struct heddle_log_graph *g)
     heddle_json_end(j);
 }
 
-static heddle_status print_json(struct cli *c, const struct run_bound *b,
-                                const struct gain *gain, const char *log,
-                                const struct bound_args *a)
+static heddle_status print_json(struct cli *c, const struct run_bound *b, const struct gain *gain,
+                                const char *log, const struct bound_args *a)
 {
     struct heddle_json j;
     heddle_status st;
@@ -211,15 +201,12 @@ static heddle_status print_json(struct cli *c, const struct run_bound *b,
     heddle_json_key_str(&j, "unit", "s");
     heddle_json_key_str(&j, "durations", heddle_log_durations_name(a->by));
     heddle_json_key_double(&j, "makespan", b->makespan_s);
-    heddle_json_key_double(&j, "critical_path",
-                           run_bound_s(b, HEDDLE_BOUND_PATH));
+    heddle_json_key_double(&j, "critical_path", run_bound_s(b, HEDDLE_BOUND_PATH));
     for (int k = HEDDLE_BOUND_AREA; k < HEDDLE_BOUND_KINDS; k++)
-        heddle_json_key_double(
-            &j, heddle_bound_kind_name((enum heddle_bound_kind)k),
-            run_bound_s(b, (enum heddle_bound_kind)k));
+        heddle_json_key_double(&j, heddle_bound_kind_name((enum heddle_bound_kind)k),
+                               run_bound_s(b, (enum heddle_bound_kind)k));
     heddle_json_key_double(&j, "best", b->best_s);
-    heddle_json_key_str(&j, "best_kind",
-                        heddle_bound_kind_name(b->r.best_kind));
+    heddle_json_key_str(&j, "best_kind", heddle_bound_kind_name(b->r.best_kind));
     heddle_json_key_double(&j, "efficiency", b->efficiency);
     heddle_json_key_double(&j, "gain", b->gap);
     heddle_json_key_double(&j, "gap", b->r.mixed_gap);
@@ -227,11 +214,9 @@ static heddle_status print_json(struct cli *c, const struct run_bound *b,
     heddle_json_key(&j, "gain_by");
     heddle_json_object(&j);
     for (int i = 0; i < HEDDLE_NBLAMES; i++)
-        heddle_json_key_double(&j,
-                               i == HEDDLE_BLAME_EXEC
-                                   ? "order"
-                                   : heddle_explain_blame_name((unsigned)i),
-                               gain->part[i]);
+        heddle_json_key_double(
+            &j, i == HEDDLE_BLAME_EXEC ? "order" : heddle_explain_blame_name((unsigned)i),
+            gain->part[i]);
     heddle_json_end(&j);
     heddle_json_key_double(&j, "seconds", b->read_s + b->solve_s);
     heddle_json_key_str(&j, "certificate", a->file);
@@ -245,23 +230,19 @@ static heddle_status print_json(struct cli *c, const struct run_bound *b,
 
 /* --- the whole ------------------------------------------------------------ */
 
-static int check_args(struct cli *c, const struct cli_args *args,
-                      struct bound_args *a)
+static int check_args(struct cli *c, const struct cli_args *args, struct bound_args *a)
 {
     if (args->n < 1)
         return cli_error(c, "trace bound needs the file of a log");
     if (!trace_check_durations(c, a->durations, &a->by))
         return 2;
-    if (a->time != NULL &&
-        (heddle_parse_ns(a->time, &a->time_ns) != HEDDLE_OK || a->time_ns == 0))
+    if (a->time != NULL && (heddle_parse_ns(a->time, &a->time_ns) != HEDDLE_OK || a->time_ns == 0))
         return cli_error(c, "'%s' is not a time such as 2s or 500ms", a->time);
-    return a->file != NULL ? trace_check_output(c, args->operand[0], a->file)
-                           : 0;
+    return a->file != NULL ? trace_check_output(c, args->operand[0], a->file) : 0;
 }
 
-static int bound_print(struct cli *c, const struct run_bound *b,
-                       const heddle_log *log, const char *path,
-                       const struct bound_args *a)
+static int bound_print(struct cli *c, const struct run_bound *b, const heddle_log *log,
+                       const char *path, const struct bound_args *a)
 {
     struct gain gain;
     heddle_status st = gain_read(b, log, &gain);
@@ -273,8 +254,7 @@ static int bound_print(struct cli *c, const struct run_bound *b,
     return trace_end(c, st);
 }
 
-static int bound_log(struct cli *c, const heddle_log *log, const char *path,
-                     struct bound_args *a)
+static int bound_log(struct cli *c, const heddle_log *log, const char *path, struct bound_args *a)
 {
     struct run_bound b = {0};
     char *own = NULL;
@@ -292,8 +272,7 @@ static int bound_log(struct cli *c, const heddle_log *log, const char *path,
     if (run_bound_graph(&b, log, a->by, a->machine) != HEDDLE_OK ||
         run_bound_solve(&b, a->time_ns) != HEDDLE_OK)
         rc = cli_fail(c, "%s: %s", path, b.why);
-    else if (cert_write(&b, a->file, a->by, a->machine, b.why, sizeof(b.why)) !=
-             HEDDLE_OK)
+    else if (cert_write(&b, a->file, a->by, a->machine, b.why, sizeof(b.why)) != HEDDLE_OK)
         rc = cli_fail(c, "%s", b.why);
     else
         rc = bound_print(c, &b, log, path, a);
@@ -332,20 +311,19 @@ static int bound_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_trace_verb_bound = {
     .name = "bound",
     .help = "how fast the run could have been at best, with a proof",
-    .usage =
-        "heddle trace bound LOG [--durations D] [--machine FILE] [--time T]\n"
-        "                       [-o CERT] [--json]\n"
-        "\n"
-        "  --durations D   measured (default): as each task took where it "
-        "ran,\n"
-        "                  elsewhere the least its kind took there; min or\n"
-        "                  median of its kind; model: as the machine or the\n"
-        "                  performance models say\n"
-        "  --machine FILE  another machine: its workers, and times that the "
-        "log\n"
-        "                  does not have\n"
-        "  --time T        the most time to compute, as 2s (default 25s)\n"
-        "  -o CERT         where the proof goes (default LOG.cert)\n"
-        "  --json          one JSON object, times in seconds\n",
+    .usage = "heddle trace bound LOG [--durations D] [--machine FILE] [--time T]\n"
+             "                       [-o CERT] [--json]\n"
+             "\n"
+             "  --durations D   measured (default): as each task took where it "
+             "ran,\n"
+             "                  elsewhere the least its kind took there; min or\n"
+             "                  median of its kind; model: as the machine or the\n"
+             "                  performance models say\n"
+             "  --machine FILE  another machine: its workers, and times that the "
+             "log\n"
+             "                  does not have\n"
+             "  --time T        the most time to compute, as 2s (default 25s)\n"
+             "  -o CERT         where the proof goes (default LOG.cert)\n"
+             "  --json          one JSON object, times in seconds\n",
     .run = bound_run,
 };

@@ -27,8 +27,7 @@ void trace_memory_return(void);
 
 /* Opens the log that is args->operand[0], which must be there. Returns 0, or
  * the exit status after a sentence; `verb` is named in it. */
-int trace_open(struct cli *c, const char *verb, const struct cli_args *args,
-               heddle_log **log_out);
+int trace_open(struct cli *c, const char *verb, const struct cli_args *args, heddle_log **log_out);
 /* Says on c->err what the log lacks, if it is not whole. */
 void trace_warn_partial(struct cli *c, const char *path, const heddle_log *log);
 /* Exit status of a status, after a sentence unless it is HEDDLE_OK. */
@@ -45,8 +44,7 @@ int trace_close_output(struct cli *c, FILE *f, const char *path, bool is_bad);
 void trace_discard(const char *path);
 
 /* What --durations says, NULL: nothing. False: after a sentence; exit with 2. */
-bool trace_check_durations(struct cli *c, const char *text,
-                           enum heddle_log_durations *by);
+bool trace_check_durations(struct cli *c, const char *text, enum heddle_log_durations *by);
 
 enum { TRACE_CELL = 32 }; /* bytes of one cell of a table */
 

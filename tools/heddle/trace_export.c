@@ -15,8 +15,7 @@ struct export_args {
     bool states;
 };
 
-static int export_write(struct cli *c, const heddle_log *log,
-                        const struct export_args *a)
+static int export_write(struct cli *c, const heddle_log *log, const struct export_args *a)
 {
     unsigned flags = 0;
     struct heddle_json j;
@@ -30,8 +29,7 @@ static int export_write(struct cli *c, const heddle_log *log,
         const int e = errno;
 
         return cli_fail(c, "the file '%s' cannot be written: %s", a->file,
-                        st == HEDDLE_EIO && e != 0 ? strerror(e)
-                                                   : heddle_status_text(st));
+                        st == HEDDLE_EIO && e != 0 ? strerror(e) : heddle_status_text(st));
     }
     if (c->json) {
         heddle_json_init_file(&j, c->out);
@@ -69,21 +67,17 @@ static int check_parts(struct cli *c, const char *log, const char *file,
 
     if (dot == NULL || dot == name)
         dot = file + strlen(file);
-    for (size_t i = 0; f->parts != NULL && f->parts[i] != NULL && rc == 0;
-         i++) {
-        snprintf(path, sizeof path, "%.*s%s", (int)(dot - file), file,
-                 f->parts[i]);
+    for (size_t i = 0; f->parts != NULL && f->parts[i] != NULL && rc == 0; i++) {
+        snprintf(path, sizeof path, "%.*s%s", (int)(dot - file), file, f->parts[i]);
         if (strcmp(path, file) == 0)
-            return cli_error(c, "'%s' has the extension of another file of %s",
-                             file, f->name);
+            return cli_error(c, "'%s' has the extension of another file of %s", file, f->name);
         rc = trace_check_output(c, log, path);
     }
     return rc;
 }
 
 /* 0, or the exit status of a wrong command line. */
-static int check_args(struct cli *c, const struct cli_args *args,
-                      const struct export_args *a)
+static int check_args(struct cli *c, const struct cli_args *args, const struct export_args *a)
 {
     const struct heddle_log_format *f;
     int rc;
@@ -148,16 +142,15 @@ static int export_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_trace_verb_export = {
     .name = "export",
     .help = "write the log for another viewer",
-    .usage =
-        "heddle trace export LOG --format FORMAT -o FILE [--deps]\n"
-        "                        [--states] [--json]\n"
-        "\n"
-        "  --format FORMAT   one of the formats below\n"
-        "  -o FILE           where to write; formats of several files put the\n"
-        "                    others next to it\n"
-        "  --deps            dependencies too, as arrows\n"
-        "  --states          what workers do between tasks, too\n"
-        "  --json            one JSON object about what was written\n",
+    .usage = "heddle trace export LOG --format FORMAT -o FILE [--deps]\n"
+             "                        [--states] [--json]\n"
+             "\n"
+             "  --format FORMAT   one of the formats below\n"
+             "  -o FILE           where to write; formats of several files put the\n"
+             "                    others next to it\n"
+             "  --deps            dependencies too, as arrows\n"
+             "  --states          what workers do between tasks, too\n"
+             "  --json            one JSON object about what was written\n",
     .run = export_run,
     .has_own_help = true,
 };

@@ -38,19 +38,17 @@ static int import_report(struct cli *c, const char *file)
         st = heddle_json_finish(&j);
         heddle_json_fini(&j);
     } else {
-        fprintf(c->out, "%s: %zu tasks, %zu dependencies, %zu kernels\n", file,
-                v->ntasks, v->ndeps, v->nkernels);
+        fprintf(c->out, "%s: %zu tasks, %zu dependencies, %zu kernels\n", file, v->ntasks, v->ndeps,
+                v->nkernels);
     }
     heddle_log_close(log);
     return st == HEDDLE_OK ? 0 : cli_output_failed(c, st);
 }
 
-static int import_write(struct cli *c, const char *tasks,
-                        const struct import_args *a)
+static int import_write(struct cli *c, const char *tasks, const struct import_args *a)
 {
     char why[512] = "";
-    const struct heddle_log_opts o = {
-        .size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
+    const struct heddle_log_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
     const heddle_status st = heddle_log_import(tasks, a->platform, a->file, &o);
 
     if (st != HEDDLE_OK)

@@ -22,17 +22,14 @@ static void info_head(FILE *f, const char *path, const heddle_log *log,
 
     heddle_text_init(&t, a, sizeof(a));
     heddle_text_bytes(&t, v->bytes);
-    fprintf(f, "log          %s, %s, format %u.%u%s\n", path, a,
-            v->version >> 8, v->version & 0xff,
+    fprintf(f, "log          %s, %s, format %u.%u%s\n", path, a, v->version >> 8, v->version & 0xff,
             v->is_flight ? ", flight recorder" : "");
     if (v->is_partial)
         fprintf(f, "partial      %s\n", heddle_log_get_partial(log));
     if (v->lost > 0)
         fprintf(f, "lost         %" PRIu64 " records\n", v->lost);
     if (v->overwritten > 0)
-        fprintf(f,
-                "overwritten  the oldest records, %" PRIu64
-                " slots of 16 bytes\n",
+        fprintf(f, "overwritten  the oldest records, %" PRIu64 " slots of 16 bytes\n",
                 v->overwritten);
     for (size_t i = 0; i < v->ninfos; i++) {
         trace_put_name(f, v->infos[i].key, 12);
@@ -41,27 +38,25 @@ static void info_head(FILE *f, const char *path, const heddle_log *log,
         fputc('\n', f);
     }
     fprintf(f,
-            "tasks        %" PRIu64 " executed, %" PRIu64 " failed, %" PRIu64
-            " cancelled, %" PRIu64 " pending\n",
+            "tasks        %" PRIu64 " executed, %" PRIu64 " failed, %" PRIu64 " cancelled, %" PRIu64
+            " pending\n",
             s->nexecuted, s->nfailed, s->ncancelled, s->npending);
-    fprintf(f, "graph        %zu dependencies, %zu accesses of %zu handles\n",
-            v->ndeps, v->naccesses, v->nhandles);
+    fprintf(f, "graph        %zu dependencies, %zu accesses of %zu handles\n", v->ndeps,
+            v->naccesses, v->nhandles);
     fprintf(f, "makespan     %s\n", trace_text_ns(a, s->makespan_ns));
-    fprintf(f, "utilisation  %s of %" PRIu64 " workers\n",
-            trace_text_percent(a, s->utilisation), s->nworkers);
-    fprintf(f, "overhead     %s in all, %s per task\n",
-            trace_text_ns(a, s->overhead_ns),
+    fprintf(f, "utilisation  %s of %" PRIu64 " workers\n", trace_text_percent(a, s->utilisation),
+            s->nworkers);
+    fprintf(f, "overhead     %s in all, %s per task\n", trace_text_ns(a, s->overhead_ns),
             trace_text_ns(b, (int64_t)s->overhead_task_ns));
 }
 
-static void info_lanes(FILE *f, const struct heddle_log_view *v,
-                       const struct heddle_log_summary *s)
+static void info_lanes(FILE *f, const struct heddle_log_view *v, const struct heddle_log_summary *s)
 {
     const double m = (double)s->makespan_ns;
     char a[TRACE_CELL], b[TRACE_CELL], c[TRACE_CELL];
 
-    fprintf(f, "\n%-24s %-10s %4s %10s %8s %8s %8s %6s\n", "lane", "kind",
-            "cpu", "tasks", "busy", "idle", "rest", "lost");
+    fprintf(f, "\n%-24s %-10s %4s %10s %8s %8s %8s %6s\n", "lane", "kind", "cpu", "tasks", "busy",
+            "idle", "rest", "lost");
     for (size_t i = 0; i < v->nlanes; i++) {
         const struct heddle_log_lane_sum *l = &s->lanes[i];
 
@@ -75,8 +70,7 @@ static void info_lanes(FILE *f, const struct heddle_log_view *v,
         /* A lane that only submits is not one of the workers. */
         if (l->ntasks > 0 || v->lanes[i].kind == HEDDLE_LOG_WORKER ||
             v->lanes[i].kind == HEDDLE_LOG_DEVICE)
-            fprintf(f, " %8s %8s %8s",
-                    trace_text_percent(a, trace_ratio(l->busy_ns, m)),
+            fprintf(f, " %8s %8s %8s", trace_text_percent(a, trace_ratio(l->busy_ns, m)),
                     trace_text_percent(b, trace_ratio(l->idle_ns, m)),
                     trace_text_percent(c, trace_ratio(l->overhead_ns, m)));
         else
@@ -87,8 +81,7 @@ static void info_lanes(FILE *f, const struct heddle_log_view *v,
 
 /* --- info: JSON ---------------------------------------------------------- */
 
-static void json_head(struct heddle_json *j, const char *path,
-                      const heddle_log *log)
+static void json_head(struct heddle_json *j, const char *path, const heddle_log *log)
 {
     const struct heddle_log_view *v = heddle_log_get_view(log);
 
@@ -98,8 +91,7 @@ static void json_head(struct heddle_json *j, const char *path,
     heddle_json_key_uint(j, "version_minor", v->version & 0xff);
     heddle_json_key_bool(j, "flight_recorder", v->is_flight != 0);
     heddle_json_key_bool(j, "partial", v->is_partial != 0);
-    heddle_json_key_str(j, "partial_why",
-                        v->is_partial ? heddle_log_get_partial(log) : NULL);
+    heddle_json_key_str(j, "partial_why", v->is_partial ? heddle_log_get_partial(log) : NULL);
     heddle_json_key_uint(j, "damaged_chunks", v->ndamaged);
     heddle_json_key_uint(j, "lost", v->lost);
     heddle_json_key_uint(j, "overwritten_slots", v->overwritten);
@@ -173,8 +165,7 @@ static heddle_status info_json(FILE *f, const char *path, const heddle_log *log,
     return st;
 }
 
-static heddle_status info_print(struct cli *c, const char *path,
-                                const heddle_log *log)
+static heddle_status info_print(struct cli *c, const char *path, const heddle_log *log)
 {
     const struct heddle_log_view *v = heddle_log_get_view(log);
     struct heddle_log_summary *s = NULL;

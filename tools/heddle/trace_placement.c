@@ -41,8 +41,7 @@ static int write_file(struct cli *c, const heddle_log *log, const char *path)
     int rc;
 
     if (f == NULL)
-        return cli_fail(c, "the file '%s' cannot be written: %s", path,
-                        strerror(errno));
+        return cli_fail(c, "the file '%s' cannot be written: %s", path, strerror(errno));
     n = write_lines(f, heddle_log_get_view(log));
     rc = trace_close_output(c, f, path, false);
     if (rc != 0)

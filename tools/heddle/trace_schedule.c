@@ -40,8 +40,8 @@ static void print_text(const struct schedule *s, const struct schedule_args *a)
     FILE *f = s->c->out;
     char x[TRACE_CELL];
 
-    fprintf(f, "graph        %" PRIu32 " tasks, %" PRIu32 " dependencies, ",
-            s->graph.ntasks, s->graph.nedges);
+    fprintf(f, "graph        %" PRIu32 " tasks, %" PRIu32 " dependencies, ", s->graph.ntasks,
+            s->graph.nedges);
     for (uint32_t i = 0; i < s->graph.ntypes; i++) {
         fprintf(f, "%s%" PRIu32 " ", i > 0 ? " and " : "", s->nworkers[i]);
         trace_put_name(f, s->b.g->types[i].name, 0);
@@ -49,17 +49,14 @@ static void print_text(const struct schedule *s, const struct schedule_args *a)
     fprintf(f, "; durations %s\n", heddle_log_durations_name(a->by));
     fprintf(f, "policy       %s", s->policy);
     if (s->s.policy != NULL && strcmp(s->s.policy, s->policy) != 0)
-        fprintf(f, ", from %s, %" PRIu64 " steps", s->s.policy,
-                s->s.iterations);
+        fprintf(f, ", from %s, %" PRIu64 " steps", s->s.policy, s->s.iterations);
     fprintf(f, ", %.3f s\n", s->seconds);
     fprintf(f, "makespan     %s\n", trace_text_ns(x, (int64_t)s->s.makespan));
     fprintf(f, "recorded     %s", trace_text_ns(x, s->b.g->makespan_ns));
     if (s->s.makespan > 0.0)
-        fprintf(f, ", %.3f times as long",
-                (double)s->b.g->makespan_ns / s->s.makespan);
+        fprintf(f, ", %.3f times as long", (double)s->b.g->makespan_ns / s->s.makespan);
     fprintf(f, "\nbound        %s; the schedule is %.3f times as long\n",
-            trace_text_ns(x, (int64_t)s->bound_ns),
-            ratio(s->s.makespan, s->bound_ns));
+            trace_text_ns(x, (int64_t)s->bound_ns), ratio(s->s.makespan, s->bound_ns));
     for (size_t i = 0; i < s->b.g->nnotes; i++) {
         fputs("note         ", f);
         trace_put_name(f, s->b.g->notes[i], 0);
@@ -74,8 +71,7 @@ static void print_text(const struct schedule *s, const struct schedule_args *a)
                 a->placement, a->placement);
 }
 
-static heddle_status print_json(const struct schedule *s,
-                                const struct schedule_args *a)
+static heddle_status print_json(const struct schedule *s, const struct schedule_args *a)
 {
     struct heddle_json j;
     heddle_status st;
@@ -123,10 +119,8 @@ static int fail(const struct schedule *s, const char *why, heddle_status st)
 static int make_bound(struct schedule *s)
 {
     char why[256] = "";
-    const struct heddle_bound_limits l = {.size = sizeof(l),
-                                          .time_ns = BOUND_NS,
-                                          .error = why,
-                                          .error_bytes = sizeof(why)};
+    const struct heddle_bound_limits l = {
+        .size = sizeof(l), .time_ns = BOUND_NS, .error = why, .error_bytes = sizeof(why)};
     struct heddle_bound_result r = {.size = sizeof(r)};
     const heddle_status st = heddle_bound_all(&s->graph, &l, &r);
 
@@ -186,8 +180,7 @@ static int make_schedule(struct schedule *s, const struct schedule_args *a)
     return st == HEDDLE_OK ? 0 : fail(s, why, st);
 }
 
-static int schedule_all(struct schedule *s, const char *path,
-                        const struct schedule_args *a)
+static int schedule_all(struct schedule *s, const char *path, const struct schedule_args *a)
 {
     int rc = 0;
 
@@ -250,14 +243,12 @@ static int check_policy(struct cli *c, const char *name)
                      name);
 }
 
-static int check_output(struct cli *c, const struct cli_args *args,
-                        const char *file)
+static int check_output(struct cli *c, const struct cli_args *args, const char *file)
 {
     return file == NULL ? 0 : trace_check_output(c, args->operand[0], file);
 }
 
-static int check_args(struct cli *c, const struct cli_args *args,
-                      struct schedule_args *a)
+static int check_args(struct cli *c, const struct cli_args *args, struct schedule_args *a)
 {
     int rc;
 
@@ -268,8 +259,7 @@ static int check_args(struct cli *c, const struct cli_args *args,
     if (heddle_parse_ns(a->time, &a->time_ns) != HEDDLE_OK || a->time_ns == 0)
         return cli_error(c, "'%s' is not a time such as 2s or 500ms", a->time);
     /* Schedulers of the runtime know kinds of tasks, not single ones. */
-    if (a->durations == NULL &&
-        strncmp(a->policy, RUNTIME, strlen(RUNTIME)) == 0)
+    if (a->durations == NULL && strncmp(a->policy, RUNTIME, strlen(RUNTIME)) == 0)
         a->by = HEDDLE_DURATIONS_MEDIAN;
     if (a->transfers && strncmp(a->policy, RUNTIME, strlen(RUNTIME)) == 0)
         return cli_error(c, "--transfers is not for policies of the runtime");
@@ -278,8 +268,7 @@ static int check_args(struct cli *c, const struct cli_args *args,
         rc = check_output(c, args, a->log);
     if (rc == 0)
         rc = check_output(c, args, a->placement);
-    if (rc == 0 && a->log != NULL && a->placement != NULL &&
-        strcmp(a->log, a->placement) == 0)
+    if (rc == 0 && a->log != NULL && a->placement != NULL && strcmp(a->log, a->placement) == 0)
         rc = cli_error(c, "-o and --placement are one file, '%s'", a->log);
     return rc;
 }
@@ -324,31 +313,30 @@ static int schedule_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_trace_verb_schedule = {
     .name = "schedule",
     .help = "other schedules of the recorded tasks, other machines",
-    .usage =
-        "heddle trace schedule LOG [--policy P] [--time T] [--machine FILE]\n"
-        "    [--what-if CHANGES] [--transfers] [--durations D] [--seed S]\n"
-        "    [--iterations N] [-o LOG] [--placement FILE] [--json]\n"
-        "\n"
-        "  --policy      heft, heft-min, heft-area, dmdas, peft, fastest,\n"
-        "                balanced, heteroprio, dualhp, hlp, shares;\n"
-        "                fixed: types and order of the log;\n"
-        "                best (default): the best of all, then a search;\n"
-        "                runtime:NAME, a scheduler of the runtime in virtual "
-        "time\n"
-        "  --time        for the policy best (default 2s)\n"
-        "  --machine     another machine: its workers, and times that the log\n"
-        "                does not have\n"
-        "  --what-if     changes with commas between: gpus=+1, cpus=8,\n"
-        "                workers.TYPE=x2, speed.TYPE=x2, kernel.NAME=x1.5,\n"
-        "                links=x2\n"
-        "  --transfers   count the time between memories, by the machine's "
-        "links\n"
-        "  --durations   measured (default), min, median (default of runtime:) "
-        "or\n"
-        "                model\n"
-        "  --seed, --iterations  of the search (default 1, and no limit)\n"
-        "  -o LOG        the schedule as a log\n"
-        "  --placement   the schedule as a file for the scheduler replay\n"
-        "Times in JSON are seconds.\n",
+    .usage = "heddle trace schedule LOG [--policy P] [--time T] [--machine FILE]\n"
+             "    [--what-if CHANGES] [--transfers] [--durations D] [--seed S]\n"
+             "    [--iterations N] [-o LOG] [--placement FILE] [--json]\n"
+             "\n"
+             "  --policy      heft, heft-min, heft-area, dmdas, peft, fastest,\n"
+             "                balanced, heteroprio, dualhp, hlp, shares;\n"
+             "                fixed: types and order of the log;\n"
+             "                best (default): the best of all, then a search;\n"
+             "                runtime:NAME, a scheduler of the runtime in virtual "
+             "time\n"
+             "  --time        for the policy best (default 2s)\n"
+             "  --machine     another machine: its workers, and times that the log\n"
+             "                does not have\n"
+             "  --what-if     changes with commas between: gpus=+1, cpus=8,\n"
+             "                workers.TYPE=x2, speed.TYPE=x2, kernel.NAME=x1.5,\n"
+             "                links=x2\n"
+             "  --transfers   count the time between memories, by the machine's "
+             "links\n"
+             "  --durations   measured (default), min, median (default of runtime:) "
+             "or\n"
+             "                model\n"
+             "  --seed, --iterations  of the search (default 1, and no limit)\n"
+             "  -o LOG        the schedule as a log\n"
+             "  --placement   the schedule as a file for the scheduler replay\n"
+             "Times in JSON are seconds.\n",
     .run = schedule_run,
 };

@@ -27,8 +27,7 @@ static void follow(void *user, struct view_site *s)
         view_source_tick(&x[i], &s->next[i]);
 }
 
-static int announce(struct cli *c, const struct view_site *s,
-                    const struct serve_args *a)
+static int announce(struct cli *c, const struct view_site *s, const struct serve_args *a)
 {
     struct heddle_json j;
     heddle_status st = HEDDLE_OK;
@@ -77,9 +76,7 @@ static int make_page(struct cli *c, struct view_site *s, const char *title)
     }
     if (f != NULL)
         fclose(f);
-    return st == HEDDLE_OK ? 0
-                           : cli_fail(c, "the page cannot be made: %s",
-                                      heddle_status_text(st));
+    return st == HEDDLE_OK ? 0 : cli_fail(c, "the page cannot be made: %s", heddle_status_text(st));
 }
 
 static int serve(struct cli *c, struct view_site *s, struct view_source *x,
@@ -89,19 +86,17 @@ static int serve(struct cli *c, struct view_site *s, struct view_source *x,
     int fd, rc;
 
     if (view_listen(s, (uint16_t)a->port, &fd) != HEDDLE_OK)
-        return cli_fail(c, "port %u of 127.0.0.1 cannot be used: %s",
-                        (unsigned)a->port, strerror(errno));
+        return cli_fail(c, "port %u of 127.0.0.1 cannot be used: %s", (unsigned)a->port,
+                        strerror(errno));
     rc = announce(c, s, a);
     if (rc != 0) {
         close(fd);
         return rc;
     }
     st = view_serve(s, fd, follow, x);
-    return st == HEDDLE_OK
-               ? 0
-               : cli_fail(c, "the server ended: %s",
-                          st == HEDDLE_EIO ? strerror(errno)
-                                           : heddle_status_text(st));
+    return st == HEDDLE_OK ? 0
+                           : cli_fail(c, "the server ended: %s",
+                                      st == HEDDLE_EIO ? strerror(errno) : heddle_status_text(st));
 }
 
 static int serve_run(struct cli *c, int argc, char **argv)
@@ -159,19 +154,18 @@ static int serve_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_trace_verb_serve = {
     .name = "serve",
     .help = "show the log in a browser, over loopback",
-    .usage =
-        "heddle trace serve LOG [LOG2] [--port P] [--live] [--title T]\n"
-        "                   [--energy-model FILE] [--open-url-only] [--json]\n"
-        "\n"
-        "  LOG2             a second run, side by side with the first\n"
-        "  --port P         of 127.0.0.1; default any that is free\n"
-        "  --live           follow a log that a running program writes\n"
-        "  --title T        instead of the name of the log\n"
-        "  --energy-model   what kernels draw, for joules per kernel\n"
-        "  --open-url-only  print the address and nothing else\n"
-        "  --json           the address as one JSON object\n"
-        "\n"
-        "Prints the address and serves until Ctrl-C. Nobody outside of this\n"
-        "machine can connect.\n",
+    .usage = "heddle trace serve LOG [LOG2] [--port P] [--live] [--title T]\n"
+             "                   [--energy-model FILE] [--open-url-only] [--json]\n"
+             "\n"
+             "  LOG2             a second run, side by side with the first\n"
+             "  --port P         of 127.0.0.1; default any that is free\n"
+             "  --live           follow a log that a running program writes\n"
+             "  --title T        instead of the name of the log\n"
+             "  --energy-model   what kernels draw, for joules per kernel\n"
+             "  --open-url-only  print the address and nothing else\n"
+             "  --json           the address as one JSON object\n"
+             "\n"
+             "Prints the address and serves until Ctrl-C. Nobody outside of this\n"
+             "machine can connect.\n",
     .run = serve_run,
 };

@@ -39,8 +39,7 @@ static double mean_watts(const struct energy_meter *m)
 /* Of the time of all workers. */
 static double share_of(const struct stats *t, unsigned cause)
 {
-    return trace_ratio(t->x->total_ns[cause],
-                       (double)t->x->nworkers * (double)t->x->makespan_ns);
+    return trace_ratio(t->x->total_ns[cause], (double)t->x->nworkers * (double)t->x->makespan_ns);
 }
 
 struct efficiency {
@@ -54,16 +53,14 @@ static struct efficiency stats_efficiency(const struct stats *t)
 {
     const int64_t *ns = t->x->total_ns;
     const double work = (double)ns[HEDDLE_CAUSE_WORK];
-    const double active =
-        work + (double)ns[HEDDLE_CAUSE_WASTE] + (double)ns[HEDDLE_CAUSE_DATA] +
-        (double)ns[HEDDLE_CAUSE_MEMORY] + (double)ns[HEDDLE_CAUSE_OVERHEAD];
+    const double active = work + (double)ns[HEDDLE_CAUSE_WASTE] + (double)ns[HEDDLE_CAUSE_DATA] +
+                          (double)ns[HEDDLE_CAUSE_MEMORY] + (double)ns[HEDDLE_CAUSE_OVERHEAD];
     const double all = (double)t->x->nworkers * (double)t->x->makespan_ns;
 
-    return (struct efficiency){
-        .parallel = all > 0 ? work / all : 0,
-        .runtime = active > 0 ? work / active : 0,
-        .pipeline = all > 0 ? active / all : 0,
-        .path = trace_ratio(t->x->path_ns, (double)t->x->makespan_ns)};
+    return (struct efficiency){.parallel = all > 0 ? work / all : 0,
+                               .runtime = active > 0 ? work / active : 0,
+                               .pipeline = all > 0 ? active / all : 0,
+                               .path = trace_ratio(t->x->path_ns, (double)t->x->makespan_ns)};
 }
 
 /* --- advice ------------------------------------------------------------------ */
@@ -118,13 +115,11 @@ static const char *cause_remedy(unsigned cause)
         return "the memory is too small for what is used at once: smaller "
                "pieces, or a larger budget";
     case HEDDLE_CAUSE_OVERHEAD: return "make tasks larger";
-    case HEDDLE_CAUSE_START:
-        return "the first task began late: see what the program does before";
+    case HEDDLE_CAUSE_START: return "the first task began late: see what the program does before";
     case HEDDLE_CAUSE_END:
         return "the end has too few tasks for the workers: make the last ones "
                "smaller, or give the long chains priority";
-    case HEDDLE_CAUSE_SCHED:
-        return "try another scheduler; if tasks are short, make them larger";
+    case HEDDLE_CAUSE_SCHED: return "try another scheduler; if tasks are short, make them larger";
     case HEDDLE_CAUSE_SUBMIT:
         return "submission is the limit: larger tasks, a recorded graph, or "
                "tasks that submit tasks";
@@ -173,14 +168,11 @@ static void stats_advise(struct stats *t)
         advise(t, 0,
                "The devices were in tasks %s of the time and set the pace; the "
                "workers together lost %s because of %s (%s).",
-               trace_text_percent(a, devices),
-               trace_text_percent(b, share_of(t, worst)),
-               heddle_explain_cause_name(worst),
-               heddle_explain_cause_text(worst));
+               trace_text_percent(a, devices), trace_text_percent(b, share_of(t, worst)),
+               heddle_explain_cause_name(worst), heddle_explain_cause_text(worst));
     else
         advise(t, 0, "Workers lost %s of their time because of %s (%s): %s.",
-               trace_text_percent(a, share_of(t, worst)),
-               heddle_explain_cause_name(worst),
+               trace_text_percent(a, share_of(t, worst)), heddle_explain_cause_name(worst),
                heddle_explain_cause_text(worst), cause_remedy(worst));
     if (e.path > 0.5 && t->x->npath > 1)
         advise(t, 1,
@@ -200,8 +192,8 @@ static void text_head(FILE *f, const struct stats *t)
     if (t->v->is_partial)
         fprintf(f, "partial              %s\n", heddle_log_get_partial(t->log));
     fprintf(f,
-            "tasks                %" PRIu64 " executed, %" PRIu64
-            " failed, %" PRIu64 " cancelled, %" PRIu64 " pending\n",
+            "tasks                %" PRIu64 " executed, %" PRIu64 " failed, %" PRIu64
+            " cancelled, %" PRIu64 " pending\n",
             t->s->nexecuted, t->s->nfailed, t->s->ncancelled, t->s->npending);
     fprintf(f, "makespan             %s on %" PRIu64 " workers\n",
             trace_text_ns(a, t->x->makespan_ns), t->x->nworkers);
@@ -218,15 +210,13 @@ static void text_head(FILE *f, const struct stats *t)
     fprintf(f, "%s of the makespan\n", trace_text_percent(a, e.path));
 }
 
-static void text_row(FILE *f, const struct stats *t, const int64_t *ns,
-                     double whole)
+static void text_row(FILE *f, const struct stats *t, const int64_t *ns, double whole)
 {
     char a[TRACE_CELL];
 
     for (unsigned c = 0; c < HEDDLE_NCAUSES; c++)
         if (t->x->total_ns[c] > 0)
-            fprintf(f, " %8s",
-                    trace_text_percent(a, trace_ratio(ns[c], whole)));
+            fprintf(f, " %8s", trace_text_percent(a, trace_ratio(ns[c], whole)));
     fputc('\n', f);
 }
 
@@ -252,8 +242,7 @@ static void text_workers(FILE *f, const struct stats *t)
     fputc('\n', f);
     for (unsigned c = 0; c < HEDDLE_NCAUSES; c++)
         if (t->x->total_ns[c] > 0)
-            fprintf(f, "%-10s %s\n", heddle_explain_cause_name(c),
-                    heddle_explain_cause_text(c));
+            fprintf(f, "%-10s %s\n", heddle_explain_cause_name(c), heddle_explain_cause_text(c));
 }
 
 static void text_blame(FILE *f, const struct stats *t)
@@ -263,8 +252,7 @@ static void text_blame(FILE *f, const struct stats *t)
     fprintf(f, "\nBehind the task that ended last:");
     for (unsigned b = 0; b < HEDDLE_NBLAMES; b++)
         fprintf(f, "%s %s %s", b == 0 ? "" : ",", heddle_explain_blame_name(b),
-                trace_text_percent(a, trace_ratio(t->x->blame_ns[b],
-                                                  (double)t->x->makespan_ns)));
+                trace_text_percent(a, trace_ratio(t->x->blame_ns[b], (double)t->x->makespan_ns)));
     fprintf(f, "\n\nWhat to look at first:\n");
     for (unsigned i = 0; i < NADVICE; i++)
         if (t->advice[i][0] != '\0') {
@@ -280,14 +268,13 @@ static void text_energy(FILE *f, const struct stats *t)
 
     if (t->nmeters == 0)
         return;
-    fprintf(f, "\n%-24s %12s %12s %12s %10s\n", "energy measured", "joules",
-            "average W", "peak W", "seconds");
+    fprintf(f, "\n%-24s %12s %12s %12s %10s\n", "energy measured", "joules", "average W", "peak W",
+            "seconds");
     for (size_t i = 0; i < t->nmeters; i++) {
         const struct energy_meter *m = &t->meter[i];
 
         trace_put_name(f, m->name, 24);
-        fprintf(f, " %12.6g %12.4g %12.4g %10.4g\n", m->joules, mean_watts(m),
-                m->peak, m->seconds);
+        fprintf(f, " %12.6g %12.4g %12.4g %10.4g\n", m->joules, mean_watts(m), m->peak, m->seconds);
         sum += m->joules;
     }
     if (t->nmeters > 1)
@@ -310,9 +297,7 @@ static void json_head(struct heddle_json *j, const struct stats *t)
 
     heddle_json_key_str(j, "file", t->path);
     heddle_json_key_bool(j, "partial", t->v->is_partial != 0);
-    heddle_json_key_str(j, "partial_why",
-                        t->v->is_partial ? heddle_log_get_partial(t->log)
-                                         : NULL);
+    heddle_json_key_str(j, "partial_why", t->v->is_partial ? heddle_log_get_partial(t->log) : NULL);
     heddle_json_key_int(j, "makespan_ns", t->x->makespan_ns);
     heddle_json_key_int(j, "first_ns", t->x->first_ns);
     heddle_json_key_int(j, "last_ns", t->x->last_ns);
@@ -375,8 +360,7 @@ static void json_energy(struct heddle_json *j, const struct stats *t)
         heddle_json_end(j);
     }
     heddle_json_end(j);
-    heddle_json_key_str(j, "energy_why",
-                        t->nmeters == 0 ? energy_log_why(t->v) : NULL);
+    heddle_json_key_str(j, "energy_why", t->nmeters == 0 ? energy_log_why(t->v) : NULL);
 }
 
 static heddle_status stats_json(FILE *f, const struct stats *t)
@@ -405,8 +389,7 @@ static heddle_status stats_json(FILE *f, const struct stats *t)
 
 /* --- the verb ---------------------------------------------------------------------- */
 
-static heddle_status stats_print(struct cli *c, const char *path,
-                                 const heddle_log *log)
+static heddle_status stats_print(struct cli *c, const char *path, const heddle_log *log)
 {
     struct stats t = {.path = path, .log = log, .v = heddle_log_get_view(log)};
     heddle_status st = heddle_log_summary_create(log, &t.s);
@@ -415,9 +398,7 @@ static heddle_status stats_print(struct cli *c, const char *path,
         st = heddle_explain_create(log, NULL, &t.x);
     if (st == HEDDLE_OK)
         stats_advise(&t);
-    t.nmeters = t.x == NULL
-                    ? 0
-                    : energy_meters(t.v, t.x->first_ns, t.x->last_ns, t.meter);
+    t.nmeters = t.x == NULL ? 0 : energy_meters(t.v, t.x->first_ns, t.x->last_ns, t.meter);
     if (st == HEDDLE_OK && c->json) {
         st = stats_json(c->out, &t);
     } else if (st == HEDDLE_OK) {

@@ -26,12 +26,10 @@ void trace_memory_return(void)
     (void)malloc_trim(0);
 }
 
-int trace_open(struct cli *c, const char *verb, const struct cli_args *args,
-               heddle_log **log_out)
+int trace_open(struct cli *c, const char *verb, const struct cli_args *args, heddle_log **log_out)
 {
     char why[512] = "";
-    const struct heddle_log_opts o = {
-        .size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
+    const struct heddle_log_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
     heddle_status st;
 
     if (args->n < 1)
@@ -56,8 +54,7 @@ int trace_end(struct cli *c, heddle_status st)
 {
     if (st == HEDDLE_OK)
         return 0;
-    return st == HEDDLE_EIO ? cli_output_failed(c, st)
-                            : cli_fail(c, "%s", heddle_status_text(st));
+    return st == HEDDLE_EIO ? cli_output_failed(c, st) : cli_fail(c, "%s", heddle_status_text(st));
 }
 
 /* Two names of one file? Then writing the one would destroy the other. */
@@ -97,8 +94,7 @@ int trace_close_output(struct cli *c, FILE *f, const char *path, bool is_bad)
         return 0;
     trace_discard(path);
     return e == 0 ? cli_fail(c, "%s", heddle_status_text(HEDDLE_ENOMEM))
-                  : cli_fail(c, "the file '%s' cannot be written: %s", path,
-                             strerror(e));
+                  : cli_fail(c, "the file '%s' cannot be written: %s", path, strerror(e));
 }
 
 const char *trace_lane_kind(uint32_t kind)
@@ -144,29 +140,24 @@ double trace_ratio(int64_t part, double whole)
     return whole > 0.0 ? (double)part / whole : 0.0;
 }
 
-void trace_put_kernels(FILE *f, const struct heddle_log_view *v,
-                       const struct heddle_log_summary *s)
+void trace_put_kernels(FILE *f, const struct heddle_log_view *v, const struct heddle_log_summary *s)
 {
-    char a[TRACE_CELL], b[TRACE_CELL], c[TRACE_CELL], d[TRACE_CELL],
-        e[TRACE_CELL];
+    char a[TRACE_CELL], b[TRACE_CELL], c[TRACE_CELL], d[TRACE_CELL], e[TRACE_CELL];
 
-    fprintf(f, "\n%-24s %10s %11s %8s %10s %10s %10s %9s\n", "kernel", "tasks",
-            "total", "share", "min", "median", "max", "model");
+    fprintf(f, "\n%-24s %10s %11s %8s %10s %10s %10s %9s\n", "kernel", "tasks", "total", "share",
+            "min", "median", "max", "model");
     for (size_t i = 0; i < v->nkernels; i++) {
         const struct heddle_log_kernel_sum *k = &s->kernels[i];
 
         if (k->ntasks == 0)
             continue;
         trace_put_name(f, v->kernels[i].name, 24);
-        fprintf(
-            f, " %10" PRIu64 " %11s %8s %10s %10s %10s", k->ntasks,
-            trace_text_ns(a, k->total_ns),
-            trace_text_percent(b, trace_ratio(k->total_ns, (double)s->busy_ns)),
-            trace_text_ns(c, k->min_ns), trace_text_ns(d, k->median_ns),
-            trace_text_ns(e, k->max_ns));
-        fprintf(f, " %9s\n",
-                k->npredicted > 0 ? trace_text_percent(a, k->model_error)
-                                  : "-");
+        fprintf(f, " %10" PRIu64 " %11s %8s %10s %10s %10s", k->ntasks,
+                trace_text_ns(a, k->total_ns),
+                trace_text_percent(b, trace_ratio(k->total_ns, (double)s->busy_ns)),
+                trace_text_ns(c, k->min_ns), trace_text_ns(d, k->median_ns),
+                trace_text_ns(e, k->max_ns));
+        fprintf(f, " %9s\n", k->npredicted > 0 ? trace_text_percent(a, k->model_error) : "-");
     }
 }
 
@@ -182,8 +173,7 @@ void trace_json_kernels(struct heddle_json *j, const struct heddle_log_view *v,
         heddle_json_key_str(j, "name", v->kernels[i].name);
         heddle_json_key_uint(j, "tasks", k->ntasks);
         heddle_json_key_int(j, "total_ns", k->total_ns);
-        heddle_json_key_double(j, "share",
-                               trace_ratio(k->total_ns, (double)s->busy_ns));
+        heddle_json_key_double(j, "share", trace_ratio(k->total_ns, (double)s->busy_ns));
         heddle_json_key_int(j, "min_ns", k->min_ns);
         heddle_json_key_int(j, "median_ns", k->median_ns);
         heddle_json_key_int(j, "max_ns", k->max_ns);
@@ -194,8 +184,7 @@ void trace_json_kernels(struct heddle_json *j, const struct heddle_log_view *v,
     heddle_json_end(j);
 }
 
-bool trace_check_durations(struct cli *c, const char *text,
-                           enum heddle_log_durations *by)
+bool trace_check_durations(struct cli *c, const char *text, enum heddle_log_durations *by)
 {
     if (text == NULL || heddle_log_durations_find(text, by) == HEDDLE_OK)
         return true;

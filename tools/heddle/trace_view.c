@@ -14,8 +14,8 @@ struct view_args {
     heddle_energy *energy; /* NULL: none was given */
 };
 
-static int load_all(struct cli *c, const struct cli_args *args,
-                    const struct view_args *a, struct view_pack **packs)
+static int load_all(struct cli *c, const struct cli_args *args, const struct view_args *a,
+                    struct view_pack **packs)
 {
     int rc = 0;
 
@@ -32,8 +32,7 @@ static int load_all(struct cli *c, const struct cli_args *args,
     return rc;
 }
 
-static int report(struct cli *c, const char *file,
-                  struct view_pack *const *packs, unsigned n)
+static int report(struct cli *c, const char *file, struct view_pack *const *packs, unsigned n)
 {
     struct stat sb = {0};
     struct heddle_json j;
@@ -63,8 +62,7 @@ static int report(struct cli *c, const char *file,
     return st == HEDDLE_OK ? 0 : cli_output_failed(c, st);
 }
 
-static int check_args(struct cli *c, const struct cli_args *args,
-                      const struct view_args *a)
+static int check_args(struct cli *c, const struct cli_args *args, const struct view_args *a)
 {
     int rc = 0;
 
@@ -99,8 +97,7 @@ static int view_run(struct cli *c, int argc, char **argv)
         rc = load_all(c, &args, &a, packs);
     if (rc == 0) {
         view_title(a.names, sizeof a.names, args.operand, args.n);
-        rc = view_save(c, a.file, a.title != NULL ? a.title : a.names, packs,
-                       args.n);
+        rc = view_save(c, a.file, a.title != NULL ? a.title : a.names, packs, args.n);
     }
     if (rc == 0)
         rc = report(c, a.file, packs, args.n);
@@ -113,18 +110,17 @@ static int view_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_trace_verb_view = {
     .name = "view",
     .help = "write the log as one page for a browser",
-    .usage =
-        "heddle trace view LOG [LOG2] -o PAGE.html [--title T]\n"
-        "                  [--energy-model FILE] [--json]\n"
-        "\n"
-        "  LOG2            a second run, side by side with the first\n"
-        "  -o PAGE         where to write; the page needs no other file and "
-        "no\n"
-        "                  network. For more than a million tasks use\n"
-        "                  'heddle trace serve'\n"
-        "  --title T       instead of the name of the log\n"
-        "  --energy-model  what kernels draw: joules per kernel, and the idle\n"
-        "                  part ('heddle energy fit' makes such a file)\n"
-        "  --json          one JSON object about what was written\n",
+    .usage = "heddle trace view LOG [LOG2] -o PAGE.html [--title T]\n"
+             "                  [--energy-model FILE] [--json]\n"
+             "\n"
+             "  LOG2            a second run, side by side with the first\n"
+             "  -o PAGE         where to write; the page needs no other file and "
+             "no\n"
+             "                  network. For more than a million tasks use\n"
+             "                  'heddle trace serve'\n"
+             "  --title T       instead of the name of the log\n"
+             "  --energy-model  what kernels draw: joules per kernel, and the idle\n"
+             "                  part ('heddle energy fit' makes such a file)\n"
+             "  --json          one JSON object about what was written\n",
     .run = view_run,
 };

@@ -103,38 +103,32 @@ struct view_opts {
 
 /* HEDDLE_ENOMEM, HEDDLE_EINVAL. The log may be closed afterwards. One reference
  * is the caller's. */
-HEDDLE_MUST_USE heddle_status view_pack_create(const heddle_log *log,
-                                               const struct view_opts *o,
+HEDDLE_MUST_USE heddle_status view_pack_create(const heddle_log *log, const struct view_opts *o,
                                                struct view_pack **out);
 struct view_pack *view_pack_ref(struct view_pack *p);
 void view_pack_unref(struct view_pack *p); /* NULL is fine */
 
 /* NULL: no such array. */
-const struct view_array *view_pack_find(const struct view_pack *p,
-                                        const char *name);
+const struct view_array *view_pack_find(const struct view_pack *p, const char *name);
 size_t view_array_bytes(const struct view_array *x);
 size_t view_type_bytes(enum view_type t);
 const char *view_type_name(enum view_type t);
-enum view_coding view_array_coding(const struct view_pack *p,
-                                   const struct view_array *x);
+enum view_coding view_array_coding(const struct view_pack *p, const struct view_array *x);
 
 /* Free it with view_sketch_destroy() and the same allocator. HEDDLE_ENOMEM. */
-HEDDLE_MUST_USE heddle_status
-view_sketch_create(const heddle_log *log, const struct heddle_allocator *a,
-                   struct heddle_explain **out);
+HEDDLE_MUST_USE heddle_status view_sketch_create(const heddle_log *log,
+                                                 const struct heddle_allocator *a,
+                                                 struct heddle_explain **out);
 /* NULL is fine. */
-void view_sketch_destroy(struct heddle_explain *x,
-                         const struct heddle_allocator *a);
+void view_sketch_destroy(struct heddle_explain *x, const struct heddle_allocator *a);
 
 /* The directory; view_dir.c. */
-HEDDLE_MUST_USE heddle_status view_dir_create(struct view_pack *p,
-                                              const heddle_log *log,
+HEDDLE_MUST_USE heddle_status view_dir_create(struct view_pack *p, const heddle_log *log,
                                               const struct heddle_explain *x,
                                               const struct view_opts *o);
 
 /* Keys "energy" and "energy_why" of the directory. HEDDLE_ENOMEM. */
-HEDDLE_MUST_USE heddle_status view_put_energy(struct heddle_json *j,
-                                              const heddle_log *log,
+HEDDLE_MUST_USE heddle_status view_put_energy(struct heddle_json *j, const heddle_log *log,
                                               const struct heddle_explain *x,
                                               const struct view_opts *o);
 
@@ -145,9 +139,8 @@ struct view_deflate;
 /* Takes the bytes; false: they could not be written, no more are wanted. */
 typedef bool view_sink(void *user, const uint8_t *p, size_t n);
 
-HEDDLE_MUST_USE heddle_status
-view_deflate_create(const struct heddle_allocator *a, view_sink *sink,
-                    void *user, struct view_deflate **out);
+HEDDLE_MUST_USE heddle_status view_deflate_create(const struct heddle_allocator *a, view_sink *sink,
+                                                  void *user, struct view_deflate **out);
 /* NULL is fine. */
 void view_deflate_destroy(struct view_deflate *z);
 /* More of the stream; what the sink said. */
@@ -172,8 +165,7 @@ extern const struct view_file view_files[];
  * HEDDLE_EIO: errno says why. HEDDLE_ENOMEM.
  */
 HEDDLE_MUST_USE heddle_status view_page_write(FILE *f, const char *title,
-                                              struct view_pack *const *packs,
-                                              unsigned n);
+                                              struct view_pack *const *packs, unsigned n);
 
 /* --- server --------------------------------------------------------------- */
 
@@ -207,8 +199,7 @@ enum { VIEW_MAX_REQUEST = 8192 };
  * how many of them are the first request, after *ans was set; 0: it is not
  * whole yet.
  */
-size_t view_http_answer(struct view_site *s, const char *in, size_t n,
-                        struct view_answer *ans);
+size_t view_http_answer(struct view_site *s, const char *in, size_t n, struct view_answer *ans);
 /* Lets go of what the answer holds. Zeroed memory is fine. */
 void view_answer_fini(struct view_answer *ans);
 
@@ -216,11 +207,9 @@ void view_answer_fini(struct view_answer *ans);
 typedef void view_tick(void *user, struct view_site *s);
 
 /* Listens on 127.0.0.1; port 0: any. *fd_out, and s->port, are set. */
-HEDDLE_MUST_USE heddle_status view_listen(struct view_site *s, uint16_t port,
-                                          int *fd_out);
+HEDDLE_MUST_USE heddle_status view_listen(struct view_site *s, uint16_t port, int *fd_out);
 /* Serves until SIGINT or SIGTERM; closes fd. `tick` may be NULL. HEDDLE_EIO,
  * HEDDLE_ENOMEM. */
-HEDDLE_MUST_USE heddle_status view_serve(struct view_site *s, int fd,
-                                         view_tick *tick, void *user);
+HEDDLE_MUST_USE heddle_status view_serve(struct view_site *s, int fd, view_tick *tick, void *user);
 
 #endif /* HEDDLE_TOOLS_VIEW_H */

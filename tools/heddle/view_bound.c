@@ -47,8 +47,7 @@ static void put_values(struct heddle_json *j, const struct run_bound *b)
     heddle_json_key(j, "kind");
     heddle_json_object(j);
     for (int k = 0; k < HEDDLE_BOUND_KINDS; k++)
-        heddle_json_key_int(j,
-                            heddle_bound_kind_name((enum heddle_bound_kind)k),
+        heddle_json_key_int(j, heddle_bound_kind_name((enum heddle_bound_kind)k),
                             (int64_t)b->r.cert[k].value);
     heddle_json_end(j);
     heddle_json_key_int(j, "best", (int64_t)b->r.best);
@@ -86,8 +85,7 @@ static void put_too_many(struct heddle_json *j, void *user)
                 "'heddle trace bound' takes the time.");
 }
 
-heddle_status view_pack_bounded(const heddle_log *log,
-                                const struct view_opts *o,
+heddle_status view_pack_bounded(const heddle_log *log, const struct view_opts *o,
                                 struct view_pack **out)
 {
     const struct heddle_thread_opts to = {.name = "heddle-bound"};
@@ -99,8 +97,7 @@ heddle_status view_pack_bounded(const heddle_log *log,
     if (heddle_log_get_view(log)->ntasks <= MAX_TASKS) {
         opts.bounds = work_put;
         opts.bounds_user = &w;
-        w.is_running =
-            heddle_thread_create(&w.thread, &to, work_run, &w) == HEDDLE_OK;
+        w.is_running = heddle_thread_create(&w.thread, &to, work_run, &w) == HEDDLE_OK;
         if (!w.is_running)
             work_run(&w);
     }

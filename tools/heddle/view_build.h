@@ -34,8 +34,8 @@ struct view_build {
 };
 
 /* A column of n elements to fill; NULL: n is 0, or an error. */
-void *view_add(struct view_build *b, const char *name, enum view_type type,
-               size_t n, bool is_steady);
+void *view_add(struct view_build *b, const char *name, enum view_type type, size_t n,
+               bool is_steady);
 /* Takes a column away again when every element has this value. */
 void view_drop(struct view_build *b, const void *data, uint64_t dflt);
 

@@ -33,22 +33,20 @@ int view_energy_open(struct cli *c, const char *file, heddle_energy **out)
     char why[512] = "";
 
     *out = NULL;
-    if (file == NULL ||
-        heddle_energy_read(NULL, file, out, why, sizeof why) == HEDDLE_OK)
+    if (file == NULL || heddle_energy_read(NULL, file, out, why, sizeof why) == HEDDLE_OK)
         return 0;
     return cli_fail(c, "%s", why);
 }
 
-int view_save(struct cli *c, const char *file, const char *title,
-              struct view_pack *const *packs, unsigned n)
+int view_save(struct cli *c, const char *file, const char *title, struct view_pack *const *packs,
+              unsigned n)
 {
     FILE *f = fopen(file, "we");
     heddle_status st;
     int e;
 
     if (f == NULL)
-        return cli_fail(c, "the page '%s' cannot be written: %s", file,
-                        strerror(errno));
+        return cli_fail(c, "the page '%s' cannot be written: %s", file, strerror(errno));
     errno = 0;
     st = view_page_write(f, title, packs, n);
     e = errno;
@@ -60,8 +58,7 @@ int view_save(struct cli *c, const char *file, const char *title,
         return 0;
     trace_discard(file);
     return cli_fail(c, "the page '%s' cannot be written: %s", file,
-                    st == HEDDLE_EIO && e != 0 ? strerror(e)
-                                               : heddle_status_text(st));
+                    st == HEDDLE_EIO && e != 0 ? strerror(e) : heddle_status_text(st));
 }
 
 void view_title(char *buf, size_t bytes, const char *const *logs, unsigned n)

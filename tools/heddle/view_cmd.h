@@ -11,8 +11,7 @@
 
 /* The columns of the log, with lower bounds, which a thread looks for meanwhile.
  * HEDDLE_ENOMEM, HEDDLE_EINVAL. */
-HEDDLE_MUST_USE heddle_status view_pack_bounded(const heddle_log *log,
-                                                const struct view_opts *o,
+HEDDLE_MUST_USE heddle_status view_pack_bounded(const heddle_log *log, const struct view_opts *o,
                                                 struct view_pack **out);
 
 /* That of the log o->file; c->err gets what it lacks. */
@@ -22,8 +21,8 @@ int view_load(struct cli *c, const struct view_opts *o, struct view_pack **out);
 int view_energy_open(struct cli *c, const char *file, heddle_energy **out);
 
 /* The page of n runs as a file, which is removed again on failure. */
-int view_save(struct cli *c, const char *file, const char *title,
-              struct view_pack *const *packs, unsigned n);
+int view_save(struct cli *c, const char *file, const char *title, struct view_pack *const *packs,
+              unsigned n);
 
 /* "a.log", or "a.log and b.log" without folders. */
 void view_title(char *buf, size_t bytes, const char *const *logs, unsigned n);

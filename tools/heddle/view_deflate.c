@@ -68,19 +68,16 @@ struct view_deflate {
 
 /* --- bits ----------------------------------------------------------------- */
 
-static const uint8_t len_extra[29] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1,
-                                      1, 1, 2, 2, 2, 2, 3, 3, 3, 3,
-                                      4, 4, 4, 4, 5, 5, 5, 5, 0};
-static const uint16_t len_base[29] = {
-    3,  4,  5,  6,  7,  8,  9,  10, 11,  13,  15,  17,  19,  23, 27,
-    31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258};
-static const uint8_t dist_extra[30] = {0, 0, 0,  0,  1,  1,  2,  2,  3,  3,
-                                       4, 4, 5,  5,  6,  6,  7,  7,  8,  8,
-                                       9, 9, 10, 10, 11, 11, 12, 12, 13, 13};
+static const uint8_t len_extra[29] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2,
+                                      2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0};
+static const uint16_t len_base[29] = {3,  4,  5,  6,   7,   8,   9,   10,  11, 13,
+                                      15, 17, 19, 23,  27,  31,  35,  43,  51, 59,
+                                      67, 83, 99, 115, 131, 163, 195, 227, 258};
+static const uint8_t dist_extra[30] = {0, 0, 0, 0, 1, 1, 2, 2,  3,  3,  4,  4,  5,  5,  6,
+                                       6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13};
 static const uint16_t dist_base[30] = {
-    1,    2,    3,    4,    5,    7,    9,    13,    17,    25,
-    33,   49,   65,   97,   129,  193,  257,  385,   513,   769,
-    1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289, 16385, 24577};
+    1,   2,   3,   4,   5,   7,    9,    13,   17,   25,   33,   49,   65,    97,    129,
+    193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289, 16385, 24577};
 
 static void out_flush(struct view_deflate *z)
 {
@@ -152,8 +149,7 @@ static void tree_depths(const uint64_t *sorted, unsigned m, unsigned *count)
         uint64_t sum = 0;
 
         for (unsigned side = 0; side < 2; side++) {
-            if (leaf < m &&
-                (inner >= k || sorted[leaf] >> 9 <= weight[inner])) {
+            if (leaf < m && (inner >= k || sorted[leaf] >> 9 <= weight[inner])) {
                 sum += sorted[leaf] >> 9;
                 parent[leaf++] = (uint16_t)(m + k);
             } else {
@@ -219,8 +215,7 @@ static void code_assign(struct code *c, unsigned n)
         c->bits[i] = c->len[i] > 0 ? reverse(next[c->len[i]]++, c->len[i]) : 0;
 }
 
-static void code_build(struct code *c, const uint32_t *freq, unsigned n,
-                       unsigned max)
+static void code_build(struct code *c, const uint32_t *freq, unsigned n, unsigned max)
 {
     uint64_t sorted[NLIT];
     unsigned count[NLIT] = {0}, m = sort_symbols(freq, n, sorted), k = m;
@@ -270,12 +265,10 @@ static inline uint32_t hash4(const uint8_t *p)
 
 static inline unsigned dist_symbol(const struct view_deflate *z, unsigned dist)
 {
-    return dist <= 256 ? z->dist_sym[dist - 1]
-                       : z->dist_sym[256 + ((dist - 1) >> 7)];
+    return dist <= 256 ? z->dist_sym[dist - 1] : z->dist_sym[256 + ((dist - 1) >> 7)];
 }
 
-static inline unsigned match_len(const uint8_t *p, const uint8_t *q,
-                                 unsigned max)
+static inline unsigned match_len(const uint8_t *p, const uint8_t *q, unsigned max)
 {
     unsigned n = 0;
 
@@ -302,8 +295,8 @@ static inline void insert(struct view_deflate *z, size_t at)
 }
 
 /* The longest match of what is at `at`; 0: none. */
-static inline unsigned find_match(const struct view_deflate *z, size_t at,
-                                  unsigned max, unsigned *dist_out)
+static inline unsigned find_match(const struct view_deflate *z, size_t at, unsigned max,
+                                  unsigned *dist_out)
 {
     const uint8_t *p = z->buf + at;
     uint32_t c = z->head[hash4(p)];
@@ -315,8 +308,7 @@ static inline unsigned find_match(const struct view_deflate *z, size_t at,
 
         if (from >= at || at - from > WINDOW)
             break;
-        if (load32(z->buf + from) == load32(p) &&
-            z->buf[from + best] == p[best]) {
+        if (load32(z->buf + from) == load32(p) && z->buf[from + best] == p[best]) {
             n = match_len(p, z->buf + from, max);
             if (n > best) {
                 best = n;
@@ -334,16 +326,14 @@ static inline unsigned find_match(const struct view_deflate *z, size_t at,
 
 static inline void put_match(struct view_deflate *z, unsigned n, unsigned dist)
 {
-    z->token[z->ntokens++] =
-        UINT32_C(1) << 31 | (uint32_t)(n - 3) << 15 | (dist - 1);
+    z->token[z->ntokens++] = UINT32_C(1) << 31 | (uint32_t)(n - 3) << 15 | (dist - 1);
     z->lit_freq[257 + z->len_sym[n - 3]]++;
     z->dist_freq[dist_symbol(z, dist)]++;
 }
 
 /* Of a long match its ends: places inside of a run are alike, and the nearest
  * one, which costs least, is the last. */
-static inline void insert_match(struct view_deflate *z, size_t at, unsigned n,
-                                size_t end)
+static inline void insert_match(struct view_deflate *z, size_t at, unsigned n, size_t end)
 {
     for (unsigned i = 1; i < n; i++) {
         if (i == 8 && n > 16)
@@ -395,8 +385,8 @@ static const uint8_t clen_order[NCLEN] = {16, 17, 18, 0, 8,  7, 9,  6, 10, 5,
                                           11, 4,  12, 3, 13, 2, 14, 1, 15};
 
 /* The lengths of both codes, with repeats: symbol | extra << 8. */
-static unsigned code_lengths(const struct view_deflate *z, unsigned nlit,
-                             unsigned ndist, uint16_t *seq, uint32_t *freq)
+static unsigned code_lengths(const struct view_deflate *z, unsigned nlit, unsigned ndist,
+                             uint16_t *seq, uint32_t *freq)
 {
     uint8_t all[NLIT + NDIST];
     const unsigned n = nlit + ndist;
@@ -426,8 +416,7 @@ static unsigned code_lengths(const struct view_deflate *z, unsigned nlit,
     return m;
 }
 
-static uint64_t code_cost(const struct code *c, const uint32_t *freq,
-                          unsigned n)
+static uint64_t code_cost(const struct code *c, const uint32_t *freq, unsigned n)
 {
     uint64_t bits = 0;
 
@@ -512,12 +501,11 @@ static void put_block(struct view_deflate *z)
     code_build(&clen, freq, NCLEN, 7);
     while (nclen > 4 && clen.len[clen_order[nclen - 1]] == 0)
         nclen--;
-    own = 17 + 3 * (uint64_t)nclen + code_cost(&clen, freq, NCLEN) +
-          2 * (uint64_t)freq[16] + 3 * (uint64_t)freq[17] +
-          7 * (uint64_t)freq[18] + code_cost(&z->lit, z->lit_freq, NLIT) +
+    own = 17 + 3 * (uint64_t)nclen + code_cost(&clen, freq, NCLEN) + 2 * (uint64_t)freq[16] +
+          3 * (uint64_t)freq[17] + 7 * (uint64_t)freq[18] + code_cost(&z->lit, z->lit_freq, NLIT) +
           code_cost(&z->dist, z->dist_freq, NDIST) + extra;
-    fixed = 3 + code_cost(&flit, z->lit_freq, NLIT) +
-            code_cost(&fdist, z->dist_freq, NDIST) + extra;
+    fixed =
+        3 + code_cost(&flit, z->lit_freq, NLIT) + code_cost(&fdist, z->dist_freq, NDIST) + extra;
     if (own > 8 * (uint64_t)z->len + 64 && fixed > 8 * (uint64_t)z->len + 64) {
         put_stored(z);
         return;
@@ -585,8 +573,7 @@ static void restart(struct view_deflate *z)
     z->is_ok = true;
 }
 
-heddle_status view_deflate_create(const struct heddle_allocator *a,
-                                  view_sink *sink, void *user,
+heddle_status view_deflate_create(const struct heddle_allocator *a, view_sink *sink, void *user,
                                   struct view_deflate **out)
 {
     struct view_deflate *z = heddle_zalloc(a, 1, sizeof *z);
@@ -597,8 +584,7 @@ heddle_status view_deflate_create(const struct heddle_allocator *a,
     z->sink = sink;
     z->user = user;
     for (unsigned s = 0; s < 29; s++)
-        for (unsigned n = len_base[s];
-             n < 259 && n < len_base[s] + (1u << len_extra[s]); n++)
+        for (unsigned n = len_base[s]; n < 259 && n < len_base[s] + (1u << len_extra[s]); n++)
             z->len_sym[n - 3] = (uint8_t)s;
     for (unsigned s = 0; s < NDIST; s++)
         for (unsigned d = 0; d < 1u << dist_extra[s]; d++) {

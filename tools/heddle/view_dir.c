@@ -10,9 +10,8 @@
 #include "trace_cmd.h"
 #include "view.h"
 
-static void put_head(struct heddle_json *j, const struct view_pack *p,
-                     const heddle_log *log, const struct heddle_explain *x,
-                     const struct view_opts *o)
+static void put_head(struct heddle_json *j, const struct view_pack *p, const heddle_log *log,
+                     const struct heddle_explain *x, const struct view_opts *o)
 {
     const struct heddle_log_view *v = heddle_log_get_view(log);
 
@@ -46,8 +45,7 @@ static void put_head(struct heddle_json *j, const struct view_pack *p,
     heddle_json_end(j);
 }
 
-static void put_causes(struct heddle_json *j, const char *key,
-                       const int64_t *ns)
+static void put_causes(struct heddle_json *j, const char *key, const int64_t *ns)
 {
     heddle_json_key(j, key);
     heddle_json_object(j);
@@ -91,8 +89,7 @@ static int64_t lane_node(const struct heddle_log_view *v, uint32_t id)
 }
 
 static void put_lanes(struct heddle_json *j, const struct view_pack *p,
-                      const struct heddle_log_view *v,
-                      const struct heddle_explain *x)
+                      const struct heddle_log_view *v, const struct heddle_explain *x)
 {
     heddle_json_key(j, "lanes");
     heddle_json_array(j);
@@ -130,8 +127,7 @@ static void put_kernels(struct heddle_json *j, const struct heddle_log_view *v,
         heddle_json_key_int(j, "median_ns", k->median_ns);
         heddle_json_key_int(j, "min_ns", k->min_ns);
         heddle_json_key_int(j, "max_ns", k->max_ns);
-        heddle_json_key_double(j, "model_error",
-                               k->npredicted > 0 ? k->model_error : NAN);
+        heddle_json_key_double(j, "model_error", k->npredicted > 0 ? k->model_error : NAN);
         heddle_json_end(j);
     }
     heddle_json_end(j);
@@ -152,10 +148,9 @@ static void put_nodes(struct heddle_json *j, const struct heddle_log_view *v)
 
 static void put_curves(struct heddle_json *j, const struct view_pack *p)
 {
-    static const char *const kind[HEDDLE_NCURVES] = {
-        "running", "ready", "submitted", "memory", "power", "link"};
-    static const char *const unit[HEDDLE_NCURVES] = {"tasks", "tasks", "tasks",
-                                                     "B",     "W",     "B/s"};
+    static const char *const kind[HEDDLE_NCURVES] = {"running", "ready", "submitted",
+                                                     "memory",  "power", "link"};
+    static const char *const unit[HEDDLE_NCURVES] = {"tasks", "tasks", "tasks", "B", "W", "B/s"};
 
     heddle_json_key(j, "curves");
     heddle_json_array(j);
@@ -220,8 +215,7 @@ static heddle_status keep_text(struct view_pack *p, const struct heddle_json *j)
 }
 
 heddle_status view_dir_create(struct view_pack *p, const heddle_log *log,
-                              const struct heddle_explain *x,
-                              const struct view_opts *o)
+                              const struct heddle_explain *x, const struct view_opts *o)
 {
     const struct heddle_log_view *v = heddle_log_get_view(log);
     struct heddle_log_summary *s = NULL;

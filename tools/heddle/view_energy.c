@@ -9,8 +9,7 @@
 #include "heddle/energy_fit.h"
 #include "view.h"
 
-static void put_meters(struct heddle_json *j, const struct energy_meter *m,
-                       size_t n)
+static void put_meters(struct heddle_json *j, const struct energy_meter *m, size_t n)
 {
     heddle_json_key(j, "domains");
     heddle_json_array(j);
@@ -26,8 +25,7 @@ static void put_meters(struct heddle_json *j, const struct energy_meter *m,
     heddle_json_end(j);
 }
 
-static void put_model_domains(struct heddle_json *j,
-                              const struct heddle_energy_run *r)
+static void put_model_domains(struct heddle_json *j, const struct heddle_energy_run *r)
 {
     heddle_json_key(j, "domains");
     heddle_json_array(j);
@@ -48,8 +46,7 @@ static void put_model_domains(struct heddle_json *j,
     heddle_json_end(j);
 }
 
-static void put_run(struct heddle_json *j, const struct heddle_energy_run *r,
-                    const char *file)
+static void put_run(struct heddle_json *j, const struct heddle_energy_run *r, const char *file)
 {
     heddle_json_object(j);
     heddle_json_key_str(j, "file", file);
@@ -80,13 +77,11 @@ static void put_run(struct heddle_json *j, const struct heddle_energy_run *r,
 }
 
 heddle_status view_put_energy(struct heddle_json *j, const heddle_log *log,
-                              const struct heddle_explain *x,
-                              const struct view_opts *o)
+                              const struct heddle_explain *x, const struct view_opts *o)
 {
     const struct heddle_log_view *v = heddle_log_get_view(log);
     struct energy_meter m[ENERGY_METERS];
-    const size_t n =
-        o->is_quick ? 0 : energy_meters(v, x->first_ns, x->last_ns, m);
+    const size_t n = o->is_quick ? 0 : energy_meters(v, x->first_ns, x->last_ns, m);
     struct heddle_energy_run *r = NULL;
     heddle_status st = HEDDLE_OK;
 

@@ -24,8 +24,7 @@ struct base64 {
     char out[65536];
 };
 
-static const char digit[] =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 static inline void encode3(const uint8_t *p, char *q)
 {
@@ -129,8 +128,7 @@ static bool put_dplanes(struct view_deflate *z, const struct view_array *x)
     return true;
 }
 
-static bool put_array(struct view_deflate *z, const struct view_pack *p,
-                      const struct view_array *x)
+static bool put_array(struct view_deflate *z, const struct view_pack *p, const struct view_array *x)
 {
     switch (view_array_coding(p, x)) {
     case VIEW_PLANES: return put_planes(z, x);
@@ -146,22 +144,19 @@ static heddle_status put_pack(FILE *f, const struct view_pack *p, unsigned no)
     struct view_deflate *z = NULL;
     bool is_ok = true;
 
-    if (e == NULL ||
-        view_deflate_create(p->a, base64_put, e, &z) != HEDDLE_OK) {
+    if (e == NULL || view_deflate_create(p->a, base64_put, e, &z) != HEDDLE_OK) {
         heddle_free(p->a, e, sizeof *e);
         return HEDDLE_ENOMEM;
     }
     e->f = f;
-    fprintf(f,
-            "<script type=\"application/json\" data-pack=\"%u\">%s</script>\n",
-            no, p->dir);
+    fprintf(f, "<script type=\"application/json\" data-pack=\"%u\">%s</script>\n", no, p->dir);
     for (size_t i = 0; i < p->narrays && is_ok; i++) {
         fprintf(f,
                 "<script type=\"application/x-heddle\" data-pack=\"%u\" "
                 "data-array=\"%s\">",
                 no, p->array[i].name);
-        is_ok = put_array(z, p, &p->array[i]) && view_deflate_end(z) &&
-                base64_end(e) && fputs("</script>\n", f) != EOF;
+        is_ok = put_array(z, p, &p->array[i]) && view_deflate_end(z) && base64_end(e) &&
+                fputs("</script>\n", f) != EOF;
     }
     view_deflate_destroy(z);
     heddle_free(p->a, e, sizeof *e);
@@ -265,8 +260,8 @@ static void put_escaped(FILE *f, const char *s)
         }
 }
 
-heddle_status view_page_write(FILE *f, const char *title,
-                              struct view_pack *const *packs, unsigned n)
+heddle_status view_page_write(FILE *f, const char *title, struct view_pack *const *packs,
+                              unsigned n)
 {
     const struct view_file *page = find_file("index.html", 10);
     const char *p = (const char *)page->data, *end = p + page->size, *line;

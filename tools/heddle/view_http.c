@@ -43,8 +43,7 @@ static bool is_local_host(const char *s, size_t n)
         k--;
     if (k > 0 && k < n && s[k - 1] == ':')
         n = k - 1;
-    return is_word(s, n, "localhost") || is_word(s, n, "127.0.0.1") ||
-           is_word(s, n, "[::1]");
+    return is_word(s, n, "localhost") || is_word(s, n, "127.0.0.1") || is_word(s, n, "[::1]");
 }
 
 /* true: "close" is among the words of a Connection header. */
@@ -62,8 +61,7 @@ static bool parse_header(struct request *r, const char *s, size_t n)
     const char *colon = memchr(s, ':', n);
     size_t k;
 
-    if (colon == NULL || colon == s || s[0] == ' ' || s[0] == '\t' ||
-        colon[-1] == ' ')
+    if (colon == NULL || colon == s || s[0] == ' ' || s[0] == '\t' || colon[-1] == ' ')
         return false;
     k = (size_t)(colon - s);
     colon++;
@@ -164,22 +162,19 @@ static const char *reason(unsigned status)
     return "Bad Request";
 }
 
-static void put_head(struct view_answer *ans, unsigned status, const char *type,
-                     size_t bytes)
+static void put_head(struct view_answer *ans, unsigned status, const char *type, size_t bytes)
 {
     struct heddle_text t;
 
     heddle_text_init(&t, ans->head, sizeof ans->head);
     heddle_text_add(&t, "HTTP/1.1 %u %s\r\n", status, reason(status));
     if (status != 204)
-        heddle_text_add(&t, "Content-Type: %s\r\nContent-Length: %zu\r\n", type,
-                        bytes);
-    heddle_text_str(&t,
-                    "Cache-Control: no-store\r\n"
-                    "X-Content-Type-Options: nosniff\r\n"
-                    "Cross-Origin-Resource-Policy: same-origin\r\n"
-                    "Content-Security-Policy: default-src 'self' "
-                    "'unsafe-inline' blob: data:; frame-ancestors 'none'\r\n");
+        heddle_text_add(&t, "Content-Type: %s\r\nContent-Length: %zu\r\n", type, bytes);
+    heddle_text_str(&t, "Cache-Control: no-store\r\n"
+                        "X-Content-Type-Options: nosniff\r\n"
+                        "Cross-Origin-Resource-Policy: same-origin\r\n"
+                        "Content-Security-Policy: default-src 'self' "
+                        "'unsafe-inline' blob: data:; frame-ancestors 'none'\r\n");
     if (status == 405)
         heddle_text_str(&t, "Allow: GET\r\n");
     if (ans->is_last)
@@ -201,8 +196,7 @@ static void put_error(struct view_answer *ans, unsigned status)
     ans->head_len += t.len;
 }
 
-static void put_body(struct view_answer *ans, const char *type,
-                     const void *body, size_t n)
+static void put_body(struct view_answer *ans, const char *type, const void *body, size_t n)
 {
     ans->body = body;
     ans->body_len = n;
@@ -225,11 +219,10 @@ static bool is_current(const struct view_pack *p, const struct request *r)
 }
 
 /* What follows "/pack/". */
-static void answer_pack(struct view_site *s, const char *name, size_t n,
-                        const struct request *r, struct view_answer *ans)
+static void answer_pack(struct view_site *s, const char *name, size_t n, const struct request *r,
+                        struct view_answer *ans)
 {
-    const unsigned no =
-        n > 2 && name[1] == '/' ? (unsigned)(name[0] - '0') : VIEW_MAX_PACKS;
+    const unsigned no = n > 2 && name[1] == '/' ? (unsigned)(name[0] - '0') : VIEW_MAX_PACKS;
     const struct view_array *x = NULL;
     char key[sizeof x->name] = "";
     struct view_pack *p;
@@ -260,8 +253,7 @@ static void answer_pack(struct view_site *s, const char *name, size_t n,
     put_body(ans, "application/octet-stream", x->data, view_array_bytes(x));
 }
 
-static void route(struct view_site *s, const struct request *r,
-                  struct view_answer *ans)
+static void route(struct view_site *s, const struct request *r, struct view_answer *ans)
 {
     const char *t = r->target;
     const size_t n = r->target_len;
@@ -276,8 +268,7 @@ static void route(struct view_site *s, const struct request *r,
         put_error(ans, 404);
 }
 
-size_t view_http_answer(struct view_site *s, const char *in, size_t n,
-                        struct view_answer *ans)
+size_t view_http_answer(struct view_site *s, const char *in, size_t n, struct view_answer *ans)
 {
     const char *end = memmem(in, n, "\r\n\r\n", 4);
     struct request r = {0};

@@ -41,16 +41,14 @@ size_t view_array_bytes(const struct view_array *x)
     return x->n * view_type_bytes(x->type);
 }
 
-enum view_coding view_array_coding(const struct view_pack *p,
-                                   const struct view_array *x)
+enum view_coding view_array_coding(const struct view_pack *p, const struct view_array *x)
 {
     if (!p->is_packed || x->type == VIEW_U8)
         return VIEW_RAW;
     return x->is_steady ? VIEW_DPLANES : VIEW_PLANES;
 }
 
-const struct view_array *view_pack_find(const struct view_pack *p,
-                                        const char *name)
+const struct view_array *view_pack_find(const struct view_pack *p, const char *name)
 {
     for (size_t i = 0; i < p->narrays; i++)
         if (strcmp(p->array[i].name, name) == 0)
@@ -58,8 +56,8 @@ const struct view_array *view_pack_find(const struct view_pack *p,
     return NULL;
 }
 
-void *view_add(struct view_build *b, const char *name, enum view_type type,
-               size_t n, bool is_steady)
+void *view_add(struct view_build *b, const char *name, enum view_type type, size_t n,
+               bool is_steady)
 {
     struct view_pack *p = b->p;
     struct view_array *x = &p->array[p->narrays];
@@ -99,8 +97,7 @@ void view_drop(struct view_build *b, const void *data, uint64_t dflt)
             return;
     heddle_free(p->a, p->array[i].data, view_array_bytes(&p->array[i]));
     p->narrays--;
-    memmove(&p->array[i], &p->array[i + 1],
-            (p->narrays - i) * sizeof p->array[0]);
+    memmove(&p->array[i], &p->array[i + 1], (p->narrays - i) * sizeof p->array[0]);
 }
 
 struct view_pack *view_pack_ref(struct view_pack *p)
@@ -353,8 +350,7 @@ static void put_runs(struct view_build *b)
 
 /* Which of two executions stands for the task: one that ended well, not the
  * helper of a gang; among failures the last. */
-static bool is_better(const struct heddle_log_task *t,
-                      const struct heddle_log_task *old)
+static bool is_better(const struct heddle_log_task *t, const struct heddle_log_task *old)
 {
     const bool is_ok = t->status == HEDDLE_LOG_OK;
     const bool was_ok = old->status == HEDDLE_LOG_OK;
@@ -405,9 +401,7 @@ static void put_times(struct view_build *b, const uint32_t *row)
 
         submit[i] = view_time(b, t->submit_ns);
         ready[i] = view_time(b, t->ready_ns);
-        pred[i] = !(t->predicted_ns > 0) ? VIEW_NONE
-                  : p < 4e9              ? (uint32_t)p
-                                         : VIEW_NONE - 1;
+        pred[i] = !(t->predicted_ns > 0) ? VIEW_NONE : p < 4e9 ? (uint32_t)p : VIEW_NONE - 1;
     }
     view_drop(b, submit, VIEW_NONE);
     view_drop(b, ready, VIEW_NONE);
@@ -430,8 +424,7 @@ static void put_facts(struct view_build *b, const uint32_t *row)
         name[i] = view_text(b, t->name);
         parent[i] = t->parent != 0 ? view_task(b, t->parent) : VIEW_NONE;
         prio[i] = t->priority;
-        wait[i] =
-            row[i] < b->x->ntasks ? b->x->wait[row[i]] : HEDDLE_CAUSE_UNKNOWN;
+        wait[i] = row[i] < b->x->ntasks ? b->x->wait[row[i]] : HEDDLE_CAUSE_UNKNOWN;
     }
     view_drop(b, name, VIEW_NONE);
     view_drop(b, parent, VIEW_NONE);
@@ -590,8 +583,7 @@ heddle_status view_pack_create(const heddle_log *log, const struct view_opts *o,
     b.p->is_packed = o->is_packed;
     b.p->generation = o->generation;
     heddle_map_init(&b.texts, a);
-    b.st = o->is_quick ? view_sketch_create(log, a, &x)
-                       : heddle_explain_create(log, a, &x);
+    b.st = o->is_quick ? view_sketch_create(log, a, &x) : heddle_explain_create(log, a, &x);
     if (b.st == HEDDLE_OK) {
         b.x = x;
         b.first_ns = x->first_ns;

@@ -110,12 +110,9 @@ static void conn_write(struct server *s, struct conn *k)
 {
     const struct view_answer *a = &k->ans;
     const bool is_head = k->sent < a->head_len;
-    const char *p = is_head ? a->head + k->sent
-                            : (const char *)a->body + (k->sent - a->head_len);
-    const size_t left =
-        is_head ? a->head_len - k->sent : a->head_len + a->body_len - k->sent;
-    const int flags =
-        MSG_NOSIGNAL | (is_head && a->body_len > 0 ? MSG_MORE : 0);
+    const char *p = is_head ? a->head + k->sent : (const char *)a->body + (k->sent - a->head_len);
+    const size_t left = is_head ? a->head_len - k->sent : a->head_len + a->body_len - k->sent;
+    const int flags = MSG_NOSIGNAL | (is_head && a->body_len > 0 ? MSG_MORE : 0);
     const ssize_t n = send(k->fd, p, left, flags);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -150,8 +147,7 @@ static struct conn *find_place(struct server *s)
 
 static void accept_one(struct server *s)
 {
-    const int fd =
-        accept4(s->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    const int fd = accept4(s->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     struct conn *k;
 
     if (fd < 0)
@@ -172,8 +168,7 @@ static void close_stale(struct server *s)
     for (size_t i = 0; i < MAX_CONNS; i++) {
         struct conn *k = &s->conn[i];
 
-        if (k->fd >= 0 &&
-            now - k->moved_ns > (k->is_draining ? DRAIN_NS : IDLE_NS))
+        if (k->fd >= 0 && now - k->moved_ns > (k->is_draining ? DRAIN_NS : IDLE_NS))
             conn_close(k);
     }
 }
@@ -190,8 +185,7 @@ static bool serve_round(struct server *s, heddle_status *st_out)
     for (size_t i = 0; i < MAX_CONNS; i++)
         if (s->conn[i].fd >= 0) {
             fds[n + 2] = (struct pollfd){.fd = s->conn[i].fd,
-                                         .events = s->conn[i].is_busy ? POLLOUT
-                                                                      : POLLIN};
+                                         .events = s->conn[i].is_busy ? POLLOUT : POLLIN};
             who[n++] = &s->conn[i];
         }
     if (poll(fds, (nfds_t)n + 2, TICK_MS) < 0) {
@@ -218,16 +212,13 @@ heddle_status view_listen(struct view_site *s, uint16_t port, int *fd_out)
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
     socklen_t len = sizeof a;
-    const int fd =
-        socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     const int on = 1;
     int e;
 
     a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (fd >= 0 &&
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
-        bind(fd, (const struct sockaddr *)&a, sizeof a) == 0 &&
-        listen(fd, 16) == 0 &&
+    if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+        bind(fd, (const struct sockaddr *)&a, sizeof a) == 0 && listen(fd, 16) == 0 &&
         getsockname(fd, (struct sockaddr *)&a, &len) == 0) {
         s->port = ntohs(a.sin_port);
         *fd_out = fd;
@@ -275,8 +266,7 @@ static heddle_status serve_all(struct server *s, view_tick *tick, void *user)
     return st;
 }
 
-heddle_status view_serve(struct view_site *site, int fd, view_tick *tick,
-                         void *user)
+heddle_status view_serve(struct view_site *site, int fd, view_tick *tick, void *user)
 {
     struct server *s = heddle_zalloc(NULL, 1, sizeof *s);
     heddle_status st;

@@ -9,18 +9,15 @@
 #include "base/alloc.h"
 #include "view.h"
 
-heddle_status view_sketch_create(const heddle_log *log,
-                                 const struct heddle_allocator *a,
+heddle_status view_sketch_create(const heddle_log *log, const struct heddle_allocator *a,
                                  struct heddle_explain **out)
 {
     const struct heddle_log_view *v = heddle_log_get_view(log);
     struct heddle_log_summary *s = NULL;
     struct heddle_explain *x = heddle_zalloc(a, 1, sizeof *x);
-    struct heddle_explain_lane *lanes =
-        heddle_zalloc(a, v->nlanes + 1, sizeof *lanes);
+    struct heddle_explain_lane *lanes = heddle_zalloc(a, v->nlanes + 1, sizeof *lanes);
 
-    if (x == NULL || lanes == NULL ||
-        heddle_log_summary_create(log, &s) != HEDDLE_OK) {
+    if (x == NULL || lanes == NULL || heddle_log_summary_create(log, &s) != HEDDLE_OK) {
         heddle_free(a, x, sizeof *x);
         heddle_free(a, lanes, (v->nlanes + 1) * sizeof *lanes);
         return HEDDLE_ENOMEM;
@@ -50,8 +47,7 @@ heddle_status view_sketch_create(const heddle_log *log,
     return HEDDLE_OK;
 }
 
-void view_sketch_destroy(struct heddle_explain *x,
-                         const struct heddle_allocator *a)
+void view_sketch_destroy(struct heddle_explain *x, const struct heddle_allocator *a)
 {
     struct heddle_explain_lane *lanes;
 

@@ -39,8 +39,7 @@ static struct view_opts next_opts(struct view_source *x, bool is_quick)
 static heddle_status make_pack(const heddle_log *log, const struct view_opts *o,
                                struct view_pack **out)
 {
-    return o->is_live ? view_pack_create(log, o, out)
-                      : view_pack_bounded(log, o, out);
+    return o->is_live ? view_pack_create(log, o, out) : view_pack_bounded(log, o, out);
 }
 
 /* The other thread. What cannot be read now is tried again when it has grown. */
@@ -72,8 +71,7 @@ static void start(struct view_source *x)
     }
 }
 
-int view_source_open(struct cli *c, struct view_source *x,
-                     struct view_pack **out)
+int view_source_open(struct cli *c, struct view_source *x, struct view_pack **out)
 {
     const struct cli_args args = {.operand = {x->file}, .n = 1, .max = 1};
     heddle_status st;
@@ -109,8 +107,7 @@ static void finish(struct view_source *x, struct view_pack **next)
     if (heddle_thread_join(&x->thread) != HEDDLE_OK)
         return; /* it is not this one: cannot be */
     heddle_store_rlx(&x->state, REST);
-    x->next_ns =
-        now + (3 * took > HEDDLE_NS_PER_S ? 3 * took : HEDDLE_NS_PER_S);
+    x->next_ns = now + (3 * took > HEDDLE_NS_PER_S ? 3 * took : HEDDLE_NS_PER_S);
     if (x->result != NULL) {
         view_pack_unref(*next);
         *next = x->result;
@@ -129,8 +126,7 @@ void view_source_tick(struct view_source *x, struct view_pack **next)
         x->is_offered = false;
         trace_memory_return();
     }
-    if (!x->is_live || heddle_load_rlx(&x->state) != REST ||
-        heddle_clock_ns() < x->next_ns)
+    if (!x->is_live || heddle_load_rlx(&x->state) != REST || heddle_clock_ns() < x->next_ns)
         return;
     bytes = file_bytes(x->file);
     if (bytes == x->bytes)

@@ -37,8 +37,7 @@ struct view_source {
 };
 
 /* The first pack; 0, or the exit status after a sentence. */
-int view_source_open(struct cli *c, struct view_source *x,
-                     struct view_pack **out);
+int view_source_open(struct cli *c, struct view_source *x, struct view_pack **out);
 /* Puts a newer pack into *next when there is one. */
 void view_source_tick(struct view_source *x, struct view_pack **next);
 /* false: its thread is at work, and only the end of the process ends it. */

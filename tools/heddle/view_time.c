@@ -91,8 +91,7 @@ static void map_handles(struct view_build *b, struct heddle_map *map)
         b->st = heddle_map_put(map, b->v->handles[i].id, i);
 }
 
-static void fill_transfers(struct view_build *b, size_t n,
-                           const struct heddle_map *handles)
+static void fill_transfers(struct view_build *b, size_t n, const struct heddle_map *handles)
 {
     const struct heddle_log_view *v = b->v;
     uint32_t *start = view_add(b, "xfer_start", VIEW_U32, n, true);
@@ -167,9 +166,8 @@ void view_put_marks(struct view_build *b)
 
 /* Steps of the curve in at most MAX_STEPS pieces of `width` ns. `t` and `value`
  * may be NULL: then they are counted only. */
-static size_t reduce(const struct view_build *b,
-                     const struct heddle_explain_curve *c, int64_t width,
-                     uint32_t *t, float *value)
+static size_t reduce(const struct view_build *b, const struct heddle_explain_curve *c,
+                     int64_t width, uint32_t *t, float *value)
 {
     double now = 0, best = 0, last = NAN;
     size_t k = 0, i = 0, end = c->n;
@@ -177,8 +175,7 @@ static size_t reduce(const struct view_build *b,
     /* Samples may begin before the run and end after it. */
     while (i + 1 < end && c->t_ns[i + 1] <= b->first_ns)
         i++;
-    while (end > i + 1 && c->t_ns[end - 1] > b->x->last_ns &&
-           b->x->last_ns > b->first_ns)
+    while (end > i + 1 && c->t_ns[end - 1] > b->x->last_ns && b->x->last_ns > b->first_ns)
         end--;
     while (i < end) {
         const int64_t at = c->t_ns[i] - b->first_ns;
@@ -202,8 +199,7 @@ static size_t reduce(const struct view_build *b,
         }
         /* The piece kept its largest value; the next one begins with `now`,
          * unless it has a step of its own. */
-        if (now != best &&
-            (i >= end || (c->t_ns[i] - b->first_ns) / width > piece + 1)) {
+        if (now != best && (i >= end || (c->t_ns[i] - b->first_ns) / width > piece + 1)) {
             if (t != NULL) {
                 t[k] = view_time(b, b->first_ns + (piece + 1) * width);
                 value[k] = (float)now;
@@ -246,8 +242,8 @@ static void keep_curve(struct view_build *b, struct view_curve *out,
 }
 
 /* Adds a curve unless the log knows nothing of it. */
-static void put_curve(struct view_build *b, enum heddle_explain_curve_kind kind,
-                      uint32_t which, const char *name, double limit)
+static void put_curve(struct view_build *b, enum heddle_explain_curve_kind kind, uint32_t which,
+                      const char *name, double limit)
 {
     struct view_pack *p = b->p;
     struct heddle_explain_curve *c = NULL;
@@ -273,12 +269,10 @@ static const char *node_name(const struct heddle_log_view *v, uint32_t i)
 }
 
 /* Bytes per second that a link can carry; NaN: not known. */
-static double link_limit(const struct heddle_log_view *v, uint32_t src,
-                         uint32_t dst)
+static double link_limit(const struct heddle_log_view *v, uint32_t src, uint32_t dst)
 {
     for (size_t i = 0; i < v->nlinks; i++)
-        if (v->links[i].from == src && v->links[i].to == dst &&
-            v->links[i].bytes_per_s > 0)
+        if (v->links[i].from == src && v->links[i].to == dst && v->links[i].bytes_per_s > 0)
             return v->links[i].bytes_per_s;
     return NAN;
 }
@@ -302,8 +296,7 @@ static void put_link_curves(struct view_build *b)
         b->st = heddle_map_put(&seen, e->b, 1);
         heddle_text_init(&t, name, sizeof name);
         heddle_text_add(&t, "%s to %s", node_name(v, src), node_name(v, dst));
-        put_curve(b, HEDDLE_CURVE_LINK, src + 256 * dst, name,
-                  link_limit(v, src, dst));
+        put_curve(b, HEDDLE_CURVE_LINK, src + 256 * dst, name, link_limit(v, src, dst));
     }
     heddle_map_fini(&seen);
 }
@@ -329,8 +322,7 @@ void view_put_curves(struct view_build *b)
 
     if (b->st != HEDDLE_OK)
         return;
-    put_curve(b, HEDDLE_CURVE_RUNNING, 0, "running tasks",
-              (double)b->x->nworkers);
+    put_curve(b, HEDDLE_CURVE_RUNNING, 0, "running tasks", (double)b->x->nworkers);
     put_curve(b, HEDDLE_CURVE_READY, 0, "ready tasks", NAN);
     put_curve(b, HEDDLE_CURVE_SUBMITTED, 0, "tasks submitted, not ended", NAN);
     for (uint32_t i = 0; i < v->nnodes && i < VIEW_MAX_CURVES / 2; i++)

@@ -51,10 +51,8 @@ static double complex get(int t, const void *a, size_t i)
     switch (t) {
     case 0: return ((const float *)a)[i];
     case 1: return ((const double *)a)[i];
-    case 2:
-        return ((const float *)a)[2 * i] + I * ((const float *)a)[2 * i + 1];
-    default:
-        return ((const double *)a)[2 * i] + I * ((const double *)a)[2 * i + 1];
+    case 2: return ((const float *)a)[2 * i] + I * ((const float *)a)[2 * i + 1];
+    default: return ((const double *)a)[2 * i] + I * ((const double *)a)[2 * i + 1];
     }
 }
 
@@ -67,9 +65,7 @@ static void set(int t, void *a, size_t i, double complex v)
         ((float *)a)[2 * i] = (float)creal(v);
         ((float *)a)[2 * i + 1] = (float)cimag(v);
         break;
-    default:
-        ((double *)a)[2 * i] = creal(v);
-        ((double *)a)[2 * i + 1] = cimag(v);
+    default: ((double *)a)[2 * i] = creal(v); ((double *)a)[2 * i + 1] = cimag(v);
     }
 }
 
@@ -89,8 +85,7 @@ static void *random_matrix(int t, uint64_t seed, double bump)
     for (size_t i = 0; i < ELEMENTS; i++) {
         const double re = part(&rng), im = part(&rng);
 
-        set(t, a, i,
-            re + (is_complex(t) ? im * I : 0) + (i % (LD + 1) == 0 ? bump : 0));
+        set(t, a, i, re + (is_complex(t) ? im * I : 0) + (i % (LD + 1) == 0 ? bump : 0));
     }
     return a;
 }
@@ -128,8 +123,7 @@ static any_fn find(int t, const char *real, const char *complex_name)
     void *p;
     any_fn fn;
 
-    snprintf(name, sizeof(name), "%c%s_", letters[t],
-             is_complex(t) ? complex_name : real);
+    snprintf(name, sizeof(name), "%c%s_", letters[t], is_complex(t) ? complex_name : real);
     p = dlsym(RTLD_DEFAULT, name);
     if (p == NULL)
         printf("no %s\n", name);
@@ -212,21 +206,18 @@ static void same(int t, const void *a, size_t n)
 
 /* --- products ------------------------------------------------------------------- */
 
-typedef void (*gemm_fn)(const char *, const char *, const int *, const int *,
-                        const int *, const void *, const void *, const int *,
-                        const void *, const int *, const void *, void *,
+typedef void (*gemm_fn)(const char *, const char *, const int *, const int *, const int *,
+                        const void *, const void *, const int *, const void *, const int *,
+                        const void *, void *, const int *, size_t, size_t);
+typedef void (*symm_fn)(const char *, const char *, const int *, const int *, const void *,
+                        const void *, const int *, const void *, const int *, const void *, void *,
                         const int *, size_t, size_t);
-typedef void (*symm_fn)(const char *, const char *, const int *, const int *,
-                        const void *, const void *, const int *, const void *,
-                        const int *, const void *, void *, const int *, size_t,
+typedef void (*syrk_fn)(const char *, const char *, const int *, const int *, const void *,
+                        const void *, const int *, const void *, void *, const int *, size_t,
                         size_t);
-typedef void (*syrk_fn)(const char *, const char *, const int *, const int *,
-                        const void *, const void *, const int *, const void *,
-                        void *, const int *, size_t, size_t);
-typedef void (*trxm_fn)(const char *, const char *, const char *, const char *,
-                        const int *, const int *, const void *, const void *,
-                        const int *, void *, const int *, size_t, size_t,
-                        size_t, size_t);
+typedef void (*trxm_fn)(const char *, const char *, const char *, const char *, const int *,
+                        const int *, const void *, const void *, const int *, void *, const int *,
+                        size_t, size_t, size_t, size_t);
 
 static const int m = M, n = N, k = K, ld = LD, nrhs = NRHS;
 
@@ -239,9 +230,8 @@ static void test_gemm(int t)
         void *c = random_matrix(t, 3, 0);
         const unsigned long before = count();
 
-        ((gemm_fn)find(t, "gemm", "gemm"))(&ops[i][0], &ops[i][1], &m, &n, &k,
-                                           scalar(t, 1.5, 0.5), a, &ld, b, &ld,
-                                           scalar(t, -0.5, 1), c, &ld, 1, 1);
+        ((gemm_fn)find(t, "gemm", "gemm"))(&ops[i][0], &ops[i][1], &m, &n, &k, scalar(t, 1.5, 0.5),
+                                           a, &ld, b, &ld, scalar(t, -0.5, 1), c, &ld, 1, 1);
         handled(before);
         same(t, c, ELEMENTS);
         free(a);
@@ -257,10 +247,9 @@ static void test_symm(int t, const char *real, const char *complex_name)
         void *c = random_matrix(t, 3, 0);
         const unsigned long before = count();
 
-        ((symm_fn)find(t, real, complex_name))(
-            i % 2 == 0 ? "L" : "r", i / 2 == 0 ? "U" : "l", &m, &n,
-            scalar(t, 1.5, 0.5), a, &ld, b, &ld, scalar(t, 0.5, 1), c, &ld, 1,
-            1);
+        ((symm_fn)find(t, real, complex_name))(i % 2 == 0 ? "L" : "r", i / 2 == 0 ? "U" : "l", &m,
+                                               &n, scalar(t, 1.5, 0.5), a, &ld, b, &ld,
+                                               scalar(t, 0.5, 1), c, &ld, 1, 1);
         handled(before);
         same(t, c, ELEMENTS);
         free(a);
@@ -270,8 +259,7 @@ static void test_symm(int t, const char *real, const char *complex_name)
 }
 
 /* syrk and herk; with `two` syr2k and her2k, which have a symm's parameters. */
-static void test_rank(int t, const char *real, const char *complex_name,
-                      bool two)
+static void test_rank(int t, const char *real, const char *complex_name, bool two)
 {
     const bool is_hermitian = is_complex(t) && complex_name[0] == 'h';
 
@@ -285,11 +273,11 @@ static void test_rank(int t, const char *real, const char *complex_name,
         const unsigned long before = count();
 
         if (two)
-            ((symm_fn)find(t, real, complex_name))(
-                uplo, trans, &n, &k, alpha, a, &ld, b, &ld, beta, c, &ld, 1, 1);
+            ((symm_fn)find(t, real, complex_name))(uplo, trans, &n, &k, alpha, a, &ld, b, &ld, beta,
+                                                   c, &ld, 1, 1);
         else
-            ((syrk_fn)find(t, real, complex_name))(uplo, trans, &n, &k, alpha,
-                                                   a, &ld, beta, c, &ld, 1, 1);
+            ((syrk_fn)find(t, real, complex_name))(uplo, trans, &n, &k, alpha, a, &ld, beta, c, &ld,
+                                                   1, 1);
         handled(before);
         same(t, c, ELEMENTS);
         free(a);
@@ -306,10 +294,9 @@ static void test_triangular(int t, const char *name)
 
         for (size_t j = 0; j < ELEMENTS; j++) /* tame with a unit diagonal */
             set(t, a, j, get(t, a, j) / N);
-        ((trxm_fn)find(t, name, name))(i & 1 ? "R" : "L", i & 2 ? "U" : "L",
-                                       i & 4 ? "C" : "N", i & 8 ? "U" : "N", &m,
-                                       &n, scalar(t, 1.5, 0.5), a, &ld, b, &ld,
-                                       1, 1, 1, 1);
+        ((trxm_fn)find(t, name, name))(i & 1 ? "R" : "L", i & 2 ? "U" : "L", i & 4 ? "C" : "N",
+                                       i & 8 ? "U" : "N", &m, &n, scalar(t, 1.5, 0.5), a, &ld, b,
+                                       &ld, 1, 1, 1, 1);
         handled(before);
         same(t, b, ELEMENTS);
         free(a);
@@ -317,41 +304,35 @@ static void test_triangular(int t, const char *name)
     }
 }
 
-typedef void (*cblas_zgemm_fn)(int, int, int, int, int, int, const void *,
-                               const void *, int, const void *, int,
-                               const void *, void *, int);
-typedef void (*cblas_dgemm_fn)(int, int, int, int, int, int, double,
-                               const void *, int, const void *, int, double,
-                               void *, int);
-typedef void (*cblas_sgemm_fn)(int, int, int, int, int, int, float,
-                               const void *, int, const void *, int, float,
-                               void *, int);
-typedef void (*cblas_zsyrk_fn)(int, int, int, int, int, const void *,
+typedef void (*cblas_zgemm_fn)(int, int, int, int, int, int, const void *, const void *, int,
                                const void *, int, const void *, void *, int);
-typedef void (*cblas_dsyrk_fn)(int, int, int, int, int, double, const void *,
-                               int, double, void *, int);
-typedef void (*cblas_ssyrk_fn)(int, int, int, int, int, float, const void *,
+typedef void (*cblas_dgemm_fn)(int, int, int, int, int, int, double, const void *, int,
+                               const void *, int, double, void *, int);
+typedef void (*cblas_sgemm_fn)(int, int, int, int, int, int, float, const void *, int, const void *,
                                int, float, void *, int);
+typedef void (*cblas_zsyrk_fn)(int, int, int, int, int, const void *, const void *, int,
+                               const void *, void *, int);
+typedef void (*cblas_dsyrk_fn)(int, int, int, int, int, double, const void *, int, double, void *,
+                               int);
+typedef void (*cblas_ssyrk_fn)(int, int, int, int, int, float, const void *, int, float, void *,
+                               int);
 
 static void test_cblas_gemm(int t)
 {
     for (int i = 0; i < 8; i++) {
         void *a = random_matrix(t, 1, 0), *b = random_matrix(t, 2, 0);
         void *c = random_matrix(t, 3, 0);
-        const int order = 101 + (i & 1), ta = 111 + (i >> 1 & 1),
-                  tb = 111 + (i >> 2 & 1);
+        const int order = 101 + (i & 1), ta = 111 + (i >> 1 & 1), tb = 111 + (i >> 2 & 1);
         const unsigned long before = count();
         const any_fn fn = find_cblas(t, "gemm");
 
         if (t == 0)
-            ((cblas_sgemm_fn)fn)(order, ta, tb, M, N, K, 1.5F, a, LD, b, LD,
-                                 0.5F, c, LD);
+            ((cblas_sgemm_fn)fn)(order, ta, tb, M, N, K, 1.5F, a, LD, b, LD, 0.5F, c, LD);
         else if (t == 1)
-            ((cblas_dgemm_fn)fn)(order, ta, tb, M, N, K, 1.5, a, LD, b, LD, 0.5,
-                                 c, LD);
+            ((cblas_dgemm_fn)fn)(order, ta, tb, M, N, K, 1.5, a, LD, b, LD, 0.5, c, LD);
         else
-            ((cblas_zgemm_fn)fn)(order, ta, tb, M, N, K, scalar(t, 1.5, 0.5), a,
-                                 LD, b, LD, scalar(t, 0.5, 1), c, LD);
+            ((cblas_zgemm_fn)fn)(order, ta, tb, M, N, K, scalar(t, 1.5, 0.5), a, LD, b, LD,
+                                 scalar(t, 0.5, 1), c, LD);
         handled(before);
         same(t, c, ELEMENTS);
         free(a);
@@ -364,20 +345,17 @@ static void test_cblas_syrk(int t)
 {
     for (int i = 0; i < 8; i++) {
         void *a = random_matrix(t, 1, 0), *c = random_matrix(t, 3, 0);
-        const int order = 101 + (i & 1), uplo = 121 + (i >> 1 & 1),
-                  trans = 111 + (i >> 2 & 1);
+        const int order = 101 + (i & 1), uplo = 121 + (i >> 1 & 1), trans = 111 + (i >> 2 & 1);
         const unsigned long before = count();
         const any_fn fn = find_cblas(t, "syrk");
 
         if (t == 0)
-            ((cblas_ssyrk_fn)fn)(order, uplo, trans, N, K, 1.5F, a, LD, 0.5F, c,
-                                 LD);
+            ((cblas_ssyrk_fn)fn)(order, uplo, trans, N, K, 1.5F, a, LD, 0.5F, c, LD);
         else if (t == 1)
-            ((cblas_dsyrk_fn)fn)(order, uplo, trans, N, K, 1.5, a, LD, 0.5, c,
-                                 LD);
+            ((cblas_dsyrk_fn)fn)(order, uplo, trans, N, K, 1.5, a, LD, 0.5, c, LD);
         else
-            ((cblas_zsyrk_fn)fn)(order, uplo, trans, N, K, scalar(t, 1.5, 0.5),
-                                 a, LD, scalar(t, 0.5, 1), c, LD);
+            ((cblas_zsyrk_fn)fn)(order, uplo, trans, N, K, scalar(t, 1.5, 0.5), a, LD,
+                                 scalar(t, 0.5, 1), c, LD);
         handled(before);
         same(t, c, ELEMENTS);
         free(a);
@@ -387,19 +365,16 @@ static void test_cblas_syrk(int t)
 
 /* --- Cholesky and LU ---------------------------------------------------------------- */
 
-typedef void (*uplo_fn)(const char *, const int *, void *, const int *, int *,
-                        size_t);
-typedef void (*posv_fn)(const char *, const int *, const int *, void *,
-                        const int *, void *, const int *, int *, size_t);
-typedef void (*trtri_fn)(const char *, const char *, const int *, void *,
-                         const int *, int *, size_t, size_t);
-typedef void (*getrf_fn)(const int *, const int *, void *, const int *, int *,
-                         int *);
-typedef void (*getrs_fn)(const char *, const int *, const int *, const void *,
-                         const int *, const int *, void *, const int *, int *,
-                         size_t);
-typedef void (*gesv_fn)(const int *, const int *, void *, const int *, int *,
-                        void *, const int *, int *);
+typedef void (*uplo_fn)(const char *, const int *, void *, const int *, int *, size_t);
+typedef void (*posv_fn)(const char *, const int *, const int *, void *, const int *, void *,
+                        const int *, int *, size_t);
+typedef void (*trtri_fn)(const char *, const char *, const int *, void *, const int *, int *,
+                         size_t, size_t);
+typedef void (*getrf_fn)(const int *, const int *, void *, const int *, int *, int *);
+typedef void (*getrs_fn)(const char *, const int *, const int *, const void *, const int *,
+                         const int *, void *, const int *, int *, size_t);
+typedef void (*gesv_fn)(const int *, const int *, void *, const int *, int *, void *, const int *,
+                        int *);
 
 static void call_uplo(int t, const char *name, const char *uplo, void *a)
 {
@@ -422,8 +397,7 @@ static void test_cholesky(int t)
 
         call_uplo(t, "potrf", uplo, a);
         before = count();
-        ((posv_fn)find(t, "potrs", "potrs"))(uplo, &n, &nrhs, a, &ld, b, &ld,
-                                             &info, 1);
+        ((posv_fn)find(t, "potrs", "potrs"))(uplo, &n, &nrhs, a, &ld, b, &ld, &info, 1);
         handled(before);
         same_int(info);
         same(t, b, ELEMENTS);
@@ -431,8 +405,7 @@ static void test_cholesky(int t)
         free(a);
         a = positive_matrix(t, 3);
         before = count();
-        ((posv_fn)find(t, "posv", "posv"))(uplo, &n, &nrhs, a, &ld, b, &ld,
-                                           &info, 1);
+        ((posv_fn)find(t, "posv", "posv"))(uplo, &n, &nrhs, a, &ld, b, &ld, &info, 1);
         handled(before);
         same_int(info);
         same(t, b, ELEMENTS);
@@ -440,8 +413,7 @@ static void test_cholesky(int t)
         /* One right-hand side: the factorisation alone is large. */
         a = positive_matrix(t, 4);
         before = count();
-        ((posv_fn)find(t, "posv", "posv"))(uplo, &n, &(int){1}, a, &ld, b, &ld,
-                                           &info, 1);
+        ((posv_fn)find(t, "posv", "posv"))(uplo, &n, &(int){1}, a, &ld, b, &ld, &info, 1);
         handled(before);
         same(t, b, LD);
         free(a);
@@ -456,8 +428,7 @@ static void test_inverse(int t)
         const unsigned long before = count();
         int info = -99;
 
-        ((trtri_fn)find(t, "trtri", "trtri"))(i & 1 ? "U" : "L", "N", &n, a,
-                                              &ld, &info, 1, 1);
+        ((trtri_fn)find(t, "trtri", "trtri"))(i & 1 ? "U" : "L", "N", &n, a, &ld, &info, 1, 1);
         handled(before);
         same_int(info);
         same(t, a, ELEMENTS);
@@ -476,8 +447,7 @@ static void test_lu(int t)
         void *a = random_matrix(t, 1, 1), *b = random_matrix(t, 2, 0);
 
         before = count();
-        ((getrf_fn)find(t, "getrf", "getrf"))(&shape[i][0], &shape[i][1], a,
-                                              &ld, ipiv, &info);
+        ((getrf_fn)find(t, "getrf", "getrf"))(&shape[i][0], &shape[i][1], a, &ld, ipiv, &info);
         handled(before);
         same_int(info);
         for (unsigned j = 0; j < N; j++)
@@ -485,8 +455,8 @@ static void test_lu(int t)
         same(t, a, ELEMENTS);
         for (unsigned j = 0; j < 3 && i == 0; j++) {
             before = count();
-            ((getrs_fn)find(t, "getrs", "getrs"))(&"NTC"[j], &n, &nrhs, a, &ld,
-                                                  ipiv, b, &ld, &info, 1);
+            ((getrs_fn)find(t, "getrs", "getrs"))(&"NTC"[j], &n, &nrhs, a, &ld, ipiv, b, &ld, &info,
+                                                  1);
             handled(before);
             same(t, b, ELEMENTS);
         }
@@ -497,8 +467,8 @@ static void test_lu(int t)
         void *a = random_matrix(t, 5, 2), *b = random_matrix(t, 6, 0);
 
         before = count();
-        ((gesv_fn)find(t, "gesv", "gesv"))(&n, i == 0 ? &nrhs : &(int){1}, a,
-                                           &ld, ipiv, b, &ld, &info);
+        ((gesv_fn)find(t, "gesv", "gesv"))(&n, i == 0 ? &nrhs : &(int){1}, a, &ld, ipiv, b, &ld,
+                                           &info);
         handled(before);
         same_int(info);
         same(t, b, i == 0 ? ELEMENTS : LD);
@@ -509,26 +479,21 @@ static void test_lu(int t)
 
 /* --- QR, LQ, least squares -------------------------------------------------------- */
 
-typedef void (*geqrf_fn)(const int *, const int *, void *, const int *, void *,
+typedef void (*geqrf_fn)(const int *, const int *, void *, const int *, void *, void *, const int *,
+                         int *);
+typedef void (*ormqr_fn)(const char *, const char *, const int *, const int *, const int *,
+                         const void *, const int *, const void *, void *, const int *, void *,
+                         const int *, int *, size_t, size_t);
+typedef void (*orgqr_fn)(const int *, const int *, const int *, void *, const int *, const void *,
                          void *, const int *, int *);
-typedef void (*ormqr_fn)(const char *, const char *, const int *, const int *,
-                         const int *, const void *, const int *, const void *,
-                         void *, const int *, void *, const int *, int *,
-                         size_t, size_t);
-typedef void (*orgqr_fn)(const int *, const int *, const int *, void *,
-                         const int *, const void *, void *, const int *, int *);
-typedef void (*gels_fn)(const char *, const int *, const int *, const int *,
-                        void *, const int *, void *, const int *, void *,
-                        const int *, int *, size_t);
+typedef void (*gels_fn)(const char *, const int *, const int *, const int *, void *, const int *,
+                        void *, const int *, void *, const int *, int *, size_t);
 
 static void test_reflectors(int t, bool is_row)
 {
-    const char *gen[2] = {is_row ? "orglq" : "orgqr",
-                          is_row ? "unglq" : "ungqr"};
-    const char *mul[2] = {is_row ? "ormlq" : "ormqr",
-                          is_row ? "unmlq" : "unmqr"};
-    const int rows = is_row ? N : M, cols = is_row ? M : N, none = -1,
-              lwork = 64 * LD;
+    const char *gen[2] = {is_row ? "orglq" : "orgqr", is_row ? "unglq" : "ungqr"};
+    const char *mul[2] = {is_row ? "ormlq" : "ormqr", is_row ? "unmlq" : "unmqr"};
+    const int rows = is_row ? N : M, cols = is_row ? M : N, none = -1, lwork = 64 * LD;
     void *a = random_matrix(t, 1, 1), *tau = calloc(LD, 16);
     void *work = calloc((size_t)lwork, 16);
     const char *name = is_row ? "gelqf" : "geqrf";
@@ -536,12 +501,10 @@ static void test_reflectors(int t, bool is_row)
     int info = -99;
 
     /* What it wants is asked for, then given. */
-    ((geqrf_fn)find(t, name, name))(&rows, &cols, a, &ld, tau, work, &none,
-                                    &info);
+    ((geqrf_fn)find(t, name, name))(&rows, &cols, a, &ld, tau, work, &none, &info);
     CHECK_EQ(info, 0);
     CHECK(creal(get(t, work, 0)) >= N && count() == before);
-    ((geqrf_fn)find(t, name, name))(&rows, &cols, a, &ld, tau, work, &lwork,
-                                    &info);
+    ((geqrf_fn)find(t, name, name))(&rows, &cols, a, &ld, tau, work, &lwork, &info);
     handled(before);
     same_int(info);
     CHECK(creal(get(t, work, 0)) >= N);
@@ -553,17 +516,15 @@ static void test_reflectors(int t, bool is_row)
         const int cm = i & 2 ? K : M, cn = i & 2 ? M : K;
 
         before = count();
-        ((ormqr_fn)find(t, mul[0], mul[1]))(i & 2 ? "R" : "L", trans, &cm, &cn,
-                                            &n, a, &ld, tau, c, &ld, work,
-                                            &lwork, &info, 1, 1);
+        ((ormqr_fn)find(t, mul[0], mul[1]))(i & 2 ? "R" : "L", trans, &cm, &cn, &n, a, &ld, tau, c,
+                                            &ld, work, &lwork, &info, 1, 1);
         handled(before);
         same_int(info);
         same(t, c, ELEMENTS);
         free(c);
     }
     before = count();
-    ((orgqr_fn)find(t, gen[0], gen[1]))(&rows, &cols, &n, a, &ld, tau, work,
-                                        &lwork, &info);
+    ((orgqr_fn)find(t, gen[0], gen[1]))(&rows, &cols, &n, a, &ld, tau, work, &lwork, &info);
     handled(before);
     same_int(info);
     same(t, a, ELEMENTS);
@@ -585,9 +546,8 @@ static void test_gels(int t)
         const unsigned long before = count();
         int info = -99;
 
-        ((gels_fn)find(t, "gels", "gels"))(
-            is_plain ? "N" : (is_complex(t) ? "C" : "T"), &rows, &cols, &nrhs,
-            a, &ld, b, &ld, work, &lwork, &info, 1);
+        ((gels_fn)find(t, "gels", "gels"))(is_plain ? "N" : (is_complex(t) ? "C" : "T"), &rows,
+                                           &cols, &nrhs, a, &ld, b, &ld, work, &lwork, &info, 1);
         handled(before);
         same_int(info);
         for (size_t j = 0; j < NRHS; j++)
@@ -601,8 +561,8 @@ static void test_gels(int t)
 /* --- what goes wrong ------------------------------------------------------------------ */
 
 /* The program's own, as LAPACK allows. */
-__attribute__((visibility("default"))) void
-xerbla_(const char *name, const int *info, size_t length);
+__attribute__((visibility("default"))) void xerbla_(const char *name, const int *info,
+                                                    size_t length);
 void xerbla_(const char *name, const int *info, size_t length)
 {
     (void)name;
@@ -624,12 +584,10 @@ static void test_wrong(int t)
     same_int(info);
     ((getrf_fn)find(t, "getrf", "getrf"))(&(int){-1}, &n, a, &ld, ipiv, &info);
     same_int(info);
-    ((gesv_fn)find(t, "gesv", "gesv"))(&n, &(int){-1}, a, &ld, ipiv, b, &ld,
-                                       &info);
+    ((gesv_fn)find(t, "gesv", "gesv"))(&n, &(int){-1}, a, &ld, ipiv, b, &ld, &info);
     same_int(info);
-    ((gemm_fn)find(t, "gemm", "gemm"))("N", "N", &m, &n, &k, scalar(t, 1, 0), a,
-                                       &ld, b, &ld, scalar(t, 0, 0), b, &k, 1,
-                                       1);
+    ((gemm_fn)find(t, "gemm", "gemm"))("N", "N", &m, &n, &k, scalar(t, 1, 0), a, &ld, b, &ld,
+                                       scalar(t, 0, 0), b, &k, 1, 1);
     same_int(run.nxerbla);
     CHECK_EQ(run.nxerbla, 5);
     /* Not positive definite; singular. */
@@ -648,8 +606,7 @@ static void test_wrong(int t)
     {
         const unsigned long before = count();
 
-        ((trtri_fn)find(t, "trtri", "trtri"))("L", "N", &n, b, &ld, &info, 1,
-                                              1);
+        ((trtri_fn)find(t, "trtri", "trtri"))("L", "N", &n, b, &ld, &info, 1, 1);
         handled(before);
         same_int(info);
         CHECK_EQ(info, 51);
@@ -694,8 +651,7 @@ static void *worker(void *arg)
     void *wanted = positive_matrix(1, 7);
     getrf_fn getrf;
     uplo_fn potrf;
-    void *p = dlsym(RTLD_DEFAULT, "dpotrf_"),
-         *q = dlsym(RTLD_DEFAULT, "dgetrf_");
+    void *p = dlsym(RTLD_DEFAULT, "dpotrf_"), *q = dlsym(RTLD_DEFAULT, "dgetrf_");
     int info = -1, ipiv[N];
 
     CHECK(p != NULL && q != NULL);
