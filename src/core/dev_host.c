@@ -323,6 +323,8 @@ void heddle_dev_give_up(struct worker *w, struct heddle_sched_task *t)
     if (heddle_is_node(t))
         heddle_node_rearm(t);
     t->link[0] = NULL; /* no scheduler gave it to anybody */
+    if (w->ctx->sched->ended != NULL)
+        w->ctx->sched->ended(w->ctx->sched_self, t, HEDDLE_SCHED_NOBODY, NAN);
     snprintf(s.message, sizeof(s.message), "no device is left that can run it");
     host_refuse(w, &x, &s, HEDDLE_EDEV);
 }

@@ -522,7 +522,7 @@ void heddle_place_ended(struct heddle_place *p, const struct heddle_sched_task *
                         double ns)
 {
     heddle_win_ended(&p->win, t, worker, ns);
-    if (p->anyone != NULL)
+    if (p->anyone != NULL && worker != HEDDLE_SCHED_NOBODY)
         place_settle(p, p->win.worker[worker].begun);
     heddle_spin_unlock(&p->win.lock);
 }

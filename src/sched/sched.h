@@ -43,6 +43,9 @@ enum {
     HEDDLE_SCHED_CORES = 1,      /* heddle_sched_class.kind: HEDDLE_DEV_CPU */
 };
 
+/* The worker of ended() for a task that no worker ever got. */
+#define HEDDLE_SCHED_NOBODY UINT32_MAX
+
 /* Workers that are alike and share a memory: all cores, or one accelerator. */
 struct heddle_sched_class {
     const char *name;
@@ -172,7 +175,9 @@ struct heddle_sched_ops {
     /* Optional, called only when there are classes. A task that pop() gave to
      * `worker` has ended after running for `ns`, or could not be run (ns < 0) and
      * will be pushed again. NAN: what it took tells nothing; it is over, or will be
-     * submitted() again, as its sort has changed. `aux` is as the policy left it. */
+     * submitted() again, as its sort has changed. `aux` is as the policy left it.
+     * With HEDDLE_SCHED_NOBODY the task is over before any pop() gave it to a worker
+     * (no device is left that can run it): nothing may wait for that task. */
     void (*ended)(void *self, const struct heddle_sched_task *t, unsigned worker, double ns);
 
     /* Optional. A task that was not pushed goes to `worker` all the same: it runs
