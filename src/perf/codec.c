@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/fsize.h"
 #include "base/text.h"
 #include "perf/model.h"
 
@@ -291,8 +292,10 @@ struct writer {
 
 static void writer_flush(struct writer *w)
 {
+    struct heddle_fsize f;
     size_t done = 0;
 
+    heddle_fsize_enter(&f);
     while (w->st == HEDDLE_OK && done < w->len) {
         const ssize_t n = write(w->fd, w->buf + done, w->len - done);
 
@@ -303,6 +306,7 @@ static void writer_flush(struct writer *w)
             w->st = HEDDLE_EIO;
         }
     }
+    heddle_fsize_leave(&f);
     w->len = 0;
 }
 

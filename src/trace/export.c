@@ -12,6 +12,7 @@
 
 #include "base/assert.h"
 #include "base/cond.h"
+#include "base/fsize.h"
 #include "trace/log.h"
 #include "trace/store.h"
 
@@ -49,15 +50,18 @@ static heddle_status write_file(const heddle_log *log, heddle_export_fn *run, co
                                 unsigned flags)
 {
     heddle_status st;
+    struct heddle_fsize limit;
     FILE *f = fopen(path, "we");
 
     if (f == NULL)
         return HEDDLE_EIO;
+    heddle_fsize_enter(&limit);
     st = run(log, f, flags);
     if (ferror(f) != 0 && st == HEDDLE_OK)
         st = HEDDLE_EIO;
     if (fclose(f) != 0 && st == HEDDLE_OK)
         st = HEDDLE_EIO;
+    heddle_fsize_leave(&limit);
     if (st != HEDDLE_OK)
         heddle_trace_discard(path);
     return st;

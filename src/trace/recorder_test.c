@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The writing side: modes, levels, losses, threads, sizes. */
 #include <pthread.h>
-#include <signal.h>
 #include <sys/resource.h>
 
 #include "trace/sample_test.h"
@@ -202,7 +201,36 @@ TEST(crash)
     unlink(path);
 }
 
-/* The disk is full: records are counted, the run goes on, close() tells. */
+/* One writer at a time: the second is refused and the file of the first stays whole. */
+TEST(two_writers)
+{
+    struct heddle_clock clock;
+    struct heddle_trace_opts o = {.clock = &clock, .nlanes = 1, .level = HEDDLE_LOG_TASKS};
+    struct heddle_trace *tr, *second = NULL;
+    heddle_log *log;
+    char path[256], why[512] = "";
+
+    temp_path(path, sizeof path);
+    tr = create(path, HEDDLE_LOG_TASKS, SAMPLE_LANES, 512, 0);
+    heddle_clock_init(&clock);
+    o.path = path;
+    o.why = why;
+    o.why_bytes = sizeof why;
+    CHECK_STATUS(heddle_trace_create(&o, &second), HEDDLE_ESTATE);
+    CHECK(second == NULL);
+    CHECK(strstr(why, "is being written by another context or process") != NULL);
+    sample_record(tr, 50);
+    CHECK_OK(heddle_trace_close(tr, NULL, 0));
+    log = open_ok(path);
+    CHECK(!heddle_log_get_view(log)->is_partial);
+    heddle_log_close(log);
+    CHECK_OK(heddle_trace_create(&o, &second)); /* the lock went with its writer */
+    CHECK_OK(heddle_trace_close(second, NULL, 0));
+    unlink(path);
+}
+
+/* The disk is full: records are counted, the run goes on, close() tells. No signal
+ * ends the program. */
 TEST(disk_full)
 {
     struct rlimit old, small;
@@ -217,7 +245,6 @@ TEST(disk_full)
     CHECK_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
     tr = create(path, HEDDLE_LOG_TASKS, 1, 512, 0);
     l = heddle_trace_get_lane(tr, 0);
-    signal(SIGXFSZ, SIG_IGN);
     small = old;
     small.rlim_cur = 2000;
     CHECK_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
@@ -483,5 +510,5 @@ TEST(cost)
     unlink(path);
 }
 
-TEST_MAIN(file_mode, flight_keeps_the_last, levels, bad_options, crash, disk_full, definitions,
-          many_definitions, threads, allocations_fail, bytes_per_record, cost)
+TEST_MAIN(file_mode, flight_keeps_the_last, levels, bad_options, crash, two_writers, disk_full,
+          definitions, many_definitions, threads, allocations_fail, bytes_per_record, cost)

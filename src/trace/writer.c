@@ -7,6 +7,7 @@
  * Invariants (1) bytes [0, off) of the file are a header and whole chunks
  *            (2) after a failed write the file is cut back to off
  *            (3) st and why are those of the first failure
+ *            (4) a plain file has one writer at a time, in whatever process: flock()
  * Threads    one at a time: file_lock of the trace, or a private writer.
  */
 #include <errno.h>
@@ -14,10 +15,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/fsize.h"
 #include "base/text.h"
 #include "trace/store.h"
 
@@ -85,8 +88,12 @@ static int write_all(int fd, struct iovec *v, int n)
 /* Invariants (1) and (2). */
 static bool writer_append(struct heddle_log_writer *w, struct iovec *v, int n, size_t bytes)
 {
-    const int err = write_all(w->fd, v, n);
+    struct heddle_fsize f;
+    int err;
 
+    heddle_fsize_enter(&f);
+    err = write_all(w->fd, v, n);
+    heddle_fsize_leave(&f);
     if (err == 0) {
         w->off += bytes;
         return true;
@@ -96,6 +103,26 @@ static bool writer_append(struct heddle_log_writer *w, struct iovec *v, int n, s
     if (ftruncate(w->fd, (off_t)w->off) == 0)
         (void)lseek(w->fd, (off_t)w->off, SEEK_SET);
     return false;
+}
+
+/*
+ * Invariant (4), then an empty file. A file system without locks is taken as it is.
+ * Pipes and terminals may have several writers.
+ */
+static bool writer_claim(struct heddle_log_writer *w)
+{
+    struct stat sb;
+
+    if (fstat(w->fd, &sb) != 0 || !S_ISREG(sb.st_mode))
+        return true;
+    if (flock(w->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+        heddle_log_writer_fail(w, HEDDLE_ESTATE, "is being written by another context or process",
+                               EBUSY);
+        return false;
+    }
+    if (ftruncate(w->fd, 0) != 0)
+        heddle_log_writer_fail(w, HEDDLE_EIO, "cannot be emptied", errno);
+    return w->st == HEDDLE_OK;
 }
 
 heddle_status heddle_log_writer_open(struct heddle_log_writer *w, const struct heddle_allocator *a,
@@ -110,11 +137,13 @@ heddle_status heddle_log_writer_open(struct heddle_log_writer *w, const struct h
         heddle_log_writer_fail(w, HEDDLE_ENOMEM, "cannot be created", ENOMEM);
         return w->st;
     }
-    w->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    w->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (w->fd < 0) {
         heddle_log_writer_fail(w, HEDDLE_EIO, "cannot be created", errno);
         return w->st;
     }
+    if (!writer_claim(w))
+        return w->st;
     heddle_fmt_put_header(header, h);
     (void)writer_append(w, &v, 1, sizeof header);
     return w->st;
