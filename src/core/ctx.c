@@ -213,10 +213,14 @@ static heddle_status ctx_start_flat_order(heddle_ctx *ctx, unsigned n)
 static heddle_status ctx_start_sched(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
 {
     struct heddle_devs *d = ctx->dev;
+    char why[320] = "";
     struct heddle_sched_env env = {.alloc = &ctx->alloc,
                                    .nworkers = ctx->nworkers,
                                    .steal_order = ctx->steal_order,
-                                   .plan = o->plan};
+                                   .plan = o->plan,
+                                   .why = why,
+                                   .why_bytes = sizeof(why)};
+    heddle_status st;
 
     if (d != NULL) {
         env.nworkers = d->nsched;
@@ -238,7 +242,8 @@ static heddle_status ctx_start_sched(heddle_ctx *ctx, const struct heddle_ctx_op
         heddle_zalloc_aligned(&ctx->alloc, 1, ctx->sched->instance_size, HEDDLE_CACHE_LINE);
     if (ctx->sched_self == NULL)
         return HEDDLE_ENOMEM;
-    return ctx->sched->init(ctx->sched_self, &env);
+    st = ctx->sched->init(ctx->sched_self, &env);
+    return why[0] != '\0' ? ctx_refuse(o, st, why) : st;
 }
 
 static heddle_status ctx_start_threads(heddle_ctx *ctx, const struct heddle_ctx_opts *o)

@@ -571,7 +571,7 @@ TEST(replay_refuses_bad_files)
         off_cholesky(&g, 2);
         off_setup(&x, &g, &mach, ops, &opt);
         x.self = calloc(1, ops->instance_size);
-        CHECK_EQ(ops->init(x.self, &x.env), HEDDLE_EIO);
+        CHECK_EQ(ops->init(x.self, &x.env), HEDDLE_ENOENT);
         ops->fini(x.self);
         free(x.self);
         free(x.valid);

@@ -2,14 +2,16 @@
 /* placement: reads docs/formats/placement.md. */
 #include "sched/placement.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/text.h"
 
-enum { PLACEMENT_LINE = 512 };
+enum { PLACEMENT_LINE = 511, PLACEMENT_BYTES = 1 << 30 };
 
 void heddle_placement_fini(struct heddle_placement *p)
 {
@@ -87,21 +89,50 @@ static heddle_status placement_line(struct heddle_placement *p, const struct hed
     return placement_add(p, &e);
 }
 
-static heddle_status placement_lines(struct heddle_placement *p, const struct heddle_sched_env *env,
-                                     FILE *f)
+/* A sentence of the failure, for who asked for the scheduler. */
+static heddle_status placement_fail(const struct heddle_sched_env *env, heddle_status st,
+                                    const char *path, uint64_t line, const char *what)
 {
-    char line[PLACEMENT_LINE];
+    if (env->why == NULL || env->why_bytes == 0)
+        return st;
+    if (line == 0)
+        snprintf(env->why, env->why_bytes, "the placement '%.160s': %s", path, what);
+    else
+        snprintf(env->why, env->why_bytes, "the placement '%.160s', line %" PRIu64 ": %s", path,
+                 line, what);
+    return st;
+}
 
-    for (uint64_t number = 1; fgets(line, sizeof(line), f) != NULL; number++) {
+/* `text` ends with a zero at text[len] and is taken apart. */
+static heddle_status placement_lines(struct heddle_placement *p, const struct heddle_sched_env *env,
+                                     const char *path, char *text, size_t len)
+{
+    const char *end = text + len;
+    uint64_t number = 1;
+
+    for (char *line = text, *next; line < end; line = next, number++) {
+        char *stop = memchr(line, '\n', (size_t)(end - line));
         heddle_status st;
 
-        if (strlen(line) == sizeof(line) - 1 || p->n >= UINT32_MAX - 1)
-            return HEDDLE_EFORMAT;
+        next = stop != NULL ? stop + 1 : text + len;
+        if (stop == NULL)
+            stop = text + len;
+        *stop = '\0';
+        if (stop - line >= PLACEMENT_LINE)
+            return placement_fail(env, HEDDLE_EFORMAT, path, number, "the line is too long");
+        if (memchr(line, '\0', (size_t)(stop - line)) != NULL)
+            return placement_fail(env, HEDDLE_EFORMAT, path, number, "a zero byte");
+        if (p->n >= UINT32_MAX - 1)
+            return placement_fail(env, HEDDLE_EFORMAT, path, number, "too many tasks");
         st = placement_line(p, env, line, number);
         if (st != HEDDLE_OK)
-            return st;
+            return placement_fail(env, st, path, number,
+                                  st == HEDDLE_EFORMAT
+                                      ? "expected TASK WHERE [ORDER], with numbers for the first "
+                                        "and the last"
+                                      : heddle_status_text(st));
     }
-    return ferror(f) ? HEDDLE_EIO : HEDDLE_OK;
+    return HEDDLE_OK;
 }
 
 static int placement_compare(const void *a, const void *b)
@@ -133,16 +164,18 @@ static heddle_status placement_index(struct heddle_placement *p)
 heddle_status heddle_placement_read(struct heddle_placement *p, const struct heddle_sched_env *env,
                                     const char *path)
 {
+    const char *what = NULL;
+    char *text = NULL;
+    size_t len = 0;
     heddle_status st;
-    FILE *f;
 
     p->alloc = env->alloc;
     heddle_map_init(&p->by_id, env->alloc);
-    f = fopen(path, "re");
-    if (f == NULL)
-        return HEDDLE_EIO;
-    st = placement_lines(p, env, f);
-    fclose(f);
+    st = heddle_file_read(path, PLACEMENT_BYTES, env->alloc, &text, &len, &what);
+    if (st != HEDDLE_OK)
+        return placement_fail(env, st, path, 0, what);
+    st = placement_lines(p, env, path, text, len);
+    heddle_free(env->alloc, text, len + 1);
     if (st == HEDDLE_OK && p->n != 0)
         st = placement_index(p);
     return st;

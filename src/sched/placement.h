@@ -23,9 +23,10 @@ struct heddle_placement {
     struct heddle_map by_id; /* id -> index + 1 */
 };
 
-/* HEDDLE_EIO: the file cannot be read. HEDDLE_EFORMAT: a line is malformed.
- * Targets that this machine does not have are left out. End with fini() after a
- * failure too. */
+/* HEDDLE_ENOENT, HEDDLE_EIO: the file is not there or cannot be read. HEDDLE_EFORMAT:
+ * a line is malformed, or the path leads to no plain file of at most 1 GiB.
+ * HEDDLE_ENOMEM. env->why gets a sentence with path and line. Targets that this
+ * machine does not have are left out. End with fini() after a failure too. */
 HEDDLE_MUST_USE heddle_status heddle_placement_read(struct heddle_placement *p,
                                                     const struct heddle_sched_env *env,
                                                     const char *path);

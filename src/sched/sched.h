@@ -122,6 +122,8 @@ struct heddle_sched_env {
     void *view_self;                    /* the first argument of its functions */
     const char *plan;                   /* replay: a placement file; or NULL */
     struct heddle_sched_energy *energy; /* NULL: time is all that counts */
+    char *why;                          /* init() that fails may leave a sentence; or NULL */
+    size_t why_bytes;
 };
 
 /* A task of which a worker has got or ended; see noted(). */

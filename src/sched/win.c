@@ -27,6 +27,7 @@ heddle_status heddle_win_init(struct heddle_win *w, const struct heddle_sched_en
 {
     heddle_spin_init(&w->lock);
     w->copy = *env;
+    w->copy.why = NULL; /* of init() alone */
     if (env->cls == NULL)
         return HEDDLE_OK;
     if (env->ncls > HEDDLE_WIN_CLASSES)
