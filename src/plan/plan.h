@@ -5,9 +5,9 @@
 /*
  * Private to plan: what a solver is given and what it gives back.
  *
- * A solver is one file, solve_<name>.c, that defines
+ * A solver is one file, solve/<name>.c, that defines
  * `const struct heddle_plan_solver_ops heddle_plan_solver_<name>`, and one line
- * in solver.def. It reads a job, fills a draft with steps and calls
+ * in solve/solver.def. It reads a job, fills a draft with steps and calls
  * heddle_plan_finish(), which evaluates the steps, gives everything an address
  * and makes the plan. A solver cannot claim a number: they are computed from its
  * steps. What it adds is a lower bound.
@@ -23,33 +23,9 @@
 #include "base/compiler.h"
 #include "base/scratch.h"
 #include "heddle/plan.h"
+#include "plan/opts.h"
 
-/* --- small things (util.c) -------------------------------------------------- */
-
-/* Writes the sentence into o->why and returns st; `o` may be NULL. */
-HEDDLE_PRINTF(3, 4)
-heddle_status heddle_plan_fail(const struct heddle_plan_opts *o, heddle_status st, const char *fmt,
-                               ...);
-
-/* The options of the caller as we know them: fields beyond o->size are 0. */
-struct heddle_plan_opts heddle_plan_opts_get(const struct heddle_plan_opts *o);
-
-#define HEDDLE_PLAN_ALIGN_MAX ((uint64_t)1 << 30)
-
-/* The same for a machine, checked; align becomes at least 1. */
-HEDDLE_MUST_USE heddle_status heddle_plan_machine_get(const struct heddle_plan_machine *m,
-                                                      const struct heddle_plan_opts *o,
-                                                      struct heddle_plan_machine *out);
-
-/* Name of an op for a sentence: "17 (conv3)". */
-struct heddle_plan_label {
-    char text[96];
-};
-struct heddle_plan_label heddle_plan_op_label(const struct heddle_plan_graph *g, uint32_t op);
-/* A number of bytes for a sentence, exact and for people. */
-struct heddle_plan_label heddle_plan_bytes_label(uint64_t bytes);
-
-/* --- graphs (graph.c) ------------------------------------------------------- */
+/* --- graphs (graph/graph.c) ----------------------------------------------- */
 
 /* Who reads each value: ops user[first[v]] .. user[first[v + 1] - 1], increasing. */
 struct heddle_plan_users {
@@ -79,7 +55,7 @@ static inline uint64_t heddle_plan_all(const struct heddle_plan_op *o)
     return o->nvalues == 0 ? 0 : UINT64_MAX >> (64 - o->nvalues);
 }
 
-/* --- drafts (draft.c) ------------------------------------------------------- */
+/* --- drafts (steps/draft.c) ----------------------------------------------- */
 
 /*
  * Steps, growing. The first failure sticks in `st`, later additions do nothing:
@@ -122,7 +98,7 @@ HEDDLE_MUST_USE heddle_status heddle_plan_draft_from_sequence(const struct heddl
                                                               const struct heddle_plan_opts *o,
                                                               struct heddle_plan_draft *d);
 
-/* --- evaluation (eval.c) ---------------------------------------------------- */
+/* --- evaluation (steps/eval.c) -------------------------------------------- */
 
 struct heddle_plan_cost {
     uint64_t peak_bytes; /* sum of what is alive, in the order of the steps */
@@ -138,7 +114,7 @@ HEDDLE_MUST_USE heddle_status heddle_plan_eval(const struct heddle_plan_graph *g
                                                const struct heddle_plan_opts *o,
                                                struct heddle_plan_cost *out);
 
-/* --- addresses (blocks.c, arena.c) ------------------------------------------ */
+/* --- addresses (arena/) --------------------------------------------------- */
 
 /* A piece of the arena, taken at step `begin`, free again at step `end`. Two
  * blocks must not overlap when begin < other.end and other.begin < end. A value that takes
@@ -149,7 +125,7 @@ struct heddle_plan_block {
     uint32_t begin, end;
 };
 
-/* blocks.c: the places that steps need, and the block of each. */
+/* pieces.c: the places that steps need, and the block of each. */
 HEDDLE_MUST_USE heddle_status heddle_plan_blocks_make(
     const struct heddle_plan_graph *g, const struct heddle_plan_step *step, uint32_t nsteps,
     const struct heddle_plan_opts *o, struct heddle_scratch *mem,
@@ -184,7 +160,7 @@ HEDDLE_MUST_USE heddle_status heddle_plan_assign_lower(struct heddle_plan_block 
                                                        const struct heddle_allocator *a,
                                                        uint64_t *arena_out);
 
-/* --- solvers (solve.c) ------------------------------------------------------ */
+/* --- solvers (solve/solve.c) ---------------------------------------------- */
 
 /* One call of heddle_plan_solve(). */
 struct heddle_plan_job {

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * log_graph: memory, sentences and the steps from a log to a graph.
+ */
+#include "log_graph/log_graph.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+
+/* --- memory --------------------------------------------------------------- */
+
+struct own_block {
+    struct own_block *next;
+    size_t bytes;
+};
+
+enum { HEAD_BYTES = 64, NOTE_BYTES = 256 };
+
+void *heddle_lg_get(struct own *own, size_t n, size_t bytes)
+{
+    struct own_block *b;
+    size_t all;
+
+    if (!heddle_mul(&all, n, bytes) || !heddle_add(&all, all, HEAD_BYTES))
+        return NULL;
+    b = heddle_zalloc(own->alloc, 1, all);
+    if (b == NULL)
+        return NULL;
+    b->bytes = all;
+    b->next = own->head;
+    own->head = b;
+    return (char *)b + HEAD_BYTES;
+}
+
+void heddle_lg_drop(struct own *own)
+{
+    while (own->head != NULL) {
+        struct own_block *b = own->head;
+
+        own->head = b->next;
+        heddle_free(own->alloc, b, b->bytes);
+    }
+}
+
+/* --- sentences ------------------------------------------------------------ */
+
+heddle_status heddle_lg_note(struct maker *m, const char *fmt, ...)
+{
+    char *s = heddle_lg_get(m->own, 1, NOTE_BYTES);
+    struct heddle_text t;
+    va_list ap;
+
+    if (m->nnotes == m->notes_cap) {
+        const size_t cap = 2 * m->notes_cap + 16;
+        const char **more = heddle_lg_get(m->own, cap, sizeof(*more));
+
+        if (more == NULL)
+            return HEDDLE_ENOMEM;
+        if (m->nnotes > 0)
+            memcpy(more, m->notes, m->nnotes * sizeof(*more));
+        m->notes = more;
+        m->notes_cap = cap;
+    }
+    if (s == NULL)
+        return HEDDLE_ENOMEM;
+    heddle_text_init(&t, s, NOTE_BYTES);
+    va_start(ap, fmt);
+    heddle_text_vadd(&t, fmt, ap);
+    va_end(ap);
+    m->notes[m->nnotes++] = s;
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_lg_fail(const struct heddle_log_graph_opts *o, heddle_status st,
+                             const char *fmt, ...)
+{
+    struct heddle_text t;
+    va_list ap;
+
+    if (o == NULL || o->error == NULL || o->error_bytes == 0)
+        return st;
+    heddle_text_init(&t, o->error, o->error_bytes);
+    va_start(ap, fmt);
+    heddle_text_vadd(&t, fmt, ap);
+    va_end(ap);
+    return st;
+}
+
+/* --- names ---------------------------------------------------------------- */
+
+static const char *const names[HEDDLE_NDURATIONS] = {"measured", "min", "median", "model"};
+
+const char *heddle_log_durations_name(unsigned durations)
+{
+    return durations < HEDDLE_NDURATIONS ? names[durations] : "?";
+}
+
+heddle_status heddle_log_durations_find(const char *name, enum heddle_log_durations *out)
+{
+    if (name == NULL || out == NULL)
+        return HEDDLE_EINVAL;
+    for (unsigned i = 0; i < HEDDLE_NDURATIONS; i++) {
+        if (strcmp(names[i], name) == 0) {
+            *out = (enum heddle_log_durations)i;
+            return HEDDLE_OK;
+        }
+    }
+    return HEDDLE_ENOENT;
+}
+
+/* --- digest --------------------------------------------------------------- */
+
+uint64_t heddle_log_graph_digest(const struct heddle_bound_graph *g)
+{
+    uint64_t h = UINT64_C(0x9e3779b97f4a7c15);
+    size_t rows;
+
+    if (g == NULL)
+        return 0;
+    rows = g->kind != NULL ? g->nkinds : g->ntasks;
+    h = heddle_lg_mix(h, (uint64_t)g->ntasks << 32 | g->nedges);
+    h = heddle_lg_mix(h, (uint64_t)rows << 32 | g->ntypes);
+    for (uint32_t i = 0; i < g->ntypes; i++)
+        h = heddle_lg_mix(h, g->nworkers[i]);
+    for (size_t i = 0; i < g->nedges; i++)
+        h = heddle_lg_mix(h, (uint64_t)g->edge_from[i] << 32 | g->edge_to[i]);
+    for (size_t i = 0; g->kind != NULL && i < g->ntasks; i++)
+        h = heddle_lg_mix(h, g->kind[i]);
+    for (size_t i = 0; i < rows * g->ntypes; i++) {
+        uint64_t bits;
+
+        memcpy(&bits, &g->time[i], sizeof(bits));
+        h = heddle_lg_mix(h, bits);
+    }
+    return h;
+}
+
+/* --- the whole ------------------------------------------------------------ */
+
+static heddle_status make_makespan(struct maker *m)
+{
+    struct heddle_log_summary *s = NULL;
+    heddle_status st = heddle_log_summary_create(m->log, &s);
+
+    if (st != HEDDLE_OK)
+        return st;
+    m->g->first_ns = s->first_ns;
+    m->g->last_ns = s->last_ns;
+    m->g->makespan_ns = s->makespan_ns;
+    heddle_log_summary_destroy(m->log, s);
+    return HEDDLE_OK;
+}
+
+static heddle_status make_notes(struct maker *m)
+{
+    const struct heddle_log_graph *g = m->g;
+
+    if (m->v->is_partial)
+        HEDDLE_TRY(heddle_lg_note(m, "the log is not whole: tasks and dependencies may be missing, "
+                                     "which makes bounds lower"));
+    if (m->n > 0 && !g->has_deps)
+        HEDDLE_TRY(heddle_lg_note(m, "the log has no dependencies (level 0): tasks count as "
+                                     "independent; run with level 1 to have them"));
+    if (g->nnot_run > 0)
+        HEDDLE_TRY(heddle_lg_note(m, "%llu tasks did not end well and are not counted",
+                                  (unsigned long long)g->nnot_run));
+    if (g->ndropped > 0)
+        HEDDLE_TRY(heddle_lg_note(m, "%llu dependencies that the run contradicts are left out",
+                                  (unsigned long long)g->ndropped));
+    return HEDDLE_OK;
+}
+
+/* What was made becomes the graph. */
+static void make_graph(struct maker *m)
+{
+    struct heddle_log_graph *g = m->g;
+
+    g->graph.size = sizeof(g->graph);
+    g->graph.ntasks = m->n;
+    g->graph.nedges = (uint32_t)m->nedges;
+    g->graph.edge_from = m->from;
+    g->graph.edge_to = m->to;
+    g->id = m->id;
+    g->log_index = m->log_index;
+    g->kind = m->kind;
+    g->type = m->type;
+    g->start_ns = m->start_ns;
+    g->end_ns = m->end_ns;
+    g->took_ns = m->took_ns;
+    g->priority = m->priority;
+    g->width = m->width;
+    g->kinds = m->kinds;
+    g->nkinds = m->nkinds;
+    g->notes = m->notes;
+    g->nnotes = m->nnotes;
+    g->digest = heddle_log_graph_digest(&g->graph);
+}
+
+static heddle_status make_all(struct maker *m)
+{
+    static heddle_status (*const steps[])(struct maker *) = {
+        make_makespan,  heddle_lg_lanes, heddle_lg_tasks, heddle_lg_kinds, heddle_lg_edges,
+        heddle_lg_took, make_notes,      heddle_lg_types, heddle_lg_times};
+
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        const heddle_status st = steps[i](m);
+
+        heddle_lg_drop(m->scratch);
+        if (st != HEDDLE_OK)
+            return st;
+    }
+    make_graph(m);
+    return HEDDLE_OK;
+}
+
+static heddle_status check_args(const heddle_log *log, const struct heddle_log_graph_opts *o,
+                                struct heddle_log_graph **out)
+{
+    if (log == NULL || out == NULL)
+        return heddle_lg_fail(o, HEDDLE_EINVAL, "there is no log");
+    if (o != NULL && o->size != sizeof(*o))
+        return HEDDLE_EINVAL;
+    if (o != NULL && (unsigned)o->durations >= HEDDLE_NDURATIONS)
+        return heddle_lg_fail(o, HEDDLE_EINVAL, "there are no such durations");
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_log_graph_create(const heddle_log *log,
+                                      const struct heddle_log_graph_opts *opts,
+                                      struct heddle_log_graph **out)
+{
+    const struct heddle_allocator *alloc;
+    struct own own, temp, scratch, *keep;
+    struct maker m = {.log = log, .own = &own, .temp = &temp, .scratch = &scratch};
+    heddle_status st;
+
+    HEDDLE_TRY(check_args(log, opts, out));
+    alloc = opts != NULL ? opts->alloc : NULL;
+    own = temp = scratch = (struct own){.alloc = alloc};
+    m.v = heddle_log_get_view(log);
+    if (opts != NULL)
+        m.o = *opts;
+    heddle_map_init(&m.task_of, alloc);
+    m.g = heddle_lg_get(&own, 1, sizeof(*m.g));
+    keep = heddle_lg_get(&own, 1, sizeof(*keep));
+    st = m.g == NULL || keep == NULL ? HEDDLE_ENOMEM : make_all(&m);
+    heddle_map_fini(&m.task_of);
+    heddle_lg_drop(&temp);
+    if (st != HEDDLE_OK) {
+        heddle_lg_drop(&own);
+        return st == HEDDLE_ENOMEM ? heddle_lg_fail(opts, st, "no memory") : st;
+    }
+    *keep = own;
+    m.g->size = sizeof(*m.g);
+    m.g->own = keep;
+    *out = m.g;
+    return HEDDLE_OK;
+}
+
+void heddle_log_graph_destroy(struct heddle_log_graph *g)
+{
+    struct own own;
+
+    if (g == NULL)
+        return;
+    own = *(const struct own *)g->own; /* it is in one of the blocks */
+    heddle_lg_drop(&own);
+}

@@ -1,0 +1,672 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * offload: joint plans against computing again alone and moving alone, limits of
+ * the link and of the stores, the bound of moving alone, tiny chains against
+ * exhaustive search; every plan through the checker.
+ */
+#include <math.h>
+
+#include "plan/offload/offload.h"
+#include "plan/plan_test.h"
+
+/* ---- helpers --------------------------------------------------------------- */
+
+static struct heddle_plan_graph *random_chain(struct heddle_rng *r, uint32_t n)
+{
+    static const uint64_t sizes[] = {1, 1, 2, 5, 8}, more[] = {0, 1, 4, 8};
+    static const double times[] = {1, 1, 10, 3}, back[] = {1, 2, 5};
+    uint64_t x[33], t[33], zero[32] = {0};
+    double f[32], b[32];
+    const struct heddle_plan_chain c = {
+        .n = n, .x = x, .t = t, .forward = f, .backward = b, .work_f = zero, .work_b = zero};
+    struct heddle_plan_graph *g = NULL;
+
+    for (uint32_t i = 0; i <= n; i++) {
+        x[i] = sizes[heddle_rng_below32(r, 5)];
+        t[i] = x[i] + more[heddle_rng_below32(r, 4)];
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        f[i] = times[heddle_rng_below32(r, 4)];
+        b[i] = back[heddle_rng_below32(r, 3)];
+    }
+    CHECK_OK(heddle_plan_graph_from_chain(&c, "chain", NULL, &g));
+    return g;
+}
+
+struct result {
+    heddle_status st;
+    double makespan, compute, baseline, link, bound;
+    char note[200];
+};
+
+static struct result solve(const struct heddle_plan_graph *g, const struct heddle_plan_machine *m,
+                           const char *solver, uint32_t moves)
+{
+    struct why w;
+    const struct heddle_plan_solve_opts o = {.size = sizeof(o),
+                                             .solver = solver,
+                                             .time_limit_s = 0.1,
+                                             .slots = 200,
+                                             .moves = moves,
+                                             .base = *why_init(&w, NULL)};
+    struct result res = {.makespan = INFINITY};
+    struct heddle_plan *p = NULL;
+
+    res.st = heddle_plan_solve(g, m, &o, &p);
+    if (res.st == HEDDLE_ENOENT) {
+        CHECK(w.text[0] != '\0');
+        return res;
+    }
+    CHECK_STATUS(res.st, HEDDLE_OK);
+    if (heddle_plan_check(g, m, p, &w.o, NULL) != HEDDLE_OK)
+        CHECK_STR(w.text, "");
+    res.makespan = p->makespan;
+    res.compute = p->compute;
+    res.baseline = p->baseline;
+    res.link = p->link_busy;
+    res.bound = p->lower_bound;
+    snprintf(res.note, sizeof(res.note), "%s", p->bound_note);
+    heddle_plan_destroy(p);
+    return res;
+}
+
+/* Moving alone: the given order, everything once. INFINITY: it does not fit. */
+static double move_alone(const struct heddle_plan_graph *g, const struct heddle_plan_machine *m,
+                         bool *has_addresses)
+{
+    const struct heddle_plan_claim claim = {.solver = "test"};
+    struct heddle_plan *p = NULL;
+    struct rig r;
+    heddle_status st;
+    struct why w;
+    const struct heddle_plan_opts *o = why_init(&w, NULL);
+    const struct heddle_plan_move_opts mo = {.target = m->budget};
+    struct heddle_plan_draft raw, moved;
+    struct heddle_plan_cost cost = {.makespan = INFINITY};
+    uint32_t seq[128];
+
+    CHECK(g->nops <= 128);
+    for (uint32_t i = 0; i < g->nops; i++)
+        seq[i] = i;
+    heddle_plan_draft_init(&raw, NULL);
+    heddle_plan_draft_init(&moved, NULL);
+    CHECK_OK(heddle_plan_draft_from_sequence(g, seq, g->nops, o, &raw));
+    if (heddle_plan_move(g, m, raw.step, raw.n, &mo, o, &moved) == HEDDLE_OK) {
+        CHECK_OK(heddle_plan_eval(g, m, moved.step, moved.n, o, &cost));
+        CHECK(cost.peak_bytes <= m->budget);
+        rig_init(&r, g, o);
+        r.m = *m;
+        r.job.deadline_ns = r.job.start_ns; /* without looking for long */
+        st = heddle_plan_finish(&r.job, &moved, &claim, NULL, &p);
+        CHECK(st == HEDDLE_OK || st == HEDDLE_ENOENT);
+        *has_addresses = st == HEDDLE_OK;
+        heddle_plan_destroy(p);
+    }
+    heddle_plan_draft_fini(&raw);
+    heddle_plan_draft_fini(&moved);
+    return cost.makespan;
+}
+
+static double bound_alone(const struct heddle_plan_graph *g, const struct heddle_plan_machine *m)
+{
+    struct heddle_scratch mem = heddle_scratch_make(NULL);
+    struct why w;
+    struct rig r;
+    double bound = 0;
+
+    rig_init(&r, g, why_init(&w, NULL));
+    r.m = *m;
+    CHECK_OK(heddle_plan_users_make(g, &mem, &r.job.users));
+    CHECK_OK(heddle_plan_move_bound(&r.job, &bound));
+    heddle_scratch_drop(&mem);
+    return bound;
+}
+
+static struct heddle_plan_machine machine(uint64_t budget, double rate)
+{
+    return (struct heddle_plan_machine){.size = sizeof(struct heddle_plan_machine),
+                                        .budget = budget,
+                                        .align = 1,
+                                        .host = {rate, rate, 0}};
+}
+
+/* ---- never worse ------------------------------------------------------------- */
+
+TEST(joint_is_never_worse_than_either_alone)
+{
+    size_t better = 0, n = 0;
+
+    for (size_t i = 0; i < test_scale(16); i++) {
+        static const double rates[] = {0.5, 1, 2, 4, 8};
+        struct heddle_plan_graph *g;
+        struct heddle_rng r;
+        uint64_t floor, peak;
+
+        test_set_seed(test_seed() + (i > 0));
+        heddle_rng_seed(&r, test_seed());
+        g = i % 2 == 0 ? random_chain(&r, 4 + heddle_rng_below32(&r, 8))
+                       : random_graph(&r, 6 + heddle_rng_below32(&r, 14), PLAIN, NULL);
+        floor = heddle_plan_floor(g, NULL);
+        peak = heddle_plan_peak(g);
+        for (int k = 0; k < 3; k++) {
+            const struct heddle_plan_machine m =
+                machine(floor + (peak - floor) * (uint64_t)k / 3, rates[heddle_rng_below32(&r, 5)]);
+            const struct result joint = solve(g, &m, "offload", 1);
+            const struct result alone = solve(g, &m, "greedy", 0);
+            bool has_addresses = false;
+            const double moved = move_alone(g, &m, &has_addresses);
+
+            n++;
+            if (g->chain != NULL)
+                CHECK(joint.makespan <= solve(g, &m, "chain", 0).makespan * (1 + 1e-9));
+            CHECK(joint.makespan <= alone.makespan * (1 + 1e-9));
+            /* Where addresses fit, too. */
+            if (has_addresses)
+                CHECK(joint.makespan <= moved * (1 + 1e-9));
+            if (isfinite(moved))
+                CHECK(moved >= bound_alone(g, &m) * (1 - 1e-9));
+            better += joint.makespan < fmin(alone.makespan, moved) * (1 - 1e-9);
+        }
+        heddle_plan_graph_destroy(g);
+    }
+    CHECK(better > 0);
+}
+
+TEST(without_a_link_it_is_recomputation)
+{
+    struct heddle_rng r;
+
+    heddle_rng_seed(&r, test_seed());
+    for (size_t i = 0; i < test_scale(60); i++) {
+        struct heddle_plan_graph *g = random_chain(&r, 6);
+        const uint64_t floor = heddle_plan_floor(g, NULL);
+        const struct heddle_plan_machine m =
+            machine(floor + heddle_rng_below(&r, heddle_plan_peak(g) - floor + 1), 0);
+        const struct result a = solve(g, &m, "offload", 1);
+        const struct result b = solve(g, &m, NULL, 0);
+
+        CHECK_EQ(a.st, b.st);
+        if (a.st == HEDDLE_OK)
+            CHECK_NEAR(a.makespan, b.makespan, 1e-9);
+        CHECK(!(a.link > 0));
+        heddle_plan_graph_destroy(g);
+    }
+}
+
+TEST(a_link_without_limits_costs_nothing)
+{
+    struct heddle_rng r;
+
+    heddle_rng_seed(&r, test_seed());
+    for (size_t i = 0; i < test_scale(200); i++) {
+        struct heddle_plan_graph *g =
+            i % 2 == 0 ? random_chain(&r, 3 + heddle_rng_below32(&r, 20))
+                       : random_graph(&r, 4 + heddle_rng_below32(&r, 30), PLAIN, NULL);
+        const struct heddle_plan_machine m = machine(heddle_plan_floor(g, NULL), 1e15);
+        bool has_addresses;
+        double base = 0;
+
+        for (uint32_t k = 0; k < g->nops; k++)
+            base += g->ops[k].time;
+        /* The largest operation alone fits: no time is lost. */
+        CHECK_NEAR(move_alone(g, &m, &has_addresses), base, 1e-9 * base + 1e-9);
+        heddle_plan_graph_destroy(g);
+    }
+}
+
+/* Value 0 is in the way of operation 3 and is read by operation 4. It leaves as soon
+ * as it is copied, at operation 2, not where its room is needed. */
+TEST(what_leaves_does_not_stay_until_then)
+{
+    const struct heddle_plan_value value[] = {{.bytes = 4, .op = 0},
+                                              {.bytes = 1, .op = 1},
+                                              {.bytes = 1, .op = 2},
+                                              {.bytes = 1, .op = 3},
+                                              {.bytes = 1, .op = 4}};
+    const uint32_t input[] = {1, 2, 0, 3}, first[] = {0, 0, 0, 1, 2};
+    const uint32_t ninputs[] = {0, 0, 1, 1, 2}, seq[] = {0, 1, 2, 3, 4};
+    struct heddle_plan_op op[5] = {0};
+    const struct heddle_plan_graph d = {.size = sizeof(d),
+                                        .name = "early",
+                                        .ops = op,
+                                        .nops = 5,
+                                        .values = value,
+                                        .nvalues = 5,
+                                        .inputs = input,
+                                        .ninputs = 4};
+    const struct heddle_plan_machine m = machine(12, 100);
+    const struct heddle_plan_move_opts mo = {.target = m.budget};
+    uint32_t left = UINT32_MAX, second = UINT32_MAX;
+    struct heddle_plan_draft raw, moved;
+    struct heddle_plan_graph *g = NULL;
+    struct why w;
+    const struct heddle_plan_opts *o = why_init(&w, NULL);
+
+    for (uint32_t i = 0; i < 5; i++)
+        op[i] = (struct heddle_plan_op){.time = 1,
+                                        .first_value = i,
+                                        .nvalues = 1,
+                                        .first_input = first[i],
+                                        .ninputs = ninputs[i],
+                                        .work_bytes = i == 3 ? 8 : 0,
+                                        .inplace = HEDDLE_PLAN_NONE};
+    CHECK_OK(heddle_plan_graph_create(&d, o, &g));
+    heddle_plan_draft_init(&raw, NULL);
+    heddle_plan_draft_init(&moved, NULL);
+    CHECK_OK(heddle_plan_draft_from_sequence(g, seq, 5, o, &raw));
+    CHECK_OK(heddle_plan_move(g, &m, raw.step, raw.n, &mo, o, &moved));
+    for (uint32_t i = 0; i < moved.n; i++) {
+        const struct heddle_plan_step *s = &moved.step[i];
+
+        if (s->kind == HEDDLE_PLAN_DISCARD && s->what == 0 && i < left)
+            left = i;
+        if (s->kind == HEDDLE_PLAN_COMPUTE && s->what == 2)
+            second = i;
+    }
+    CHECK(left < second);
+    heddle_plan_draft_fini(&raw);
+    heddle_plan_draft_fini(&moved);
+    heddle_plan_graph_destroy(g);
+}
+
+/* It is a search: what holds is that it is not slower than computing again is with
+ * less memory, and that nothing is lost where all fits. */
+TEST(more_memory_is_not_slower)
+{
+    struct heddle_rng r;
+
+    heddle_rng_seed(&r, test_seed());
+    for (size_t i = 0; i < 5; i++) {
+        struct heddle_plan_graph *g = random_chain(&r, 8);
+        const uint64_t floor = heddle_plan_floor(g, NULL);
+        const uint64_t peak = heddle_plan_peak(g);
+        double before = INFINITY;
+
+        for (uint64_t b = floor; b <= peak; b += (peak - floor) / 6 + 1) {
+            const struct heddle_plan_machine m = machine(b, 2);
+
+            before = fmin(before, solve(g, &m, "chain", 0).makespan);
+            CHECK(solve(g, &m, "offload", 1).makespan <= before * (1 + 1e-9));
+        }
+        {
+            const struct heddle_plan_machine m = machine(peak, 2);
+            const struct result all = solve(g, &m, "offload", 1);
+
+            CHECK_NEAR(all.makespan, all.baseline, 1e-9);
+        }
+        heddle_plan_graph_destroy(g);
+    }
+}
+
+TEST(the_same_again)
+{
+    struct heddle_rng r;
+
+    heddle_rng_seed(&r, test_seed());
+    for (size_t i = 0; i < test_scale(300); i++) {
+        struct heddle_plan_graph *g = random_chain(&r, 8);
+        const struct heddle_plan_machine m =
+            machine((heddle_plan_floor(g, NULL) + heddle_plan_peak(g)) / 2, 2);
+        bool a = false, b = false;
+
+        CHECK(move_alone(g, &m, &a) == move_alone(g, &m, &b));
+        CHECK_EQ(a, b);
+        heddle_plan_graph_destroy(g);
+    }
+}
+
+/* ---- weights and stores ------------------------------------------------------- */
+
+/* n layers with weights of 10 bytes each, activations of 1. */
+static struct heddle_plan_graph *weighty(uint32_t n, uint32_t flags)
+{
+    struct heddle_plan_op op[16];
+    struct heddle_plan_value value[32];
+    uint32_t input[32];
+    struct heddle_plan_graph d = {.size = sizeof(d),
+                                  .name = "weights",
+                                  .nops = n,
+                                  .nvalues = 2 * n,
+                                  .ops = op,
+                                  .values = value,
+                                  .inputs = input};
+    struct heddle_plan_graph *g = NULL;
+
+    for (uint32_t i = 0; i < n; i++) {
+        value[i] = (struct heddle_plan_value){10, HEDDLE_PLAN_NONE, flags};
+        value[n + i] = (struct heddle_plan_value){1, i, i + 1 == n ? HEDDLE_PLAN_RESULT : 0};
+        op[i] = (struct heddle_plan_op){.time = 5,
+                                        .first_value = n + i,
+                                        .nvalues = 1,
+                                        .first_input = d.ninputs,
+                                        .ninputs = i == 0 ? 1 : 2,
+                                        .inplace = HEDDLE_PLAN_NONE};
+        input[d.ninputs++] = i;
+        if (i > 0)
+            input[d.ninputs++] = n + i - 1;
+    }
+    CHECK_OK(heddle_plan_graph_create(&d, NULL, &g));
+    return g;
+}
+
+TEST(weights_move_too)
+{
+    struct heddle_plan_graph *g = weighty(8, HEDDLE_PLAN_AT_HOST);
+    struct heddle_plan_machine m = machine(24, 4);
+    struct result res;
+
+    /* Two weights at a time: one is copied while the other is used. */
+    res = solve(g, &m, "offload", 1);
+    CHECK_EQ(res.st, HEDDLE_OK);
+    CHECK(res.makespan <= res.baseline + 2.5 + 1e-9);
+    m.budget = 13; /* one at a time */
+    res = solve(g, &m, "offload", 1);
+    CHECK_EQ(res.st, HEDDLE_OK);
+    CHECK_NEAR(res.makespan, 8 * 7.5, 1e-9);
+    heddle_plan_graph_destroy(g);
+}
+
+/* n layers, each with a weight and two optimizer states of 10 bytes that are in
+ * memory at the beginning; forward, backward, and an update in place. */
+static struct heddle_plan_graph *trained(uint32_t n)
+{
+    enum { MOST = 8 };
+    struct heddle_plan_op op[3 * MOST];
+    struct heddle_plan_value value[6 * MOST];
+    uint32_t input[12 * MOST], fwd = 3 * n;
+    struct heddle_plan_graph d = {.size = sizeof(d),
+                                  .name = "trained",
+                                  .nvalues = 3 * n,
+                                  .ops = op,
+                                  .values = value,
+                                  .inputs = input};
+    struct heddle_plan_graph *g = NULL;
+
+    CHECK(n <= MOST);
+    for (uint32_t i = 0; i < 3 * n; i++)
+        value[i] = (struct heddle_plan_value){10, HEDDLE_PLAN_NONE, 0};
+    for (uint32_t i = 0; i < 3 * n; i++) {
+        const bool is_update = i >= n && (i - n) % 2 == 1;
+        const uint32_t layer = i < n ? i : n - 1 - (i - n) / 2;
+        const uint32_t back = fwd + n + 2 * (n - 1 - layer);
+
+        op[i] = (struct heddle_plan_op){.time = is_update ? 1 : 10,
+                                        .first_value = d.nvalues,
+                                        .nvalues = 1,
+                                        .first_input = d.ninputs,
+                                        .inplace = HEDDLE_PLAN_NONE,
+                                        .flags = is_update ? HEDDLE_PLAN_ONCE : 0};
+        input[d.ninputs++] = layer;
+        if (is_update) { /* both states, the gradient; takes the weight's place */
+            input[d.ninputs++] = n + 2 * layer;
+            input[d.ninputs++] = n + 2 * layer + 1;
+            input[d.ninputs++] = back;
+            op[i].inplace = layer;
+        } else if (i > 0) {
+            input[d.ninputs++] = i < n ? fwd + i - 1 : layer == n - 1 ? fwd + n - 1 : fwd + layer;
+            if (i >= n && layer < n - 1)
+                input[d.ninputs++] = back - 2;
+        }
+        op[i].ninputs = d.ninputs - op[i].first_input;
+        value[d.nvalues++] =
+            (struct heddle_plan_value){is_update ? 10 : 1, i, is_update ? HEDDLE_PLAN_RESULT : 0};
+        d.nops++;
+    }
+    CHECK_OK(heddle_plan_graph_create(&d, NULL, &g));
+    return g;
+}
+
+/* Weights and states are more than the memory but for the layer at hand: they go
+ * out behind their use and come back in time for the next one. */
+TEST(optimizer_states_move_too)
+{
+    struct heddle_plan_graph *g = trained(4);
+    const uint64_t peak = heddle_plan_peak(g);
+    struct heddle_plan_machine m = machine(peak * 9 / 10, 0);
+    double before = INFINITY;
+
+    /* Everything is there at the beginning: nothing can be computed again. */
+    CHECK_EQ(solve(g, &m, "greedy", 0).st, HEDDLE_ENOENT);
+    for (double rate = 0.5; rate <= 8; rate *= 4) {
+        struct result res;
+
+        m = machine(peak - 2, rate);
+        res = solve(g, &m, "offload", 1);
+        CHECK_EQ(res.st, HEDDLE_OK);
+        CHECK(res.link > 0);
+        CHECK(res.makespan <= before * (1 + 1e-9));
+        before = res.makespan;
+    }
+    CHECK_NEAR(before, 4 * 21.0, 1e-9); /* all is hidden */
+    heddle_plan_graph_destroy(g);
+}
+
+TEST(stores_have_their_limits)
+{
+    struct heddle_rng r;
+    size_t with_disk = 0, with_much = 0;
+
+    heddle_rng_seed(&r, test_seed());
+    for (size_t i = 0; i < test_scale(12); i++) {
+        struct heddle_plan_graph *g = random_chain(&r, 7);
+        struct heddle_plan_machine m = machine(heddle_plan_floor(g, NULL) + 1, 4);
+        struct result little, disk, much;
+
+        m.host.bytes = 3 + heddle_rng_below(&r, 6);
+        little = solve(g, &m, "offload", 1);
+        m.disk = (struct heddle_plan_store){1, 1, 0};
+        disk = solve(g, &m, "offload", 1);
+        m.host.bytes = 0;
+        much = solve(g, &m, "offload", 1);
+        with_much += much.makespan < little.makespan * (1 - 1e-9);
+        with_disk += disk.makespan < little.makespan * (1 - 1e-9);
+        heddle_plan_graph_destroy(g);
+    }
+    CHECK(with_disk > 0 && with_much > 0);
+}
+
+TEST(the_note_says_what_moving_alone_takes)
+{
+    struct heddle_rng r;
+    struct heddle_plan_graph *g;
+    struct heddle_plan_machine m;
+    struct result res;
+
+    heddle_rng_seed(&r, 3);
+    g = random_chain(&r, 12);
+    m = machine((heddle_plan_floor(g, NULL) + heddle_plan_peak(g)) / 2, 3);
+    res = solve(g, &m, "offload", 1);
+    CHECK_EQ(res.st, HEDDLE_OK);
+    if (res.link > 0)
+        CHECK(strstr(res.note, "moving alone") != NULL);
+    CHECK(bound_alone(g, &m) >= res.baseline);
+    m.budget = heddle_plan_peak(g);
+    CHECK_NEAR(bound_alone(g, &m), res.baseline, 1e-9);
+    heddle_plan_graph_destroy(g);
+}
+
+/* ---- tiny chains, exhaustively ----------------------------------------------- */
+
+/* The shortest of a sequence and all that have `left` more repetitions. */
+static double shortest(const struct heddle_plan_graph *g, const struct heddle_plan_machine *m,
+                       uint32_t *seq, size_t n, size_t from, int left)
+{
+    static const double prices[] = {0, 0.25, 2};
+    struct heddle_plan_draft raw, moved;
+    double best = INFINITY;
+    struct why w;
+
+    (void)why_init(&w, NULL);
+    heddle_plan_draft_init(&raw, NULL);
+    heddle_plan_draft_init(&moved, NULL);
+    if (heddle_plan_draft_from_sequence(g, seq, n, &w.o, &raw) == HEDDLE_OK)
+        for (int i = 0; i < 3; i++) {
+            const struct heddle_plan_move_opts mo = {.target = m->budget, .price = prices[i]};
+            struct heddle_plan_cost cost;
+
+            heddle_plan_draft_clear(&moved);
+            if (heddle_plan_move(g, m, raw.step, raw.n, &mo, &w.o, &moved) == HEDDLE_OK &&
+                heddle_plan_eval(g, m, moved.step, moved.n, &w.o, &cost) == HEDDLE_OK)
+                best = fmin(best, cost.makespan);
+        }
+    heddle_plan_draft_fini(&raw);
+    heddle_plan_draft_fini(&moved);
+    for (size_t at = from; at < n && left > 0; at++)
+        for (uint32_t op = 0; op < g->nops / 2; op++) {
+            uint32_t more[32];
+
+            memcpy(more, seq, at * sizeof(*seq));
+            more[at] = op;
+            memcpy(more + at + 1, seq + at, (n - at) * sizeof(*seq));
+            best = fmin(best, shortest(g, m, more, n + 1, at + 1, left - 1));
+        }
+    return best;
+}
+
+TEST(tiny_chains_are_those_of_all_sequences)
+{
+    size_t n = 0, equal = 0;
+
+    for (size_t i = 0; i < test_scale(60); i++) {
+        struct heddle_plan_graph *g;
+        struct heddle_rng r;
+        struct heddle_plan_machine m;
+        struct result res;
+        uint32_t seq[32];
+        double best;
+
+        test_set_seed(test_seed() + (i > 0));
+        heddle_rng_seed(&r, test_seed());
+        g = random_chain(&r, 3);
+        m = machine(heddle_plan_floor(g, NULL) + heddle_rng_below(&r, 4), 2);
+        for (uint32_t k = 0; k < g->nops; k++)
+            seq[k] = k;
+        res = solve(g, &m, "offload", 1);
+        best = shortest(g, &m, seq, g->nops, 1, 3);
+        CHECK(best >= res.bound * (1 - 1e-9));
+        if (isfinite(res.makespan)) {
+            n++;
+            equal += res.makespan <= best * (1 + 1e-9);
+        }
+        heddle_plan_graph_destroy(g);
+    }
+    printf("%zu of %zu as short as the best of all sequences\n", equal, n);
+    CHECK(n > 0 && equal * 10 >= n * (TEST_SANITIZED ? 3 : 6));
+}
+
+/* ---- memory, random graphs ------------------------------------------------------ */
+
+TEST(each_allocation_may_fail)
+{
+    struct heddle_rng r;
+    struct heddle_plan_graph *g;
+    struct faulty f = {.fail_at = 0};
+
+    heddle_rng_seed(&r, 5);
+    g = random_chain(&r, 4);
+    for (size_t k = 1; k == 1 || f.has_failed; k += 1 + k / 8) {
+        const struct heddle_plan_machine m =
+            machine((heddle_plan_floor(g, NULL) + heddle_plan_peak(g)) / 2, 2);
+        struct heddle_plan_solve_opts o = {
+            .size = sizeof(o), .solver = "offload", .slots = 20, .time_limit_s = 0.002, .moves = 1};
+        struct heddle_plan *p = NULL;
+        struct why w;
+        heddle_status st;
+
+        faulty_init(&f, k);
+        o.base = *why_init(&w, &f.a);
+        st = heddle_plan_solve(g, &m, &o, &p);
+        if (st != HEDDLE_OK)
+            CHECK_STATUS(st, HEDDLE_ENOMEM);
+        CHECK(st == HEDDLE_OK || f.has_failed);
+        heddle_plan_destroy(p);
+        CHECK_EQ(f.nlive, 0);
+    }
+    heddle_plan_graph_destroy(g);
+}
+
+TEST(random_graphs_with_everything_in_them)
+{
+    size_t n = 0, found = 0;
+
+    for (size_t i = 0; i < test_scale(60); i++) {
+        struct heddle_rng r;
+        struct why w;
+        struct heddle_plan_graph *g;
+        struct heddle_plan_machine m;
+        struct heddle_plan_solve_opts o = {
+            .size = sizeof(o), .solver = "offload", .time_limit_s = 0.002, .moves = 1};
+        struct heddle_plan *p = NULL;
+        uint64_t floor, peak;
+        heddle_status st;
+
+        test_set_seed(test_seed() + (i > 0));
+        heddle_rng_seed(&r, test_seed());
+        o.base = *why_init(&w, NULL);
+        g = random_graph(&r, 1 + heddle_rng_below32(&r, 24), 0, &w.o);
+        floor = heddle_plan_floor(g, NULL);
+        peak = heddle_plan_peak(g);
+        m = machine(floor + heddle_rng_below(&r, peak - floor + 4),
+                    0.25 * (1 + heddle_rng_below32(&r, 16)));
+        if (heddle_rng_below32(&r, 2) == 0)
+            m.disk = (struct heddle_plan_store){1, 2, 0};
+        if (heddle_rng_below32(&r, 2) == 0)
+            m.host.bytes = 40;
+        m.align = 1 + 3 * heddle_rng_below32(&r, 2);
+        st = heddle_plan_solve(g, &m, &o, &p);
+        n++;
+        if (st == HEDDLE_OK) {
+            if (heddle_plan_check(g, &m, p, &w.o, NULL) != HEDDLE_OK)
+                CHECK_STR(w.text, "");
+            CHECK_STR(p->solver, "offload");
+            found++;
+        } else {
+            CHECK_STATUS(st, HEDDLE_ENOENT);
+            CHECK(w.text[0] != '\0');
+        }
+        heddle_plan_destroy(p);
+        heddle_plan_graph_destroy(g);
+    }
+    printf("%zu plans of %zu\n", found, n);
+    CHECK(found * 3 > n);
+}
+
+/* ---- files ---------------------------------------------------------------------- */
+
+TEST(chains_of_the_data_folder)
+{
+    static const char *const names[] = {"MobileNet_512_224x224x3.chain",
+                                        "VGG16_256_224x224x3.chain", "VGG19_256_224x224x3.chain"};
+    const char *shared = getenv("HEDDLE_SHARED");
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < 3 && shared != NULL; i++) {
+        char path[512];
+        struct heddle_plan_graph *g = NULL;
+        uint64_t full;
+
+        snprintf(path, sizeof(path), "%s/data/planner/moccasin/%s", shared, names[i]);
+        if (heddle_plan_graph_read(path, NULL, &g) != HEDDLE_OK)
+            continue;
+        full = heddle_plan_peak(g);
+        for (uint64_t percent = 20; percent <= 100; percent += 20) {
+            const struct heddle_plan_machine m = machine(full / 100 * percent, 12000);
+            const struct result joint = solve(g, &m, "offload", 1);
+            const struct result alone = solve(g, &m, "chain", 0);
+
+            CHECK(joint.makespan <= alone.makespan * (1 + 1e-9));
+            CHECK(joint.makespan <= solve(g, &m, "greedy", 0).makespan * (1 + 1e-9));
+            n++;
+        }
+        heddle_plan_graph_destroy(g);
+    }
+    if (n == 0)
+        SKIP("there is no data folder");
+}
+
+TEST_MAIN(joint_is_never_worse_than_either_alone, without_a_link_it_is_recomputation,
+          a_link_without_limits_costs_nothing, what_leaves_does_not_stay_until_then,
+          more_memory_is_not_slower, the_same_again, weights_move_too, optimizer_states_move_too,
+          stores_have_their_limits, the_note_says_what_moving_alone_takes, each_allocation_may_fail,
+          random_graphs_with_everything_in_them, tiny_chains_are_those_of_all_sequences,
+          chains_of_the_data_folder)
