@@ -8,17 +8,17 @@ static const size_t sizes[] = {0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 40};
 
 #define FOR_SIZES(n)                                                                               \
     for (size_t at_ = 0, n; at_ < sizeof(sizes) / sizeof(sizes[0]) && ((n = sizes[at_]), 1); at_++)
-#define FOR_TYPES(t) for (enum heddle_la_type t = LA_S; t <= LA_Z; t++)
+#define FOR_TYPES(t) for (enum blas_type t = BLAS_S; t <= BLAS_Z; t++)
 
 /* |x| <= 60 |a| n eps. */
-static void check_small(enum heddle_la_type t, struct ref x, struct ref a)
+static void check_small(enum blas_type t, struct ref x, struct ref a)
 {
     const double n = (double)(a.m > a.n ? a.m : a.n);
 
     CHECK(ref_norm1(x) <= 60 * (ref_norm1(a) + DBL_MIN) * n * test_eps(t));
 }
 
-static struct ref positive(enum heddle_la_type t, size_t n, struct heddle_rng *rng)
+static struct ref positive(enum blas_type t, size_t n, struct heddle_rng *rng)
 {
     struct ref a = ref_mirror(ref_random(t, n, n, rng), 'L', true);
 
@@ -29,7 +29,7 @@ static struct ref positive(enum heddle_la_type t, size_t n, struct heddle_rng *r
 
 /* --- Cholesky ---------------------------------------------------------------- */
 
-static void potrf_one(struct rig *r, enum heddle_la_type t, char uplo, size_t n, size_t pad,
+static void potrf_one(struct rig *r, enum blas_type t, char uplo, size_t n, size_t pad,
                       struct heddle_rng *rng)
 {
     const struct ref a = positive(t, n, rng);
@@ -108,7 +108,7 @@ static struct ref permuted(struct ref a, const int *ipiv, size_t n)
     return b;
 }
 
-static void getrf_one(struct rig *r, enum heddle_la_type t, struct ref a, bool has_pivots, int info)
+static void getrf_one(struct rig *r, enum blas_type t, struct ref a, bool has_pivots, int info)
 {
     const size_t n = la_min(a.m, a.n), ld = a.m + 1;
     void *p = ref_store(t, a, ld);
@@ -124,7 +124,7 @@ static void getrf_one(struct rig *r, enum heddle_la_type t, struct ref a, bool h
     u = ref_triangle(ref_part(lu, 0, 0, n, a.n), 'U', false);
     for (size_t j = 0; j < n && has_pivots; j++)
         for (size_t i = 0; i < a.m; i++)
-            CHECK(cabs(REF(l, i, j)) <= (la_is_complex(t) ? sqrt(2) : 1) + 4 * test_eps(t));
+            CHECK(cabs(REF(l, i, j)) <= (blas_is_complex(t) ? sqrt(2) : 1) + 4 * test_eps(t));
     check_small(t, ref_add(has_pivots ? permuted(a, ipiv, n) : a, -1, ref_mul(l, u)), a);
 }
 
@@ -198,8 +198,8 @@ TEST(small_pivots)
     heddle_matrix *sm, *dm;
     RIG(r);
 
-    sm = rig_matrix(&r, LA_S, 2, 2, s, 2, NB);
-    dm = rig_matrix(&r, LA_D, 2, 2, d, 2, NB);
+    sm = rig_matrix(&r, BLAS_S, 2, 2, s, 2, NB);
+    dm = rig_matrix(&r, BLAS_D, 2, 2, d, 2, NB);
     CHECK_OK(heddle_la_getrf_nopiv(r.la, sm));
     CHECK_OK(heddle_la_getrf_nopiv(r.la, dm));
     rig_wait(&r, 0);
@@ -239,21 +239,21 @@ TEST(pivots_in_order)
 
     heddle_rng_seed(&rng, test_seed());
     for (size_t i = 0; i < PIVOT_TURNS; i++) {
-        const struct ref a = ref_random(LA_D, PIVOT_N, PIVOT_N, &rng);
-        void *p = ref_store(LA_D, a, PIVOT_N), *own = ref_store(LA_D, a, PIVOT_N);
-        heddle_matrix *am = rig_matrix(&r, LA_D, PIVOT_N, PIVOT_N, p, PIVOT_N, width[i]);
+        const struct ref a = ref_random(BLAS_D, PIVOT_N, PIVOT_N, &rng);
+        void *p = ref_store(BLAS_D, a, PIVOT_N), *own = ref_store(BLAS_D, a, PIVOT_N);
+        heddle_matrix *am = rig_matrix(&r, BLAS_D, PIVOT_N, PIVOT_N, p, PIVOT_N, width[i]);
         heddle_matrix *bm;
         struct rig alone;
 
-        b[i] = ref_random(LA_D, PIVOT_N, 20, &rng);
-        out[i] = ref_store(LA_D, b[i], PIVOT_N);
-        bm = rig_matrix(&r, LA_D, PIVOT_N, 20, out[i], PIVOT_N, 7);
+        b[i] = ref_random(BLAS_D, PIVOT_N, 20, &rng);
+        out[i] = ref_store(BLAS_D, b[i], PIVOT_N);
+        bm = rig_matrix(&r, BLAS_D, PIVOT_N, 20, out[i], PIVOT_N, 7);
         CHECK_OK(heddle_la_getrf(r.la, am, ipiv + shift[i]));
         CHECK_OK(heddle_la_laswp(r.la, bm, ipiv + shift[i], PIVOT_N, 0));
         heddle_matrix_destroy(am);
         heddle_matrix_destroy(bm);
         CHECK(rig_open(&alone, 1));
-        am = rig_matrix(&alone, LA_D, PIVOT_N, PIVOT_N, own, PIVOT_N, width[i]);
+        am = rig_matrix(&alone, BLAS_D, PIVOT_N, PIVOT_N, own, PIVOT_N, width[i]);
         CHECK_OK(heddle_la_getrf(alone.la, am, kept[i]));
         CHECK_OK(heddle_la_wait(alone.la, NULL));
         heddle_matrix_destroy(am);
@@ -263,7 +263,7 @@ TEST(pivots_in_order)
     rig_wait(&r, 0);
     for (size_t i = 0; i < PIVOT_TURNS; i++) {
         const struct ref want = swapped(b[i], kept[i], PIVOT_N),
-                         got = ref_load(LA_D, out[i], PIVOT_N, 20, PIVOT_N);
+                         got = ref_load(BLAS_D, out[i], PIVOT_N, 20, PIVOT_N);
 
         CHECK(memcmp(want.a, got.a, PIVOT_N * 20 * sizeof(want.a[0])) == 0);
     }
@@ -332,7 +332,7 @@ TEST(illegal_arguments)
     int info = 0;
     RIG(r);
 
-    m = rig_matrix(&r, LA_D, 2, 3, a, 2, NB);
+    m = rig_matrix(&r, BLAS_D, 2, 3, a, 2, NB);
     CHECK_STATUS(heddle_la_potrf(r.la, 'L', m), HEDDLE_EINVAL);
     CHECK_OK(heddle_la_wait(r.la, &info));
     CHECK_EQ(info, -2);
@@ -350,7 +350,7 @@ TEST(illegal_arguments)
                  HEDDLE_EOVERFLOW);
     CHECK(none == NULL);
     heddle_matrix_destroy(m);
-    m = rig_matrix(&r, LA_D, 2, 3, a, 2, SIZE_MAX); /* one block column */
+    m = rig_matrix(&r, BLAS_D, 2, 3, a, 2, SIZE_MAX); /* one block column */
     CHECK(heddle_matrix_column(m, 0) != NULL);
     CHECK(heddle_matrix_column(m, 1) == NULL);
     heddle_matrix_destroy(m);

@@ -14,7 +14,7 @@
  *            sequence waits for (`looked`)
  */
 #include "base/alloc.h"
-#include "la/cuda.h"
+#include "la/cuda/cuda.h"
 #include "la/la.h"
 
 enum { MOST_OPERANDS = 250 };
@@ -74,10 +74,10 @@ static heddle_status run_diagonal(struct heddle_exec *x)
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
     for (unsigned i = 0; i < g->na; i++) {
-        const struct la_block a = la_operand(x, i);
+        const struct blas_block a = la_operand(x, i);
 
         for (size_t j = 0; j < a.n; j++, row++)
-            if (heddle_la_is_zero(g->h.t, la_at(g->h.t, a, row, j))) {
+            if (heddle_blas_is_zero(g->h.t, blas_at(g->h.t, a, row, j))) {
                 shut(g, row);
                 return HEDDLE_OK;
             }
@@ -128,11 +128,11 @@ static heddle_status look_long(struct gate_arg *g, heddle_matrix *a, heddle_matr
 static heddle_status run_look(struct heddle_exec *x)
 {
     const struct gate_arg *g = heddle_exec_arg(x);
-    const struct la_block a = la_operand(x, 0);
+    const struct blas_block a = la_operand(x, 0);
     int32_t *found = heddle_exec_ptr(x, 1);
 
     for (size_t j = 0; j < a.n && *found == 0; j++)
-        if (heddle_la_is_zero(g->h.t, la_at(g->h.t, a, g->a0 + j, j)))
+        if (heddle_blas_is_zero(g->h.t, blas_at(g->h.t, a, g->a0 + j, j)))
             *found = (int32_t)(g->a0 + j + 1);
     return HEDDLE_OK;
 }

@@ -67,7 +67,7 @@ static void la_look(heddle_la *la)
 
 size_t heddle_la_fits(const heddle_la *la, const heddle_matrix *a)
 {
-    const double column = (double)a->m * (double)a->nb * (double)la_bytes(a->t);
+    const double column = (double)a->m * (double)a->nb * (double)blas_bytes(a->t);
     const double room = (double)la->device_bytes / 10 * 9;
 
     if (!la->has_cuda || column * (double)a->nt <= room)
@@ -317,17 +317,17 @@ char heddle_la_letter(char c, const char *letters)
     return c != '\0' && strchr(letters, c) != NULL ? c : '\0';
 }
 
-unsigned heddle_la_merge(struct heddle_exec *x, enum heddle_la_type t, unsigned first, unsigned n,
-                         struct la_block *out)
+unsigned heddle_la_merge(struct heddle_exec *x, enum blas_type t, unsigned first, unsigned n,
+                         struct blas_block *out)
 {
     unsigned count = 0;
 
     for (unsigned i = 0; i < n; i++) {
-        const struct la_block b = la_operand(x, first + i);
-        struct la_block *last = count > 0 ? &out[count - 1] : NULL;
+        const struct blas_block b = la_operand(x, first + i);
+        struct blas_block *last = count > 0 ? &out[count - 1] : NULL;
 
         if (last != NULL && last->ld == b.ld && last->m == b.m &&
-            (char *)last->a + last->n * last->ld * la_bytes(t) == (char *)b.a)
+            (char *)last->a + last->n * last->ld * blas_bytes(t) == (char *)b.a)
             last->n += b.n;
         else
             out[count++] = b;

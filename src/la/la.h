@@ -12,16 +12,17 @@
  * numbers in its argument. On cores, block columns that lie beside each other are
  * one block again (la_merge), so that BLAS gets large operands.
  *
- * The library uses public headers and base only.
+ * The library uses public headers, base, blas, split and launch.
  */
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "blas/blas.h"
 #include "heddle/heddle.h"
 #include "heddle/la.h"
-#include "la/blas.h"
+#include "split/split.h"
 
 /* Several calls that a task may call off, the solve behind a factorisation for
  * instance. Lives as long as the sequence's tasks. */
@@ -71,7 +72,7 @@ struct heddle_la {
 struct heddle_matrix {
     heddle_ctx *ctx;
     enum heddle_dtype dtype;
-    enum heddle_la_type t;
+    enum blas_type t;
     size_t m, n, nb, nt;  /* nt block columns of width nb, the last one less */
     size_t list;          /* block columns that a task of a product gets at once */
     heddle_handle *root;  /* NULL: block columns have memory of their own */
@@ -82,7 +83,7 @@ struct heddle_matrix {
 struct la_head {
     heddle_la *la;
     uint32_t call;
-    enum heddle_la_type t;
+    enum blas_type t;
     struct la_low low;
     struct la_gate *gate; /* NULL: none */
 };
@@ -193,7 +194,7 @@ heddle_status heddle_la_gate_diagonal(const struct la_head *h, heddle_matrix *a,
 /* All of them; their tasks have ended. */
 void heddle_la_gate_drop(heddle_la *la);
 
-/* --- pivots.c ----------------------------------------------------------------- */
+/* --- lu/pivots.c ----------------------------------------------------------------- */
 
 /* The handles of pivots that tasks will write; they stay the sequence's. */
 heddle_status heddle_la_pivots(heddle_la *la, int *ipiv, size_t n, size_t nb,
@@ -215,20 +216,20 @@ size_t heddle_la_pivots_width(const heddle_la *la, const int *ipiv);
 /* All of them go home; their tasks have ended. */
 void heddle_la_pivots_drop(heddle_la *la);
 
-/* --- laswp.c ------------------------------------------------------------------ */
+/* --- lu/laswp.c ------------------------------------------------------------------ */
 
 /* heddle_la_laswp() with k pivots that getrf of `factor` finds, maybe later. */
 heddle_status heddle_la_laswp_after(heddle_la *la, heddle_matrix *a, const int *ipiv, size_t k,
                                     bool is_backward, heddle_matrix *factor);
 
-/* --- getrf_back.c ------------------------------------------------------------- */
+/* --- lu/back.c ------------------------------------------------------------- */
 
 /* Are the rows of L brought to their places at the end of getrf? */
 bool heddle_la_has_back(const heddle_la *la, const heddle_matrix *a);
 heddle_status heddle_la_getrf_back(const struct la_head *h, heddle_matrix *a,
                                    const struct la_pivots *pivots);
 
-/* --- matrix.c ---------------------------------------------------------------- */
+/* --- matrix/matrix.c ---------------------------------------------------------------- */
 
 /* The order from which on a GPU likes wide block columns for a routine (NULL: any). */
 size_t heddle_la_device_wide(const char *routine);
@@ -248,50 +249,38 @@ heddle_status heddle_la_owned_make(heddle_la *la, enum heddle_dtype dtype, size_
                                    size_t nb, struct la_owned *out);
 void heddle_la_owned_end(struct la_owned *o);
 
-/* --- split.c: wide tasks on cores ------------------------------------------------ */
+/* --- wide tasks on cores (split/split.h) ---------------------------------------- */
 
 /* Columns (or rows) of a part of n of them; n: it stays whole. */
-size_t heddle_la_split(const struct la_head *h, size_t n);
+static inline size_t la_split(const struct la_head *h, size_t n)
+{
+    return heddle_split_width(h->la->ncores, n);
+}
+
 /* For want_expand(). */
-int heddle_la_wants_split(const struct la_head *h, size_t n);
-
-enum { LA_CUTS = HEDDLE_KERNEL_OPERANDS };
-
-/* Operand `op` of the parent from (row, col) on, m x n; n 0: all of it. */
-struct la_cut {
-    unsigned op;
-    enum heddle_mode mode;
-    size_t row, col, m, n;
-};
-
-/* From expand(): a child on n (<= LA_CUTS) of these, of a kernel for cores only. */
-heddle_status heddle_la_child(struct heddle_exec *x, const heddle_kernel *kernel,
-                              const struct la_cut *cut, unsigned n, const void *arg,
-                              size_t arg_bytes);
-/* The same on the first nops operands: it writes `width` columns of operand op from
- * `col` on, or as many as there are, and reads the others. */
-heddle_status heddle_la_child_columns(struct heddle_exec *x, const heddle_kernel *kernel,
-                                      unsigned op, unsigned nops, size_t col, size_t width,
-                                      const void *arg, size_t arg_bytes);
+static inline int la_wants_split(const struct la_head *h, size_t n)
+{
+    return la_split(h, n) < n ? HEDDLE_EXPAND_KNOWN : 0;
+}
 
 /* --- inside of tasks ----------------------------------------------------------- */
 
-static inline struct la_block la_operand(struct heddle_exec *x, unsigned i)
+static inline struct blas_block la_operand(struct heddle_exec *x, unsigned i)
 {
     const struct heddle_layout *l = heddle_exec_layout(x, i);
 
-    return (struct la_block){heddle_exec_ptr(x, i), l->extent[0], l->extent[1], l->stride[1]};
+    return (struct blas_block){heddle_exec_ptr(x, i), l->extent[0], l->extent[1], l->stride[1]};
 }
 
 /* Operands first .. first + n - 1 as blocks: those that lie beside each other are
  * one. Returns their number (out has n). */
-unsigned heddle_la_merge(struct heddle_exec *x, enum heddle_la_type t, unsigned first, unsigned n,
-                         struct la_block *out);
+unsigned heddle_la_merge(struct heddle_exec *x, enum blas_type t, unsigned first, unsigned n,
+                         struct blas_block *out);
 
 /* Floating-point operations of a product m x n x k, in real ones. */
-static inline double la_flops(enum heddle_la_type t, size_t m, size_t n, size_t k)
+static inline double la_flops(enum blas_type t, size_t m, size_t n, size_t k)
 {
-    return (la_is_complex(t) ? 8.0 : 2.0) * (double)m * (double)n * (double)k;
+    return (blas_is_complex(t) ? 8.0 : 2.0) * (double)m * (double)n * (double)k;
 }
 
 /* Scratch of a task on a core: from the thread's own store, kept for the next

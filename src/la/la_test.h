@@ -47,9 +47,9 @@ static inline void test_forget(void)
 
 static const enum heddle_dtype test_dtype[4] = {HEDDLE_F32, HEDDLE_F64, HEDDLE_C64, HEDDLE_C128};
 
-static inline double test_eps(enum heddle_la_type t)
+static inline double test_eps(enum blas_type t)
 {
-    return la_real_bytes(t) == 4 ? (double)FLT_EPSILON : DBL_EPSILON;
+    return blas_real_bytes(t) == 4 ? (double)FLT_EPSILON : DBL_EPSILON;
 }
 
 static inline struct ref ref_new(size_t m, size_t n)
@@ -61,8 +61,7 @@ static inline struct ref ref_new(size_t m, size_t n)
 
 /* Uniform in (-0.5, 0.5); with an imaginary part for complex types; numbers that
  * the type has exactly. */
-static inline struct ref ref_random(enum heddle_la_type t, size_t m, size_t n,
-                                    struct heddle_rng *rng)
+static inline struct ref ref_random(enum blas_type t, size_t m, size_t n, struct heddle_rng *rng)
 {
     struct ref r = ref_new(m, n);
 
@@ -70,7 +69,7 @@ static inline struct ref ref_random(enum heddle_la_type t, size_t m, size_t n,
         const double re = (double)(heddle_rng_next(rng) >> 40) / 16777216 - 0.5;
         const double im = (double)(heddle_rng_next(rng) >> 40) / 16777216 - 0.5;
 
-        r.a[i] = la_is_complex(t) ? re + im * I : re;
+        r.a[i] = blas_is_complex(t) ? re + im * I : re;
     }
     return r;
 }
@@ -178,29 +177,28 @@ static inline double ref_norm1(struct ref r)
 }
 
 /* Memory of the type with that leading dimension; the gaps are NaN. */
-static inline void *ref_store(enum heddle_la_type t, struct ref r, size_t ld)
+static inline void *ref_store(enum blas_type t, struct ref r, size_t ld)
 {
     const size_t n = ld * (r.n > 0 ? r.n : 1);
-    void *p = test_keep(n * la_bytes(t));
+    void *p = test_keep(n * blas_bytes(t));
 
-    memset(p, 0xff, n * la_bytes(t));
+    memset(p, 0xff, n * blas_bytes(t));
     for (size_t j = 0; j < r.n; j++)
         for (size_t i = 0; i < r.m; i++) {
             const double complex v = REF(r, i, j);
             const size_t at = i + j * ld;
 
             switch (t) {
-            case LA_S: ((float *)p)[at] = (float)creal(v); break;
-            case LA_D: ((double *)p)[at] = creal(v); break;
-            case LA_C: ((float complex *)p)[at] = (float complex)v; break;
+            case BLAS_S: ((float *)p)[at] = (float)creal(v); break;
+            case BLAS_D: ((double *)p)[at] = creal(v); break;
+            case BLAS_C: ((float complex *)p)[at] = (float complex)v; break;
             default: ((double complex *)p)[at] = v; break;
             }
         }
     return p;
 }
 
-static inline struct ref ref_load(enum heddle_la_type t, const void *p, size_t m, size_t n,
-                                  size_t ld)
+static inline struct ref ref_load(enum blas_type t, const void *p, size_t m, size_t n, size_t ld)
 {
     struct ref r = ref_new(m, n);
 
@@ -209,9 +207,9 @@ static inline struct ref ref_load(enum heddle_la_type t, const void *p, size_t m
             const size_t at = i + j * ld;
 
             switch (t) {
-            case LA_S: REF(r, i, j) = ((const float *)p)[at]; break;
-            case LA_D: REF(r, i, j) = ((const double *)p)[at]; break;
-            case LA_C: REF(r, i, j) = ((const float complex *)p)[at]; break;
+            case BLAS_S: REF(r, i, j) = ((const float *)p)[at]; break;
+            case BLAS_D: REF(r, i, j) = ((const double *)p)[at]; break;
+            case BLAS_C: REF(r, i, j) = ((const float complex *)p)[at]; break;
             default: REF(r, i, j) = ((const double complex *)p)[at]; break;
             }
         }
@@ -219,7 +217,7 @@ static inline struct ref ref_load(enum heddle_la_type t, const void *p, size_t m
 }
 
 /* A scalar of the type. */
-static inline const void *test_scalar(enum heddle_la_type t, double complex v)
+static inline const void *test_scalar(enum blas_type t, double complex v)
 {
     struct ref r = ref_new(1, 1);
 
@@ -303,7 +301,7 @@ static inline void rig_close(struct rig *r)
     SKIP("there is no BLAS here, or no such device")
 
 /* In place at p, or (p NULL) of the runtime with the values of `of`. */
-static inline heddle_matrix *rig_matrix(struct rig *r, enum heddle_la_type t, size_t m, size_t n,
+static inline heddle_matrix *rig_matrix(struct rig *r, enum blas_type t, size_t m, size_t n,
                                         void *p, size_t ld, size_t nb)
 {
     heddle_matrix *a = NULL;

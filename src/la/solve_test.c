@@ -8,10 +8,10 @@ static const size_t widths[] = {1, 0, 3, 8, 9, 17};
 
 #define FOR_SIZES(n)                                                                               \
     for (size_t at_ = 0, n; at_ < sizeof(sizes) / sizeof(sizes[0]) && ((n = sizes[at_]), 1); at_++)
-#define FOR_TYPES(t) for (enum heddle_la_type t = LA_S; t <= LA_Z; t++)
+#define FOR_TYPES(t) for (enum blas_type t = BLAS_S; t <= BLAS_Z; t++)
 
 /* |B - A X| <= 60 |A| |X| n eps. */
-static void check_solution(enum heddle_la_type t, struct ref a, struct ref x, struct ref b)
+static void check_solution(enum blas_type t, struct ref a, struct ref x, struct ref b)
 {
     const double n = (double)la_max(a.n, b.n);
 
@@ -19,7 +19,7 @@ static void check_solution(enum heddle_la_type t, struct ref a, struct ref x, st
           60 * (ref_norm1(a) * ref_norm1(x) + DBL_MIN) * n * test_eps(t));
 }
 
-static struct ref positive(enum heddle_la_type t, size_t n, struct heddle_rng *rng)
+static struct ref positive(enum blas_type t, size_t n, struct heddle_rng *rng)
 {
     struct ref a = ref_mirror(ref_random(t, n, n, rng), 'L', true);
 
@@ -30,7 +30,7 @@ static struct ref positive(enum heddle_la_type t, size_t n, struct heddle_rng *r
 
 /* --- Cholesky ------------------------------------------------------------------ */
 
-static void cholesky_one(struct rig *r, enum heddle_la_type t, char uplo, size_t n, size_t nrhs,
+static void cholesky_one(struct rig *r, enum blas_type t, char uplo, size_t n, size_t nrhs,
                          unsigned how, struct heddle_rng *rng)
 {
     const struct ref a = positive(t, n, rng), b = ref_random(t, n, nrhs, rng);
@@ -66,8 +66,8 @@ TEST(cholesky)
         cholesky_one(&r, t, 'u', n, widths[count++ % 6], how, &rng);
         test_forget();
     }
-    cholesky_one(&r, LA_D, 'L', 600, 1, 3, &rng);
-    cholesky_one(&r, LA_Z, 'U', 600, 1, 0, &rng);
+    cholesky_one(&r, BLAS_D, 'L', 600, 1, 3, &rng);
+    cholesky_one(&r, BLAS_Z, 'U', 600, 1, 0, &rng);
     rig_close(&r);
 }
 
@@ -89,7 +89,7 @@ TEST(not_positive)
         ma = rig_matrix(&r, t, 20, 20, ref_store(t, a, 20), 20, NB);
         CHECK_OK(heddle_la_posv(r.la, bad % 2 == 0 ? 'L' : 'U', ma, mb));
         rig_wait(&r, (int)bad + 1);
-        CHECK(memcmp(pb, was, 20 * 9 * la_bytes(t)) == 0);
+        CHECK(memcmp(pb, was, 20 * 9 * blas_bytes(t)) == 0);
         heddle_matrix_destroy(ma);
         heddle_matrix_destroy(mb);
         cholesky_one(&r, t, 'L', 20, 2, 0, &rng);
@@ -100,7 +100,7 @@ TEST(not_positive)
 
 /* --- LU -------------------------------------------------------------------------- */
 
-static void lu_one(struct rig *r, enum heddle_la_type t, char trans, bool has_pivots, size_t n,
+static void lu_one(struct rig *r, enum blas_type t, char trans, bool has_pivots, size_t n,
                    size_t nrhs, bool is_own, struct heddle_rng *rng)
 {
     struct ref a = ref_random(t, n, n, rng);
@@ -148,9 +148,9 @@ TEST(lu)
         count++;
         test_forget();
     }
-    lu_one(&r, LA_D, 'N', true, 600, 1, false, &rng);
-    lu_one(&r, LA_Z, 'C', true, 600, 1, true, &rng);
-    lu_one(&r, LA_S, 'S', true, 300, 300, false, &rng);
+    lu_one(&r, BLAS_D, 'N', true, 600, 1, false, &rng);
+    lu_one(&r, BLAS_Z, 'C', true, 600, 1, true, &rng);
+    lu_one(&r, BLAS_S, 'S', true, 300, 300, false, &rng);
     rig_close(&r);
 }
 
@@ -182,8 +182,8 @@ TEST(singular)
         CHECK_OK(heddle_la_getrf(r.la, mc, ipiv[1]));
         CHECK_OK(heddle_la_trmm(r.la, 'L', 'U', 'N', 'N', test_scalar(t, 0), mc, md));
         rig_wait(&r, (int)bad + 1);
-        CHECK(memcmp(pb, was, N * 9 * la_bytes(t)) == 0);
-        CHECK(memcmp(pa, pc, N * N * la_bytes(t)) == 0);
+        CHECK(memcmp(pb, was, N * 9 * blas_bytes(t)) == 0);
+        CHECK(memcmp(pa, pc, N * N * blas_bytes(t)) == 0);
         CHECK(memcmp(ipiv[0], ipiv[1], sizeof(ipiv[0])) == 0);
         CHECK(ref_norm1(ref_load(t, pd, N, 9, N)) == 0);
         heddle_matrix_destroy(ma);
@@ -205,16 +205,16 @@ TEST(narrow_columns)
 
     heddle_rng_seed(&rng, test_seed());
     for (unsigned i = test_is_slow() ? 3 : 0; i < 4; i++) {
-        struct ref a = ref_random(LA_D, N, N, &rng);
-        const struct ref b = ref_random(LA_D, N, 2, &rng);
+        struct ref a = ref_random(BLAS_D, N, N, &rng);
+        const struct ref b = ref_random(BLAS_D, N, 2, &rng);
         const char trans = "NTNN"[i];
-        void *pb = ref_store(LA_D, b, N), *was = ref_store(LA_D, b, N);
+        void *pb = ref_store(BLAS_D, b, N), *was = ref_store(BLAS_D, b, N);
         int ipiv[N];
-        heddle_matrix *ma, *mb = rig_matrix(&r, LA_D, N, 2, pb, N, 1);
+        heddle_matrix *ma, *mb = rig_matrix(&r, BLAS_D, N, 2, pb, N, 1);
 
         for (size_t k = 0; k < N && i == 3; k++)
             REF(a, k, N - 2) = 0;
-        ma = rig_matrix(&r, LA_D, N, N, ref_store(LA_D, a, N), N, 1);
+        ma = rig_matrix(&r, BLAS_D, N, N, ref_store(BLAS_D, a, N), N, 1);
         if (i >= 2) {
             CHECK_OK(heddle_la_gesv(r.la, ma, ipiv, mb));
         } else {
@@ -227,7 +227,7 @@ TEST(narrow_columns)
         if (i == 3)
             CHECK(memcmp(pb, was, N * 2 * sizeof(double)) == 0);
         else
-            check_solution(LA_D, ref_op(a, trans), ref_load(LA_D, pb, N, 2, N), b);
+            check_solution(BLAS_D, ref_op(a, trans), ref_load(BLAS_D, pb, N, 2, N), b);
         test_forget();
     }
     rig_close(&r);
@@ -266,7 +266,7 @@ TEST(rows)
         CHECK(ref_norm1(ref_add(want, -1, ref_load(t, p, M, N, M))) == 0);
         CHECK_OK(heddle_la_laswp(r.la, m, ipiv, k, 1));
         rig_wait(&r, 0);
-        CHECK(memcmp(p, was, M * N * la_bytes(t)) == 0);
+        CHECK(memcmp(p, was, M * N * blas_bytes(t)) == 0);
         heddle_matrix_destroy(m);
         test_forget();
     }
@@ -291,9 +291,9 @@ TEST(illegal_arguments)
     heddle_matrix *ma, *mb, *mc;
     RIG(r);
 
-    ma = rig_matrix(&r, LA_D, 3, 3, a, 3, NB);
-    mb = rig_matrix(&r, LA_D, 3, 2, b, 3, NB);
-    mc = rig_matrix(&r, LA_D, 2, 3, b, 2, NB);
+    ma = rig_matrix(&r, BLAS_D, 3, 3, a, 3, NB);
+    mb = rig_matrix(&r, BLAS_D, 3, 2, b, 3, NB);
+    mc = rig_matrix(&r, BLAS_D, 2, 3, b, 2, NB);
     refused(&r, heddle_la_potrs(r.la, 'X', ma, mb), 1);
     refused(&r, heddle_la_potrs(r.la, 'L', mb, mb), 2);
     refused(&r, heddle_la_potrs(r.la, 'L', ma, mc), 3);

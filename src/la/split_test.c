@@ -36,7 +36,7 @@ static uint64_t ntasks(const struct rig *r)
 }
 
 /* Element (i, j), of type d or z; dominant on the diagonal, and Hermitian. */
-static void fill(enum heddle_la_type t, void *p, size_t m, size_t n, int bad)
+static void fill(enum blas_type t, void *p, size_t m, size_t n, int bad)
 {
     for (size_t j = 0; j < n; j++)
         for (size_t i = 0; i < m; i++) {
@@ -46,13 +46,13 @@ static void fill(enum heddle_la_type t, void *p, size_t m, size_t n, int bad)
                                                                              : i < j ? 0.25 * re
                                                                                      : -0.25 * re};
 
-            memcpy((char *)p + (i + j * m) * la_bytes(t), v, la_bytes(t));
+            memcpy((char *)p + (i + j * m) * blas_bytes(t), v, blas_bytes(t));
         }
 }
 
 /* Factors a in place; the number of tasks. */
-static uint64_t factor(struct rig *r, enum what w, enum heddle_la_type t, void *a, size_t m,
-                       size_t nb, int *ipiv, int info)
+static uint64_t factor(struct rig *r, enum what w, enum blas_type t, void *a, size_t m, size_t nb,
+                       int *ipiv, int info)
 {
     const uint64_t before = ntasks(r);
     heddle_matrix *am = rig_matrix(r, t, m, N, a, m, nb), *tm = NULL;
@@ -71,9 +71,9 @@ static uint64_t factor(struct rig *r, enum what w, enum heddle_la_type t, void *
     return ntasks(r) - before;
 }
 
-static void compare(enum heddle_la_type t, const double *a, const double *b, size_t count)
+static void compare(enum blas_type t, const double *a, const double *b, size_t count)
 {
-    const size_t n = count * la_bytes(t) / sizeof(double);
+    const size_t n = count * blas_bytes(t) / sizeof(double);
     double most = 0, top = 0;
 
     for (size_t i = 0; i < n; i++) {
@@ -93,10 +93,10 @@ static void try_all(const char *devices, unsigned rounds)
         SKIP("there is no BLAS here, or no device");
     for (unsigned i = 0; i < NWHATS * rounds; i++) {
         const enum what w = (enum what)(i % NWHATS);
-        const enum heddle_la_type t = w == NOPIV ? LA_Z : LA_D;
+        const enum blas_type t = w == NOPIV ? BLAS_Z : BLAS_D;
         const size_t m = w == GETRF || w == GEQRF ? N + 211 : N;
-        void *wide = test_keep(m * N * la_bytes(t));
-        void *narrow = test_keep(m * N * la_bytes(t));
+        void *wide = test_keep(m * N * blas_bytes(t));
+        void *narrow = test_keep(m * N * blas_bytes(t));
         const uint64_t whole = w == GETRF ? 9 : 6; /* of 3 block columns */
         uint64_t n;
 
@@ -134,10 +134,10 @@ TEST(not_positive)
         static const int bad[6] = {0, 300, 511, 512, 1050, 1099};
         double *a = test_keep(N * N * sizeof(double));
 
-        fill(LA_D, a, N, N, bad[i]);
-        factor(&r, i % 2 == 0 ? POTRF_L : POTRF_U, LA_D, a, N, WIDE, NULL, bad[i] + 1);
-        factor(&r, i % 2 == 0 ? POTRF_U : POTRF_L, LA_D, (fill(LA_D, a, N, N, bad[i]), a), N, WIDE,
-               NULL, bad[i] + 1);
+        fill(BLAS_D, a, N, N, bad[i]);
+        factor(&r, i % 2 == 0 ? POTRF_L : POTRF_U, BLAS_D, a, N, WIDE, NULL, bad[i] + 1);
+        factor(&r, i % 2 == 0 ? POTRF_U : POTRF_L, BLAS_D, (fill(BLAS_D, a, N, N, bad[i]), a), N,
+               WIDE, NULL, bad[i] + 1);
         test_forget();
     }
     rig_close(&r);
@@ -150,10 +150,10 @@ static uint64_t multiply(struct rig *r, char ta, char tb, size_t nb, double *c)
     double *a = test_keep(N * N * sizeof(double));
     heddle_matrix *am, *cm;
 
-    fill(LA_D, a, N, N, 7);
-    fill(LA_D, c, N, N, -1);
-    am = rig_matrix(r, LA_D, N, N, a, N, nb);
-    cm = rig_matrix(r, LA_D, N, N, c, N, nb);
+    fill(BLAS_D, a, N, N, 7);
+    fill(BLAS_D, c, N, N, -1);
+    am = rig_matrix(r, BLAS_D, N, N, a, N, nb);
+    cm = rig_matrix(r, BLAS_D, N, N, c, N, nb);
     CHECK_OK(heddle_la_gemm(r->la, ta, tb, &alpha, am, am, &beta, cm));
     rig_wait(r, 0);
     heddle_matrix_destroy(am);
@@ -176,7 +176,7 @@ TEST(products)
         CHECK(multiply(&r, ta, tb, WIDE, wide) > 6);
         r.la->has_cuda = false;
         multiply(&r, ta, tb, NARROW, narrow);
-        compare(LA_D, wide, narrow, N * N);
+        compare(BLAS_D, wide, narrow, N * N);
         test_forget();
     }
     rig_close(&r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kernels_la: kernels of the dense library (src/la/cuda_kernels.cu, cuda_cholesky.cu,
- * cuda_nopiv.cu), in C; see kernels.c. Panels are made by one thread: counters and messages are
+ * kernels_la: kernels of the dense library (src/la/cuda/kernels.cu, la/cuda/cholesky.cu,
+ * la/cuda/nopiv.cu), in C; see kernels.c. Panels are made by one thread: counters and messages are
  * not used.
  * Clusters are not there.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kernels_mixed: what the kernels of src/la/cuda_mixed.cu do, in plain loops.
+ * kernels_mixed: what the kernels of src/la/cuda/mixed.cu do, in plain loops.
  *
  * Invariant  as in kernels.c, up to the order of sums.
  */

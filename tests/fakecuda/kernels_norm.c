@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kernels_norm: what the kernels of src/la/cuda_norm.cu do, in plain loops.
+ * kernels_norm: what the kernels of src/la/cuda/norm.cu do, in plain loops.
  *
  * Invariant  as in kernels.c, up to the order of sums.
  */
