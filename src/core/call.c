@@ -16,7 +16,7 @@
  */
 #include <string.h>
 
-#include "core/dev.h"
+#include "core/dev/dev.h"
 
 /* Memory that lives as long as the task: a further cell, or the heap. */
 static void *submit_further(heddle_ctx *ctx, struct submitter *sub, struct heddle_cell *c,

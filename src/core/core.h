@@ -66,7 +66,7 @@ enum {
     TASK_SLOW = 1 << 16,   /* anything but run and end */
     TASK_HIDDEN = 1 << 17, /* the engine's own: not logged, never cancelled */
     TASK_LOOSE = 1 << 18,  /* heddle_wait() does not wait for it */
-    TASK_AHEAD = 1 << 19,  /* it has a record in dev_ahead.c */
+    TASK_AHEAD = 1 << 19,  /* it has a record in dev/ahead.c */
     TASK_ARG_SHIFT = 24,   /* bytes of the inline argument, 0 .. 16 */
 };
 
@@ -405,12 +405,12 @@ void heddle_dev_set_homing(heddle_ctx *ctx, bool is_homing);
 /* The memory of a root goes. */
 void heddle_dev_unpin_host(heddle_ctx *ctx, heddle_handle *root);
 struct graph_run;
-/* dev_region.c: true: the run is done as a whole; heddle_run_end() or
+/* dev/region.c: true: the run is done as a whole; heddle_run_end() or
  * heddle_run_nodes() will be called. */
 bool heddle_region_offer(struct worker *w, struct graph_run *r);
 /* A graph is freed. */
 void heddle_region_forget(heddle_ctx *ctx, uint64_t serial);
-/* dev_ahead.c: around the end of a task with TASK_AHEAD. */
+/* dev/ahead.c: around the end of a task with TASK_AHEAD. */
 struct dev_ahead *heddle_ahead_leave(heddle_ctx *ctx, struct heddle_cell *c);
 void heddle_ahead_end(struct worker *w, struct dev_ahead *r, heddle_status st);
 void heddle_dev_settle(struct worker *w, struct heddle_sched_task *t, heddle_status st);

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/dev.h"
+#include "core/dev/dev.h"
 #include "heddle/version.h"
 
 enum {

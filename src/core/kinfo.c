@@ -5,7 +5,7 @@
  * Threads    ctx->lock guards the list; an entry is constant once it is in it.
  *            Submitters keep a small cache in front (core.h).
  */
-#include "core/dev.h"
+#include "core/dev/dev.h"
 
 static bool kinfo_mode_ok(enum heddle_mode m)
 {

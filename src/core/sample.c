@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "core/dev.h"
+#include "core/dev/dev.h"
 #include "drive/cuda.h"
 #include "heddle/energy_meter.h"
 #include "meter/meter.h"

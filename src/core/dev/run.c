@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dev_run: a task on a device, from its launch to its end.
+ * dev/run: a task on a device, from its launch to its end.
  *
  *   go       partial results go there, then launch
  *   done     partial results come back, then the end: or another try, on another
@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/dev.h"
+#include "core/dev/dev.h"
 
 enum { TIME_LONG_NS = 20000, NOTE_TRIES = 0xff, NOTE_SHIFT = 8, RAW_TRIES = 3 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* dev_asked: what a function on a device asks about its task. Threads: the driver. */
-#include "core/dev.h"
+/* dev/asked: what a function on a device asks about its task. Threads: the driver. */
+#include "core/dev/dev.h"
 
 const struct heddle_layout *heddle_dev_layout(const struct heddle_exec *x, unsigned i)
 {

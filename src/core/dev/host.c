@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dev_host: tasks on cores, and hidden tasks, in a context with other memories.
+ * dev/host: tasks on cores, and hidden tasks, in a context with other memories.
  *
  * Structure  a task whose operands were never away costs one look at each root.
  *            Otherwise it asks for its data and is put aside; the driver puts it on
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/dev.h"
+#include "core/dev/dev.h"
 
 /* Who got a running task of a core from the scheduler: the one who ends it may be
  * another. 1 + the worker's number in link[0], which nobody uses meanwhile. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * exec_opencl: what a variant for OpenCL devices calls. The work is done by the
+ * dev/exec_opencl: what a variant for OpenCL devices calls. The work is done by the
  * driver; this finds its device and stream, and hands its sentences to the task.
  */
 #include "heddle/opencl.h"

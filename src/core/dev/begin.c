@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dev_begin: a task on a device, from the scheduler to its launch.
+ * dev/begin: a task on a device, from the scheduler to its launch.
  *
  *   begin    may it run, which variant, which stream
  *   ask      for room and data
- *   ready    all is there: to dev_run.c with it; or it cannot be
+ *   ready    all is there: to dev/run.c with it; or it cannot be
  *
  * Threads    the driver.
  */
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/dev.h"
+#include "core/dev/dev.h"
 
 enum {
     TIME_UNSURE = 8, /* launches of which one is timed: powers of two */
@@ -46,7 +46,7 @@ static void dev_unable(struct dev_task *dt, heddle_status st)
         return;
     }
     if (u != NULL && heddle_load_acq(&u->mark) != 0) {
-        dt->s.is_skipped = true; /* said already, see dev_host.c */
+        dt->s.is_skipped = true; /* said already, see dev/host.c */
         heddle_dev_finish(dt, HEDDLE_ECANCELED);
         return;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dev_gpu: what GPUs the machine has, or why it has none. For tools: contexts find
+ * dev/gpu: what GPUs the machine has, or why it has none. For tools: contexts find
  * their devices by themselves (dev.c).
  *
  * Threads    any; each call opens and closes the device for itself.

@@ -7,17 +7,17 @@
  * ctx->dev == NULL, and nothing of this is ever called.
  *
  *   dev.c        finding devices, classes, creation and end
- *   dev_view.c   what schedulers may ask: costs, transfers, places
- *   dev_begin.c  a task on a device: variant, stream, room, data
- *   dev_run.c    then: launch, end, another try
- *   dev_ahead.c  tasks on a device before their predecessors have ended
- *   dev_region.c recorded regions as one operation
- *   dev_lose.c   injected failures; a device is gone
- *   dev_host.c   tasks on cores and hidden tasks: their data come home first
- *   dev_loop.c   the driver thread; virtual time
- *   dev_cost.c   what the runtime itself costs, in virtual time
- *   dev_energy.c what tasks draw, what a joule is worth, virtual joules
- *   dev_log.c    what the log has about them
+ *   dev/view.c   what schedulers may ask: costs, transfers, places
+ *   dev/begin.c  a task on a device: variant, stream, room, data
+ *   dev/run.c    then: launch, end, another try
+ *   dev/ahead.c  tasks on a device before their predecessors have ended
+ *   dev/region.c recorded regions as one operation
+ *   dev/lose.c   injected failures; a device is gone
+ *   dev/host.c   tasks on cores and hidden tasks: their data come home first
+ *   dev/loop.c   the driver thread; virtual time
+ *   dev/cost.c   what the runtime itself costs, in virtual time
+ *   dev/energy.c what tasks draw, what a joule is worth, virtual joules
+ *   dev/log.c    what the log has about them
  *
  * Threads. One thread at a time is the *driver*: it alone calls drivers and the
  * mover's half of mem, and owns ctx->driver, the pipelines and `running`. It is a
@@ -117,12 +117,12 @@ struct dev_task {
     bool has_run;                       /* its function was called */
     bool has_scratch;                   /* the last private buffer */
     bool is_settled;                    /* the request holds nothing */
-    bool is_lent;                       /* children had its operands: see dev_host.c */
+    bool is_lent;                       /* children had its operands: see dev/host.c */
     bool is_flying;                     /* launched, and listed as such */
     bool has_heir;                      /* a successor is on its stream */
     bool is_held;                       /* its end waits for its predecessors' */
     bool was_ahead;                     /* when it began */
-    enum dev_wait wait;                 /* of those who have it: see dev_log.c */
+    enum dev_wait wait;                 /* of those who have it: see dev/log.c */
     int16_t at[HEDDLE_KERNEL_OPERANDS]; /* operand -> req.op, or -1 - private */
     struct heddle_mem_req req;
     struct exec_slow s;
@@ -141,7 +141,7 @@ static inline struct dev_task *dev_task_of(struct heddle_mem_req *req)
     return (struct dev_task *)(void *)((char *)req - offsetof(struct dev_task, req));
 }
 
-/* A task and its neighbours on a device: see dev_ahead.c. */
+/* A task and its neighbours on a device: see dev/ahead.c. */
 struct dev_ahead {
     struct dev_ahead *next, **prev; /* of those that wait, or free */
     struct heddle_cell *cell;
@@ -176,7 +176,7 @@ struct ahead {
     struct heddle_sched_task *direct, *direct_last; /* to begin at once */
 };
 
-/* Recorded regions on devices: see dev_region.c. */
+/* Recorded regions on devices: see dev/region.c. */
 struct region {
     struct heddle_spin lock;
     struct region_run *first, *last; /* for the driver */
@@ -192,7 +192,7 @@ struct dev_from {
     bool is_set;
 };
 
-/* What the runtime costs, in virtual time: see dev_cost.c. Else all is 0. */
+/* What the runtime costs, in virtual time: see dev/cost.c. Else all is 0. */
 struct dev_overhead {
     double submit_ns;
     uint64_t wake_ns, drive_ns, notice_ns;
@@ -356,7 +356,7 @@ void heddle_dev_close(heddle_ctx *ctx);
 void heddle_dev_drain(heddle_ctx *ctx);
 void heddle_kinfo_free_shapes(heddle_ctx *ctx, struct heddle_kinfo *k);
 
-/* --- dev_view.c ------------------------------------------------------------ */
+/* --- dev/view.c ------------------------------------------------------------ */
 
 extern const struct heddle_sched_view heddle_dev_view;
 /* Is there a class that can run it, with room for it? Lock held. */
@@ -381,14 +381,14 @@ uint64_t heddle_dev_need(const struct heddle_devs *d, const struct heddle_exec *
 void heddle_dev_submitted(heddle_ctx *ctx, struct submission *s, struct heddle_cell *c,
                           const struct heddle_access *acc, unsigned nops, uint32_t m);
 
-/* --- dev_begin.c ------------------------------------------------------------- */
+/* --- dev/begin.c ------------------------------------------------------------- */
 
 /* A task that the scheduler gave to a worker of a device. Driver. */
 void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw, struct heddle_sched_task *t);
 /* Fills the operands of a request. False: no memory. */
 bool heddle_dev_fill(struct dev_task *dt, unsigned node);
 
-/* --- dev_run.c --------------------------------------------------------------- */
+/* --- dev/run.c --------------------------------------------------------------- */
 
 /* All that it needs is there. Driver, as the next three. */
 void heddle_dev_go(struct dev_task *dt, bool has_partials);
@@ -430,7 +430,7 @@ void heddle_dev_tell_flush(struct heddle_devs *d);
 /* What was held for its predecessors goes on. Driver. */
 void heddle_dev_unhold(struct dev_task *dt);
 
-/* --- dev_ahead.c ------------------------------------------------------------- */
+/* --- dev/ahead.c ------------------------------------------------------------- */
 
 void heddle_ahead_init(struct ahead *a, heddle_ctx *ctx);
 void heddle_ahead_fini(struct ahead *a);
@@ -470,13 +470,13 @@ struct dev_ahead_view {
 struct dev_ahead_view heddle_ahead_view(struct heddle_devs *d, const struct heddle_sched_task *t,
                                         unsigned cls);
 
-/* --- dev_region.c ------------------------------------------------------------ */
+/* --- dev/region.c ------------------------------------------------------------ */
 
 void heddle_region_init(struct heddle_devs *d);
 void heddle_region_fini(struct heddle_devs *d);
 bool heddle_region_step(struct heddle_devs *d);
 
-/* --- dev_cost.c ---------------------------------------------------------------- */
+/* --- dev/cost.c ---------------------------------------------------------------- */
 
 void heddle_cost_init(struct heddle_devs *d);
 /* Cores of a virtual machine where a submission takes time; else 0. */
@@ -493,7 +493,7 @@ void heddle_cost_idle(struct heddle_devs *d, struct dev_worker *dw);
 /* The program's thread learns what has ended. */
 void heddle_cost_catch_up(struct worker *w);
 
-/* --- dev_energy.c -------------------------------------------------------------- */
+/* --- dev/energy.c -------------------------------------------------------------- */
 
 /* Before classes are made; after. */
 heddle_status heddle_dev_energy_open(struct heddle_devs *d, const struct heddle_ctx_opts *o,
@@ -523,7 +523,7 @@ void heddle_dev_energy_moved(struct heddle_devs *d, unsigned from, unsigned to, 
 void heddle_dev_energy_define(struct heddle_devs *d);
 void heddle_dev_energy_last(struct heddle_devs *d);
 
-/* --- dev_log.c ----------------------------------------------------------------- */
+/* --- dev/log.c ----------------------------------------------------------------- */
 
 /* The lane of a worker of a device. */
 static inline uint32_t heddle_dev_lane(const heddle_ctx *ctx, unsigned worker)
@@ -555,7 +555,7 @@ static inline void heddle_dev_log_show(struct heddle_devs *d, struct dev_worker 
 }
 void heddle_dev_log_task(struct dev_task *dt, heddle_status st);
 
-/* --- dev_loop.c ---------------------------------------------------------------- */
+/* --- dev/loop.c ---------------------------------------------------------------- */
 
 void heddle_dev_kick(void *user);
 uint64_t heddle_dev_now_ns(void *user);

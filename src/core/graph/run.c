@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * graph_run: the nodes of a recorded region in flight; see graph.h.
+ * graph/run: the nodes of a recorded region in flight; see graph.h.
  *
  * Purpose    the hot path of replay: a node costs its counter, its edges and the
  *            kernel. Nothing is submitted, allocated or collected.
  * Threads    the slot that runs the node.
  */
-#include "core/graph.h"
+#include "core/graph/graph.h"
 
 /* True: that was the last one. */
 static inline bool node_count_down(_Atomic int32_t *ndeps, bool is_alone)

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/dev.h"
+#include "core/dev/dev.h"
 
 heddle_status heddle_dev_refuse(heddle_status st, char *why, size_t cap, const char *fmt, ...)
 {

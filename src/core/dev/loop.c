@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dev_loop: the driver's loop, as a thread or in virtual time.
+ * dev/loop: the driver's loop, as a thread or in virtual time.
  *
  * Structure  one step: transfers and requests (mem), what devices have done, tasks
  *            for workers that have room. In virtual time, when nothing is left to
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/dev.h"
+#include "core/dev/dev.h"
 
 enum {
     SPIN_NS = 100000,    /* of looking all the time since something happened */

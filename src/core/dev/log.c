@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dev_log: what the log has about devices and memories.
+ * dev/log: what the log has about devices and memories.
  *
  * Structure  definitions at the start (and of links once more at the end, when
  *            they were measured); transfers and memory as they happen; what the
@@ -16,7 +16,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "core/dev.h"
+#include "core/dev/dev.h"
 
 uint32_t heddle_dev_log_lanes(const struct heddle_devs *d)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dev_view: what a scheduler may ask about a task: costs, transfers, bytes.
+ * dev/view: what a scheduler may ask about a task: costs, transfers, bytes.
  *
  * Structure  a kernel keeps a list of the shapes it was called with; a shape knows
  *            its cost per class (virtual time) or its models (real time).
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/dev.h"
+#include "core/dev/dev.h"
 
 enum {
     UNKNOWN_NS = 10000, /* virtual time with real functions: no timing */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dev_lose: failures that are injected, and devices that are gone.
+ * dev/lose: failures that are injected, and devices that are gone.
  *
  * Structure  a device is lost when an operation says so, or the options do. Its
  *            class takes nothing any more, mem tells whose only copy went with it,
  *            and what the scheduler had for it goes elsewhere or ends. What is in
- *            flight ends by itself (dev_run.c, dev_ahead.c, dev_region.c).
+ *            flight ends by itself (dev/run.c, dev/ahead.c, dev/region.c).
  * Threads    the driver.
  */
-#include "core/dev.h"
+#include "core/dev/dev.h"
 
 /* --- injected failures ----------------------------------------------------------- */
 

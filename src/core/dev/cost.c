@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dev_cost: what the runtime itself costs, in virtual time.
+ * dev/cost: what the runtime itself costs, in virtual time.
  *
  *   submission   passes on the program's thread, which is the first core: that one
  *                runs nothing meanwhile, the others do. As in real time, a window
@@ -8,7 +8,7 @@
  *   waking       a core that was idle for longer than it spins begins later
  *   driving      the driver thread launches one task after the other, for all
  *                devices. What waits for a task of the same device only is launched
- *                behind it in real runs (dev_ahead.c), so it may have been launched
+ *                behind it in real runs (dev/ahead.c), so it may have been launched
  *                since that one began
  *   noticing     what waits for a task of a device begins elsewhere when the driver
  *                has seen its end
@@ -17,7 +17,7 @@
  *            (2) d->cost.driver_ns never goes back
  * Threads    the driver; heddle_dev_charge() is any thread's that submits.
  */
-#include "core/dev.h"
+#include "core/dev/dev.h"
 
 enum { CLASS_BITS = 6 };
 

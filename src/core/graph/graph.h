@@ -5,11 +5,11 @@
 /*
  * Recorded regions, inside: what is recorded and what runs.
  *
- * Recording (graph_record.c) keeps, per task, its kernel, operands and argument,
+ * Recording (graph/record.c) keeps, per task, its kernel, operands and argument,
  * and the edges found with the same rules as live submission, on task numbers
- * instead of cells. Sealing turns edges into arrays. A launch (graph_launch.c) is
+ * instead of cells. Sealing turns edges into arrays. A launch (graph/launch.c) is
  * one task of the context on the union of all operands; when it starts, it makes
- * a run (graph_run.c): one node of 32 bytes per task. The last sink to end ends
+ * a run (graph/run.c): one node of 32 bytes per task. The last sink to end ends
  * the launch.
  *
  * Invariants (1) a sealed graph is constant: runs share it without locks
@@ -97,7 +97,7 @@ struct heddle_graph {
     struct heddle_spin lock;   /* guards free */
     struct graph_run *free;
     uint64_t serial;        /* unique in the context */
-    _Atomic int32_t region; /* where it runs as a whole: dev_region.c */
+    _Atomic int32_t region; /* where it runs as a whole: dev/region.c */
     _Atomic uint32_t region_age, region_fails;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dev_ahead: tasks that are put on a device before their predecessors have ended.
+ * dev/ahead: tasks that are put on a device before their predecessors have ended.
  *
  * Purpose    dependencies between the kernels of one device stay on the device: the
  *            host launches a task behind those it waits for (stream order, events)
@@ -36,7 +36,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/dev.h"
+#include "core/dev/dev.h"
 
 enum { WAITING, PUSHED, ASIDE, RUNNING, READY };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * graph_record: recording and sealing a region; see graph.h.
+ * graph/record: recording and sealing a region; see graph.h.
  *
  * Threads    one thread records; a sealed graph is constant.
  * Errors     a recording that ran out of memory in the middle of a task cannot be
@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 
 /* --- recording -------------------------------------------------------------- */
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * graph_launch: bindings, arguments and the task that stands for a run; see
+ * graph/launch: bindings, arguments and the task that stands for a run; see
  * graph.h.
  *
  * Threads    any; the graph is sealed, a run belongs to its launch.
  */
 #include <string.h>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 
 static size_t run_bytes(const heddle_graph *g)
 {

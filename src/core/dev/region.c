@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dev_region: a recorded region as one operation of a device.
+ * dev/region: a recorded region as one operation of a device.
  *
  * Purpose    a region of small kernels costs the host one launch instead of one for
  *            each: where all its tasks can run on one device, and the driver can
@@ -20,8 +20,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/dev.h"
-#include "core/graph.h"
+#include "core/dev/dev.h"
+#include "core/graph/graph.h"
 
 enum {
     REGION_UNITS = 4096, /* most operands of a region */

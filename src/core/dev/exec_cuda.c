@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * exec_cuda: what a variant for CUDA devices calls. The work is done by the driver;
+ * dev/exec_cuda: what a variant for CUDA devices calls. The work is done by the driver;
  * this finds its device and stream, and hands its sentences to the task.
  */
 #include "heddle/cuda.h"

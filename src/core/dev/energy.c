@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dev_energy: the energy model of a context: what tasks draw, what a joule is worth,
+ * dev/energy: the energy model of a context: what tasks draw, what a joule is worth,
  * caps, and in virtual time the joules themselves.
  *
  * Objective  a weight w becomes one number, the time that a joule is worth:
@@ -21,7 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/dev.h"
+#include "core/dev/dev.h"
 #include "heddle/energy.h"
 
 enum {
