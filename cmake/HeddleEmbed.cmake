@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Files become a C source: cmake -DOUT=x.c -DDIR=folder -DFILES=a,b -P this
-# It defines view_files[] of tools/heddle/view.h.
+# It defines view_files[] of tools/heddle/trace/view/view.h.
 string(REPLACE "," ";" FILES "${FILES}")
 set(text "/* Made by cmake/HeddleEmbed.cmake from ${DIR}. */\n")
-string(APPEND text "#include \"view.h\"\n")
+string(APPEND text "#include \"trace/view/view.h\"\n")
 set(table "")
 set(i 0)
 foreach(f IN LISTS FILES)

@@ -39,7 +39,7 @@ FENCES = re.compile(r"\b(atomic_thread_fence|atomic_signal_fence|"
                     r"__sync_synchronize|__atomic_thread_fence)\b")
 # Sources that include heddle_config.h without being a registry (a registry
 # includes a .def file): what the build has, as values.
-CONFIG_FILES = {"src/core/build.c", "tools/heddle/build.c"}
+CONFIG_FILES = {"src/core/build.c", "tools/heddle/common/build.c"}
 
 UNFINISHED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b")
 CALL = re.compile(r"(?<![\w.>])([A-Za-z_]\w*)\s*\(")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sums of energy counters: names, wraps, gaps, counters that go back, the window. */
-#include "tools/heddle/energy_log.h"
+#include "tools/heddle/energy/log.h"
 
 #include "base/rng.h"
 #include "tests/test.h"

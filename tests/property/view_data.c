@@ -6,7 +6,7 @@
 #include "base/faulty_test.h"
 #include "base/rng.h"
 #include "tests/test.h"
-#include "tools/heddle/view.h"
+#include "tools/heddle/trace/view/view.h"
 #include "trace/trace.h"
 
 /* --- inflate: slow, small, strict ------------------------------------------ */

@@ -11,17 +11,17 @@
 #include <unistd.h>
 
 #include "base/cond.h"
-#include "cmd.h"
+#include "cmd/cmd.h"
 #include "heddle/version.h"
 #include "heddle_config.h"
 
 #define HEDDLE_CMD(name, on) HEDDLE_IF(on, extern const struct heddle_cmd heddle_cmd_##name;)
-#include "cmd.def"
+#include "cmd/cmd.def"
 #undef HEDDLE_CMD
 
 const struct heddle_cmd *const heddle_cmd_table[] = {
 #define HEDDLE_CMD(name, on) HEDDLE_IF(on, &heddle_cmd_##name, )
-#include "cmd.def"
+#include "cmd/cmd.def"
 #undef HEDDLE_CMD
     NULL,
 };

@@ -29,7 +29,7 @@ done
 ok bench --help
 for b in $(sed -n -e 's/^HEDDLE_BENCH(\([a-z]*\), 1)$/\1/p' \
     -e 's/^HEDDLE_BENCH_LA(\([a-z_]*\),.*$/\1/p' \
-    "$root/tools/heddle/bench.def" "$root/tools/heddle/bench_la.def"); do
+    "$root/tools/heddle/bench/bench.def" "$root/tools/heddle/bench/la/la.def"); do
     grep -q "^  $b " bench.help || wrong "benchmark $b is not in the list"
     ok bench "$b" --help
     head -n 1 out | grep -q "^heddle bench $b: " || wrong "bench $b --help"

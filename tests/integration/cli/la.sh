@@ -78,7 +78,7 @@ holds "0 < r[0]['percent_of_bound'] <= 100 and r[0]['peak_gflops'] > 0"
 # Every routine: types in turn, orders around the borders of blocks.
 set -- s d c z
 names=$(sed -n 's/^HEDDLE_BENCH_LA(\([a-z_]*\),.*$/\1/p' \
-    "$root/tools/heddle/bench_la.def")
+    "$root/tools/heddle/bench/la/la.def")
 for b in $names; do
     t=$1
     shift

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * common/cli: sentences, look-up in tables of commands, and the option parser.
+ *
+ * Purpose    all commands fail in the same way: one sentence on stderr, exit
+ *            status 2 for a wrong command line, 1 for the rest.
+ * Invariants (1) an option is set at most to a value inside its bounds
+ *            (2) after an error nothing was printed to c->out
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cmd/cmd.h"
+
+/* --- sentences ----------------------------------------------------------- */
+
+HEDDLE_PRINTF(2, 0)
+static void say(struct cli *c, const char *fmt, va_list ap)
+{
+    fflush(c->out); /* keeps the order when both are one terminal */
+    fputs("heddle: ", c->err);
+    vfprintf(c->err, fmt, ap);
+    fputc('\n', c->err);
+}
+
+int cli_error(struct cli *c, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    say(c, fmt, ap);
+    va_end(ap);
+    return 2;
+}
+
+int cli_fail(struct cli *c, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    say(c, fmt, ap);
+    va_end(ap);
+    return 1;
+}
+
+int cli_output_failed(struct cli *c, heddle_status st)
+{
+    const int e = errno; /* of the write that failed */
+
+    return cli_fail(c, "the output cannot be written: %s",
+                    st == HEDDLE_EIO && e != 0 ? strerror(e) : heddle_status_text(st));
+}
+
+int cli_usage(struct cli *c, const char *prefix, const struct heddle_cmd *cmd)
+{
+    fprintf(c->out, "%s %s: %s\n\n%s", prefix, cmd->name, cmd->help, cmd->usage);
+    return 0;
+}
+
+/* --- tables -------------------------------------------------------------- */
+
+const struct heddle_cmd *cli_find(const struct heddle_cmd *const *table, const char *name)
+{
+    for (; *table != NULL; table++)
+        if (strcmp((*table)->name, name) == 0)
+            return *table;
+    return NULL;
+}
+
+/* Insertions, deletions and replacements that make b of a (Levenshtein). */
+static unsigned distance(const char *a, const char *b)
+{
+    enum { CAP = 24 };
+    unsigned row[CAP + 1];
+    const size_t n = strlen(b);
+
+    if (n > CAP || strlen(a) > CAP)
+        return CAP;
+    for (unsigned j = 0; j <= n; j++)
+        row[j] = j;
+    for (unsigned i = 1; a[i - 1] != '\0'; i++) {
+        unsigned diagonal = row[0];
+
+        row[0] = i;
+        for (size_t j = 1; j <= n; j++) {
+            const unsigned above = row[j];
+            unsigned best = diagonal + (a[i - 1] != b[j - 1]);
+
+            best = above + 1 < best ? above + 1 : best;
+            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+            row[j] = best;
+            diagonal = above;
+        }
+    }
+    return row[n];
+}
+
+const char *cli_nearest(const struct heddle_cmd *const *table, const char *name)
+{
+    const char *found = NULL;
+    unsigned best = 3; /* further away is another word */
+
+    for (; *table != NULL; table++) {
+        const unsigned d = distance(name, (*table)->name);
+
+        if (d < best) {
+            best = d;
+            found = (*table)->name;
+        }
+    }
+    return found;
+}
+
+bool cli_wants_help(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return true;
+    return false;
+}
+
+/* --- options ------------------------------------------------------------- */
+
+static int parse_uint(struct cli *c, const struct cli_opt *o, const char *text)
+{
+    uint64_t v = 0;
+    const heddle_status st = heddle_parse_u64(text, &v);
+
+    if (st != HEDDLE_OK || v < o->min || v > o->max)
+        return cli_error(c,
+                         "%s is '%s', but it must be a whole number from "
+                         "%" PRIu64 " to %" PRIu64,
+                         o->name, text, o->min, o->max);
+    *(uint64_t *)o->out = v;
+    return 0;
+}
+
+/* Microseconds, with decimals: the parser of durations does it. */
+static int parse_us(struct cli *c, const struct cli_opt *o, const char *text)
+{
+    char buf[64];
+    struct heddle_text t;
+    uint64_t ns = 0;
+    const size_t len = strlen(text);
+    bool is_ok = len > 0 && text[len - 1] >= '0' && text[len - 1] <= '9';
+
+    heddle_text_init(&t, buf, sizeof(buf));
+    heddle_text_add(&t, "%sus", text);
+    is_ok = is_ok && !t.is_truncated && heddle_parse_ns(buf, &ns) == HEDDLE_OK;
+    if (!is_ok || ns > o->max * 1000)
+        return cli_error(c,
+                         "%s is '%s', but it must be a number of microseconds "
+                         "from 0 to %" PRIu64,
+                         o->name, text, o->max);
+    *(double *)o->out = (double)ns;
+    return 0;
+}
+
+static int parse_value(struct cli *c, const struct cli_opt *o, const char *text)
+{
+    switch (o->kind) {
+    case CLI_UINT: return parse_uint(c, o, text);
+    case CLI_NS: return parse_us(c, o, text);
+    case CLI_STRING:
+        if (text[0] == '\0')
+            return cli_error(c, "%s needs a value that is not empty", o->name);
+        *(const char **)o->out = text;
+        return 0;
+    case CLI_FLAG: break;
+    }
+    return cli_error(c, "%s takes no value", o->name);
+}
+
+/* The option that `s` names, up to its end or its '='. */
+static const struct cli_opt *find_opt(const struct cli_opt *opts, const char *s,
+                                      const char **value_out)
+{
+    const size_t len = strcspn(s, "=");
+
+    *value_out = s[len] == '=' ? s + len + 1 : NULL;
+    for (; opts->name != NULL; opts++)
+        if (strlen(opts->name) == len && strncmp(opts->name, s, len) == 0)
+            return opts;
+    return NULL;
+}
+
+/* argv[*i] is an option; moves on over its value. */
+static int parse_option(struct cli *c, const char *what, int argc, char **argv,
+                        const struct cli_opt *opts, int *i)
+{
+    const char *value = NULL;
+    const struct cli_opt *o = find_opt(opts, argv[*i], &value);
+
+    if (strcmp(argv[*i], "--json") == 0) {
+        c->json = true;
+        return 0;
+    }
+    if (strncmp(argv[*i], "--json=", 7) == 0)
+        return cli_error(c, "--json takes no value");
+    if (o == NULL)
+        return cli_error(c, "%s has no option '%.*s', see 'heddle help %s'", what,
+                         (int)strcspn(argv[*i], "="), argv[*i], what);
+    if (o->kind == CLI_FLAG && value == NULL) {
+        *(bool *)o->out = true;
+        return 0;
+    }
+    if (value == NULL && *i + 1 < argc)
+        value = argv[++*i];
+    if (value == NULL)
+        return cli_error(c, "%s needs a value", o->name);
+    return parse_value(c, o, value);
+}
+
+int cli_parse(struct cli *c, const char *what, int argc, char **argv, const struct cli_opt *opts,
+              struct cli_args *args)
+{
+    bool is_rest = false; /* behind "--" */
+
+    for (int i = 1; i < argc; i++) {
+        const char *s = argv[i];
+        int rc;
+
+        if (!is_rest && strcmp(s, "--") == 0) {
+            is_rest = true;
+        } else if (!is_rest && s[0] == '-' && s[1] != '\0') {
+            rc = parse_option(c, what, argc, argv, opts, &i);
+            if (rc != 0)
+                return rc;
+        } else if (args == NULL || args->n == args->max) {
+            return cli_error(c, "%s does not know what to do with '%s'", what, s);
+        } else {
+            args->operand[args->n++] = s;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_TOOLS_PLAN_CMD_H
+#define HEDDLE_TOOLS_PLAN_CMD_H
+
+/*
+ * What `heddle plan`, its verbs and its benchmark share.
+ *
+ * Threads  the main thread.
+ */
+#include "base/json.h"
+#include "cmd/cmd.h"
+#include "heddle/plan.h"
+
+enum { PLAN_WHY = 400, PLAN_CELL = 48 };
+
+/* A graph file or the log of a run. `unit_s` > 0 is put into a graph that does not
+ * say its unit. Returns 0, or the exit status after a sentence. */
+int plan_load(struct cli *c, const char *path, double unit_s, struct heddle_plan_graph **out);
+
+/* What percentages of a budget are of: the peak of the given order; for a chain
+ * its input and all tapes. */
+uint64_t plan_full_bytes(const struct heddle_plan_graph *g);
+/* "6GiB" or "50%". False: neither. */
+bool plan_parse_budget(const char *text, uint64_t full, uint64_t *out);
+
+/* One attempt, with the checker's verdict. */
+struct plan_try {
+    struct heddle_plan_machine m;
+    struct heddle_plan_solve_opts opts;
+    struct heddle_plan *plan; /* NULL: none was found */
+    struct heddle_plan_report report;
+    heddle_status st;
+    bool is_checked;    /* the checker agrees */
+    char why[PLAN_WHY]; /* why there is no plan, or what is wrong with it */
+};
+
+/* Solves (t->m and t->opts are set) and checks. plan_try_close() in any case. */
+void plan_try_run(struct plan_try *t, const struct heddle_plan_graph *g);
+void plan_try_close(struct plan_try *t);
+
+/* Relative to every operation once. */
+double plan_increase(const struct heddle_plan *p);
+double plan_bound(const struct heddle_plan *p);
+double plan_gap(const struct heddle_plan *p);
+
+/* Keys from "feasible" to "checked". */
+void plan_json(struct heddle_json *j, const struct plan_try *t);
+int plan_json_end(struct cli *c, struct heddle_json *j);
+const char *plan_text_bytes(char buf[PLAN_CELL], uint64_t bytes);
+
+/* --- the trade-off curve (plan/sweep.c) -------------------------------------- */
+
+struct plan_point {
+    uint64_t budget, peak, arena;
+    double increase, bound, seconds;
+    bool is_feasible, is_checked;
+};
+
+enum { PLAN_POINTS = 24 };
+
+/* From the floor to where nothing is computed twice, each with t->opts; told to
+ * `tell` as they come, which may be NULL. */
+void plan_sweep(const struct heddle_plan_graph *g, const struct plan_try *t,
+                struct plan_point point[PLAN_POINTS],
+                void (*tell)(void *user, const struct plan_point *p), void *user);
+
+/* --- pipelines (plan/pipeline.c) --------------------------------------------- */
+
+/* Stages on m->ndevices devices, printed. Returns the exit status. */
+int plan_pipeline(struct cli *c, const struct heddle_plan_graph *g,
+                  const struct heddle_plan_machine *m, const char *policy, uint64_t nmicro);
+
+/* --- rows of the benchmark (bench/plan/more.c) -------------------------------- */
+
+/* Moving data at `rate` bytes per unit of time, against computing again alone. */
+int plan_bench_moving(struct cli *c, const struct heddle_plan_graph *g, double fraction,
+                      double rate, double limit_s);
+/* Every policy; nothing for graphs that are not chains. */
+int plan_bench_pipeline(struct cli *c, const struct heddle_plan_graph *g, double fraction,
+                        uint32_t ndevices);
+/* The smallest budget with a plan. */
+int plan_bench_least(struct cli *c, const struct heddle_plan_graph *g, double limit_s);
+
+/* --- graphs of 10 000 operations (bench/plan/large.c) ------------------------- */
+
+/* When the first plan comes, and how good it is after the limit and six times it. */
+int plan_bench_large(struct cli *c, const char *only, const char *solver, const double *fraction,
+                     unsigned nfractions, double limit_s, uint64_t seed);
+
+/* --- verbs ------------------------------------------------------------------ */
+
+extern const struct heddle_cmd heddle_plan_verb_check, heddle_plan_verb_exact,
+    heddle_plan_verb_show;
+
+#endif /* HEDDLE_TOOLS_PLAN_CMD_H */
