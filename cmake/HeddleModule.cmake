@@ -5,7 +5,10 @@
 #       one OBJECT library per folder of src/; LIBS also reach libheddle
 #   heddle_plugins(<m> <MACRO> [DEF file] [TARGET target] [PREFIX p])
 #       adds <p><x>.c for each enabled line MACRO(x, switch) of <m>.def, and
-#       <p><x>.cu when it exists and CUDA is on
+#       <p><x>.cu when it exists and CUDA is on. Where <x> is a folder: what its
+#       CMakeLists.txt says; in a build without <x>, <x>/none.c where there is one
+#   heddle_module_part(<m> SOURCES a.c b.c [LIBS target ...])
+#       sources in a folder inside of the module
 #   heddle_unit_tests(<m> a_test b_test ...)
 #       a_test.c beside the code, a program each, as unit.<m>.a; dir/b_test of a
 #       folder inside of the module is unit.<m>.dir.b
@@ -50,6 +53,15 @@ function(heddle_module name)
   endif()
 endfunction()
 
+function(heddle_module_part name)
+  cmake_parse_arguments(PARSE_ARGV 1 A "" "" "SOURCES;LIBS")
+  list(TRANSFORM A_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  target_sources(heddle_${name} PRIVATE ${A_SOURCES})
+  foreach(target heddle_${name} heddle_shared heddle_static)
+    target_link_libraries(${target} PRIVATE ${A_LIBS})
+  endforeach()
+endfunction()
+
 function(heddle_plugins name macro)
   cmake_parse_arguments(PARSE_ARGV 2 A "" "DEF;TARGET;PREFIX" "")
   if(NOT A_DEF)
@@ -72,6 +84,17 @@ function(heddle_plugins name macro)
       message(FATAL_ERROR "${A_DEF}: unknown switch '${switch}'")
     endif()
     if(switch STREQUAL "1" OR (NOT switch STREQUAL "0" AND ${switch}))
+      set(is_on TRUE)
+    else()
+      set(is_on FALSE)
+    endif()
+    if(IS_DIRECTORY ${file} AND NOT EXISTS ${file}.c)
+      if(is_on)
+        add_subdirectory(${file})
+      elseif(EXISTS ${file}/none.c)
+        target_sources(${A_TARGET} PRIVATE ${file}/none.c)
+      endif()
+    elseif(is_on)
       target_sources(${A_TARGET} PRIVATE ${file}.c)
       if(HEDDLE_WITH_CUDA AND EXISTS ${file}.cu)
         target_sources(${A_TARGET} PRIVATE ${file}.cu)

@@ -24,7 +24,7 @@
 
 #include "base/text.h"
 #include "core/dev/dev.h"
-#include "drive/cuda.h"
+#include "drive/cuda/cuda.h"
 #include "heddle/energy_meter.h"
 #include "meter/meter.h"
 

@@ -16,10 +16,10 @@
 #include "base/clock.h"
 #include "base/faulty_test.h"
 #include "base/rng.h"
-#include "drive/cuda.h"
+#include "drive/cuda/cuda.h"
 #include "drive/drive.h"
-#include "drive/opencl.h"
-#include "drive/sim.h"
+#include "drive/opencl/opencl.h"
+#include "drive/sim/sim.h"
 
 enum { DEVICES = 16 };
 

@@ -8,7 +8,7 @@
  */
 #include <unistd.h>
 
-#include "drive/cuda_kernels_test.h"
+#include "drive/cuda/kernels_test.h"
 #include "heddle/cuda.h"
 #include "heddle/graph.h"
 #include "heddle/heddle.h"

@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "drive/cuda_kernels_test.h"
+#include "drive/cuda/kernels_test.h"
 #include "heddle/cuda.h"
 #include "heddle/heddle.h"
 #include "tests/test.h"

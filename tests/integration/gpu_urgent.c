@@ -6,7 +6,7 @@
  * does not take the places of all streams for its one.
  */
 #include "base/clock.h"
-#include "drive/cuda_kernels_test.h"
+#include "drive/cuda/kernels_test.h"
 #include "heddle/cuda.h"
 #include "heddle/heddle.h"
 #include "tests/test.h"

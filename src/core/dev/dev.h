@@ -28,7 +28,7 @@
  */
 #include "core/core.h"
 #include "drive/drive.h"
-#include "drive/sim.h"
+#include "drive/sim/sim.h"
 #include "mem/mem.h"
 #include "plat/plat.h"
 

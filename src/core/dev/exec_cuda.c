@@ -8,7 +8,7 @@
 #include "base/assert.h"
 #include "base/text.h"
 #include "core/core.h"
-#include "drive/cuda.h"
+#include "drive/cuda/cuda.h"
 
 #define MAX_ARGS 128 /* of a kernel */
 

@@ -8,7 +8,7 @@
 #include "base/assert.h"
 #include "base/text.h"
 #include "core/core.h"
-#include "drive/opencl.h"
+#include "drive/opencl/opencl.h"
 
 static void *native(struct heddle_exec *x, const char *what)
 {

@@ -11,7 +11,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "core/core.h"
-#include "drive/cuda.h"
+#include "drive/cuda/cuda.h"
 #include "heddle/ctx.h"
 
 enum { MAX_GPUS = 16 };
