@@ -8,6 +8,9 @@ endif()
 set(CMAKE_C_STANDARD 17)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_CXX_STANDARD 17)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
@@ -24,11 +27,12 @@ add_compile_options("$<$<COMPILE_LANGUAGE:C>:-ffile-prefix-map=${PROJECT_SOURCE_
 add_compile_options("$<$<COMPILE_LANGUAGE:C>:\
 -Wall;-Wextra;-Wpedantic;-Wshadow;-Wstrict-prototypes;-Wmissing-prototypes;\
 -Wundef;-Wvla;-Wcast-qual;-fno-semantic-interposition>")
+add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow>")
 
 set(HEDDLE_WARNINGS_ARE "warnings")
 if(HEDDLE_WERROR OR "$ENV{CI}" STREQUAL "true")
   set(HEDDLE_WARNINGS_ARE "errors")
-  add_compile_options($<$<COMPILE_LANGUAGE:C>:-Werror>)
+  add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-Werror>)
 endif()
 
 # Put before every test command; see below.
@@ -54,7 +58,7 @@ elseif(HEDDLE_SANITIZE STREQUAL "thread")
 endif()
 if(HEDDLE_SANITIZE)
   add_compile_options(
-    "$<$<COMPILE_LANGUAGE:C>:${heddle_san};-fno-omit-frame-pointer>")
+    "$<$<COMPILE_LANGUAGE:C,CXX>:${heddle_san};-fno-omit-frame-pointer>")
   add_link_options(${heddle_san})
 endif()
 

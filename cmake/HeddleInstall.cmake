@@ -7,7 +7,7 @@ include(CMakePackageConfigHelpers)
 set(heddle_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/heddle)
 
 install(DIRECTORY include/heddle DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.h")
+  FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 install(TARGETS heddle_shared EXPORT heddleTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT heddleTargets NAMESPACE heddle:: DESTINATION ${heddle_cmake_dir})

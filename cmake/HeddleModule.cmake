@@ -208,6 +208,7 @@ function(heddle_example name)
   add_executable(example_${name} ${A_SOURCES})
   set_target_properties(example_${name} PROPERTIES
     C_STANDARD 11
+    CXX_STANDARD 17
     OUTPUT_NAME ${name}
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
   target_link_libraries(example_${name} PRIVATE ${A_LIBS} heddle_shared m)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # check_headers.sh [ROOT [BUILD]]: every header compiles alone, first and only.
-# Public ones as C11 and as C++17, private ones as C17. BUILD has the generated
+# Public ones as C11 and as C++17 (.hpp: C++17 alone), private ones as C17. BUILD has the generated
 # headers. CC and CXX choose the compilers.
 set -u
 root=$(cd "${1:-.}" && pwd)
@@ -25,6 +25,10 @@ cd "$root" || exit 1
 # shellcheck disable=SC2086
 for h in $(cd include && find heddle -name '*.h' | sort); do
     try "$h" ${CC:-cc} -std=c11 $warn -Wstrict-prototypes -Iinclude -x c
+    try "$h" ${CXX:-c++} -std=c++17 $warn -Iinclude -x c++
+done
+# shellcheck disable=SC2086
+for h in $(cd include && find heddle -name '*.hpp' | sort); do
     try "$h" ${CXX:-c++} -std=c++17 $warn -Iinclude -x c++
 done
 # shellcheck disable=SC2086

@@ -44,7 +44,7 @@ CONFIG_FILES = {"src/core/build.c", "tools/heddle/common/build.c"}
 UNFINISHED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b")
 CALL = re.compile(r"(?<![\w.>])([A-Za-z_]\w*)\s*\(")
 SPDX = "SPDX-License-Identifier: BSD-3-Clause"
-C_FILES = {".c", ".h", ".cu", ".cc", ".def"}
+C_FILES = {".c", ".h", ".cu", ".cc", ".cpp", ".hpp", ".def"}
 SCRIPTS = {".py", ".sh", ".cmake", ".yml"}
 TEXT = C_FILES | SCRIPTS | {".md", ".in", ".json", ".map", ".js", ".css",
                             ".html", ".txt", ".1", ".3", ".7"}

@@ -76,7 +76,7 @@ static inline size_t test_scale(size_t n)
     return n >= 10 ? n / 10 : 1;
 }
 
-static inline _Noreturn void test_die(void)
+__attribute__((noreturn)) static inline void test_die(void)
 {
     printf("  in test %s; to repeat: HEDDLE_SEED=%llu\n", test_now.name,
            (unsigned long long)test_seed());

@@ -40,8 +40,7 @@ void kernel_empty(const struct stream *, size_t) {}
 
 struct tbb_peer {
     tbb_peer(int workers, kernel_fn k)
-        : limit(tbb::global_control::max_allowed_parallelism,
-                static_cast<size_t>(workers)),
+        : limit(tbb::global_control::max_allowed_parallelism, static_cast<size_t>(workers)),
           arena(workers, 1), kernel(k)
     {
     }
@@ -69,14 +68,10 @@ void run_group(const tbb_peer &tp, const struct stream &s, peer_times *t)
 class edges
 {
   public:
-    explicit edges(size_t nhandles)
-        : writer(nhandles, nobody), readers(nhandles)
-    {
-    }
+    explicit edges(size_t nhandles) : writer(nhandles, nobody), readers(nhandles) {}
 
     // Calls add(j) for each task j that task i has to wait for.
-    template <typename Add>
-    void visit(uint32_t i, const stream_task &task, const Add &add)
+    template <typename Add> void visit(uint32_t i, const stream_task &task, const Add &add)
     {
         for (uint32_t k = 0; k + 1 < task.n; k++) {
             const uint32_t h = task.h[k];
@@ -114,8 +109,7 @@ void run_flow(const tbb_peer &tp, const struct stream &s, peer_times *t)
     for (uint32_t i = 0; i < s.ntasks; i++) {
         bool is_source = true;
 
-        nodes.emplace_back(
-            graph, [=](const tbb::flow::continue_msg &) { kernel(sp, i); });
+        nodes.emplace_back(graph, [=](const tbb::flow::continue_msg &) { kernel(sp, i); });
         found.visit(i, s.tasks[i], [&](uint32_t j) {
             tbb::flow::make_edge(nodes[j], nodes[i]);
             is_source = false;
@@ -155,8 +149,7 @@ int tbb_open(struct peer *p)
     p->name = is_flow ? "tbb-flow" : "tbb-group";
     peer_keep_memory();
     p->self = new (std::nothrow)
-        tbb_peer(static_cast<int>(p->opts.workers),
-                 p->opts.is_check ? stream_check : kernel_empty);
+        tbb_peer(static_cast<int>(p->opts.workers), p->opts.is_check ? stream_check : kernel_empty);
     if (p->self == nullptr)
         std::fprintf(stderr, "tbb: no memory\n");
     return p->self == nullptr;
