@@ -8,6 +8,7 @@
 #include "heddle/data.h"
 #include "heddle/graph.h"
 #include "heddle/la.h"
+#include "heddle/loop.h"
 #include "heddle/status.h"
 #include "heddle/task.h"
 #include "heddle/version.h"

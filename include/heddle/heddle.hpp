@@ -29,9 +29,12 @@
  * Memory    arrays and matrices follow the rules of heddle/data.h: memory that the
  *           program gave is the program's again after wait().
  */
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -39,6 +42,32 @@
 
 namespace heddle
 {
+
+namespace detail
+{
+
+template <class F> struct loop {
+    F &fn;
+    std::exception_ptr first; /* that left fn */
+    std::atomic_flag has_first;
+};
+
+template <class Loop> heddle_status loop_body(void *arg, std::size_t begin, std::size_t end)
+{
+    Loop &l = *static_cast<Loop *>(arg);
+
+    try {
+        for (std::size_t i = begin; i < end; i++)
+            l.fn(i);
+    } catch (...) {
+        if (!l.has_first.test_and_set())
+            l.first = std::current_exception();
+        return HEDDLE_ETASK;
+    }
+    return HEDDLE_OK;
+}
+
+} // namespace detail
 
 /* A runtime instance; the destructor waits for all tasks and swallows failures. */
 class context
@@ -114,37 +143,18 @@ class context
         check(heddle_wait(ctx_), ctx_);
     }
 
-    /* fn(i) for all i of [begin, end), on all workers; returns when all are done.
-     * `grain` indices per task; 0: about eight tasks per worker. */
+    /* fn(i) for all i of [begin, end), on all workers; returns when all are done. Throws
+     * the first exception that left fn, as it is. `grain`: see heddle/loop.h. */
     template <class F>
     void parallel_for(std::size_t begin, std::size_t end, F &&fn, std::size_t grain = 0)
     {
-        heddle_group *g = nullptr;
+        detail::loop<std::remove_reference_t<F>> l{fn, {}, ATOMIC_FLAG_INIT};
+        const heddle_status st =
+            heddle_parallel_for(ctx_, begin, end, grain, detail::loop_body<decltype(l)>, &l);
 
-        if (begin >= end)
-            return;
-        if (grain == 0)
-            grain = (end - begin - 1) / (std::size_t(8) * workers()) + 1;
-        check(heddle_group_create(ctx_, &g), ctx_);
-        std::unique_ptr<heddle_group, void (*)(heddle_group *)> hold(g, heddle_group_unref);
-        wishes w;
-        w.group = g;
-        auto *f = std::addressof(fn);
-        try {
-            for (std::size_t i = begin; i < end;) {
-                const std::size_t stop = end - i > grain ? i + grain : end;
-
-                submit(w, "parallel_for", [f, i, stop] {
-                    for (std::size_t k = i; k < stop; k++)
-                        (*f)(k);
-                });
-                i = stop;
-            }
-        } catch (...) {
-            (void)!heddle_group_wait(g, 0); /* tasks use fn, which is about to go */
-            throw;
-        }
-        check(heddle_group_wait(g, 0), ctx_);
+        if (l.first)
+            std::rethrow_exception(l.first);
+        check(st, ctx_);
     }
 
     /*
@@ -191,14 +201,6 @@ class context
         wait();
     }
 
-    unsigned workers() const
-    {
-        heddle_ctx_stats s = {};
-
-        s.size = sizeof(s);
-        check(heddle_ctx_get_stats(ctx_, &s));
-        return s.nworkers;
-    }
     heddle_ctx *get() const noexcept
     {
         return ctx_;
