@@ -14,9 +14,30 @@
  * Threads    the submission lock is held (tasks of the context), or the submitter
  *            is the calling worker's (children).
  */
+#include <stddef.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/compiler.h"
+#include "core/call.h"
+#include "core/cell.h"
+#include "core/ctx.h"
 #include "core/dev/dev.h"
+#include "core/error.h"
+#include "core/event.h"
+#include "core/group.h"
+#include "core/handle.h"
+#include "core/kinfo.h"
+#include "core/scope.h"
+#include "core/submit.h"
+#include "core/submitter.h"
+#include "core/variant.h"
+#include "data/data.h"
+#include "task/task.h"
+#include "trace/trace.h"
 
 /* Memory that lives as long as the task: a further cell, or the heap. */
 static void *submit_further(heddle_ctx *ctx, struct submitter *sub, struct heddle_cell *c,
@@ -293,7 +314,7 @@ void heddle_submit_trace(heddle_ctx *ctx, struct submission *s, struct heddle_ce
     /* cost() may ask for pointers, which may take the registry's lock: not when
      * a nested submission holds it. */
     const float predicted =
-        s->scope == NULL || s->domain->is_blind ? heddle_slow_predict(ctx, c) : 0;
+        s->scope == NULL || s->domain->is_blind ? heddle_variant_predict(ctx, c) : 0;
 
     heddle_trace_submit(l, c->id, s->kinfo->id, c->prio,
                         ctx->dev == NULL ? heddle_ticks() : heddle_ctx_ticks(ctx), predicted,

@@ -33,22 +33,21 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/rng.h"
-#include "core/core.h"
+#include "base/alloc.h"
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "base/lock.h"
+#include "base/spin.h"
+#include "core/check.h"
+#include "core/ctx.h"
+#include "core/exec.h"
+#include "core/shadow.h"
+#include "core/worker.h"
+#include "data/data.h"
 
 enum {
     GUARD = 256, /* random bytes before and behind; a multiple of ALIGN */
     ALIGN = 64,  /* up to this the shadow is aligned like the original */
-};
-
-struct shadow {
-    heddle_handle *unit; /* NULL: none of its own */
-    char *buf;           /* guard, elements and gaps, guard */
-    char *image;         /* the second half of the same block */
-    size_t bytes;        /* of each half; a multiple of 8 */
-    size_t first;        /* offset of the first element */
-    bool can_write;
-    bool is_output; /* and was not read into the shadow */
 };
 
 /* An array as it was before the body. */
@@ -81,259 +80,6 @@ static void check_blame(struct check *c, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(c->why, sizeof(c->why), fmt, ap);
     va_end(ap);
-}
-
-/* --- the elements of a strided array -------------------------------------- */
-
-/* Runs of bytes without gaps, in the order of their addresses. */
-struct runs {
-    unsigned ndim;
-    size_t extent[HEDDLE_MAX_DIMS];
-    size_t stride[HEDDLE_MAX_DIMS]; /* in bytes, descending */
-    size_t idx[HEDDLE_MAX_DIMS];
-    size_t len; /* bytes of each run */
-    size_t at;  /* offset of the next one */
-    bool is_over;
-};
-
-static void runs_begin(struct runs *r, const struct heddle_layout *l)
-{
-    const size_t elem = heddle_dtype_bytes(l->dtype);
-
-    *r = (struct runs){.len = elem};
-    for (unsigned d = 0; d < l->ndim; d++) {
-        unsigned i = r->ndim;
-
-        if (l->extent[d] == 1)
-            continue;
-        for (; i > 0 && r->stride[i - 1] < l->stride[d] * elem; i--) {
-            r->stride[i] = r->stride[i - 1];
-            r->extent[i] = r->extent[i - 1];
-        }
-        r->stride[i] = l->stride[d] * elem;
-        r->extent[i] = l->extent[d];
-        r->ndim++;
-    }
-    while (r->ndim > 0 && r->stride[r->ndim - 1] == r->len)
-        r->len *= r->extent[--r->ndim];
-}
-
-static bool runs_next(struct runs *r, size_t *at_out)
-{
-    if (r->is_over)
-        return false;
-    *at_out = r->at;
-    for (unsigned d = r->ndim; d-- > 0;) {
-        r->at += r->stride[d];
-        if (++r->idx[d] < r->extent[d])
-            return true;
-        r->at -= r->stride[d] * r->extent[d];
-        r->idx[d] = 0;
-    }
-    r->is_over = true;
-    return true;
-}
-
-/* Every step is a bijection, so one changed word always changes the hash. */
-static uint64_t hash_bytes(uint64_t h, const char *p, size_t n)
-{
-    uint64_t w;
-
-    for (; n > 0; p += sizeof(w), n -= sizeof(w)) {
-        const size_t k = n < sizeof(w) ? n : sizeof(w);
-
-        w = 0;
-        memcpy(&w, p, k);
-        h = (h ^ w) * UINT64_C(0x9e3779b97f4a7c15);
-        h ^= h >> 29;
-        if (k < sizeof(w))
-            break;
-    }
-    return h;
-}
-
-static uint64_t hash_array(const struct heddle_layout *l, const char *base)
-{
-    uint64_t h = 1;
-    struct runs r;
-    size_t at;
-
-    runs_begin(&r, l);
-    while (runs_next(&r, &at))
-        h = hash_bytes(h, base + at, r.len);
-    return h;
-}
-
-/* --- shadows -------------------------------------------------------------- */
-
-/* Makes random bits a quiet NaN; sign and payload stay random. No computation
- * makes such a one, and arithmetic on it hands it on as it is. */
-static void nan_make(char *p, enum heddle_dtype t)
-{
-    uint16_t h;
-    uint32_t f;
-    uint64_t d;
-
-    switch (t) {
-    case HEDDLE_F16:
-    case HEDDLE_BF16:
-        memcpy(&h, p, sizeof(h));
-        h = (uint16_t)(t == HEDDLE_F16 ? (h & 0x81ff) | 0x7e01 : (h & 0x803f) | 0x7fc1);
-        memcpy(p, &h, sizeof(h));
-        break;
-    case HEDDLE_F32:
-    case HEDDLE_C64:
-        memcpy(&f, p, sizeof(f));
-        f = (f & 0x803fffff) | 0x7fc00001;
-        memcpy(p, &f, sizeof(f));
-        break;
-    default:
-        memcpy(&d, p, sizeof(d));
-        d = (d & UINT64_C(0x8007ffffffffffff)) | UINT64_C(0x7ff8000000000001);
-        memcpy(p, &d, sizeof(d));
-    }
-}
-
-/* Bytes of a floating-point number of this type; 0: it has none. */
-static size_t dtype_float(enum heddle_dtype t)
-{
-    switch (t) {
-    case HEDDLE_F16:
-    case HEDDLE_BF16: return 2;
-    case HEDDLE_F32:
-    case HEDDLE_C64: return 4;
-    case HEDDLE_F64:
-    case HEDDLE_C128: return 8;
-    case HEDDLE_U8:
-    case HEDDLE_I32:
-    case HEDDLE_I64: break;
-    }
-    return 0;
-}
-
-static void shadow_fill(struct shadow *s, uint64_t seed)
-{
-    const enum heddle_dtype t = s->unit->layout.dtype;
-    const size_t width = dtype_float(t);
-    struct heddle_rng rng;
-    struct runs r;
-    size_t at;
-
-    heddle_rng_seed(&rng, seed);
-    for (size_t k = 0; k < s->bytes; k += sizeof(uint64_t)) {
-        const uint64_t v = heddle_rng_next(&rng);
-
-        memcpy(s->buf + k, &v, sizeof(v));
-    }
-    runs_begin(&r, &s->unit->layout);
-    while (width != 0 && runs_next(&r, &at))
-        for (size_t k = 0; k < r.len; k += width)
-            nan_make(s->buf + s->first + at + k, t);
-}
-
-/* The elements of the original, into shadow and image. */
-static void shadow_read(struct shadow *s)
-{
-    const char *src = heddle_unit_base(s->unit);
-    struct runs r;
-    size_t at;
-
-    runs_begin(&r, &s->unit->layout);
-    while (runs_next(&r, &at)) {
-        memcpy(s->buf + s->first + at, src + at, r.len);
-        memcpy(s->image + s->first + at, src + at, r.len);
-    }
-}
-
-/* All elements to the original, whether they were written or not. */
-static void shadow_store(struct shadow *s)
-{
-    char *dst = heddle_unit_base(s->unit);
-    struct runs r;
-    size_t at;
-
-    runs_begin(&r, &s->unit->layout);
-    while (runs_next(&r, &at)) {
-        memcpy(dst + at, s->buf + s->first + at, r.len);
-        memcpy(s->image + s->first + at, s->buf + s->first + at, r.len);
-    }
-}
-
-/* Elements that changed since the image was made, to the original. */
-static void shadow_flush(struct shadow *s)
-{
-    const size_t elem = heddle_dtype_bytes(s->unit->layout.dtype);
-    char *dst = heddle_unit_base(s->unit);
-    struct runs r;
-    size_t at;
-
-    runs_begin(&r, &s->unit->layout);
-    while (runs_next(&r, &at)) {
-        char *b = s->buf + s->first + at, *i = s->image + s->first + at;
-
-        if (memcmp(b, i, r.len) == 0)
-            continue;
-        for (size_t k = 0; k < r.len; k += elem)
-            if (memcmp(b + k, i + k, elem) != 0)
-                memcpy(dst + at + k, b + k, elem);
-        memcpy(i, b, r.len); /* invariant (1) */
-    }
-}
-
-/* Are guards and gaps as they were? */
-static bool shadow_is_tight(const struct shadow *s)
-{
-    size_t at, end = 0;
-    struct runs r;
-
-    runs_begin(&r, &s->unit->layout);
-    while (runs_next(&r, &at)) {
-        if (memcmp(s->buf + end, s->image + end, s->first + at - end) != 0)
-            return false;
-        end = s->first + at + r.len;
-    }
-    return memcmp(s->buf + end, s->image + end, s->bytes - end) == 0;
-}
-
-/* Elements that are as they were lent. */
-static size_t shadow_unchanged(const struct shadow *s)
-{
-    const size_t elem = heddle_dtype_bytes(s->unit->layout.dtype);
-    size_t at, n = 0;
-    struct runs r;
-
-    runs_begin(&r, &s->unit->layout);
-    while (runs_next(&r, &at))
-        for (size_t k = s->first + at; k < s->first + at + r.len; k += elem)
-            n += memcmp(s->buf + k, s->image + k, elem) == 0;
-    return n;
-}
-
-/*
- * How many elements of an output may look unwritten by chance, because what was
- * written happens to be the random bytes it started with. For whatever was
- * written, more than this happens less than once in 10^8 tasks; NaNs do not
- * happen. Operands of less than 4 bytes are never blamed.
- */
-static size_t shadow_luck(const heddle_handle *h)
-{
-    const size_t elem = heddle_dtype_bytes(h->layout.dtype), n = h->count;
-
-    if (elem >= 8 || dtype_float(h->layout.dtype) == 4)
-        return 0;
-    if (elem == 4)
-        return n <= 16 ? 0 : n <= 65536 ? 1 : 3;
-    if (n * elem < 4)
-        return n;
-    return n / 16 + 4 < n - 1 ? n / 16 + 4 : n - 1;
-}
-
-/* Nothing was written to an output, and that is no chance. */
-static bool shadow_is_untouched(const struct shadow *s)
-{
-    const size_t n = shadow_unchanged(s);
-
-    return n == s->unit->count && n > shadow_luck(s->unit);
 }
 
 /* --- hashes of everything ------------------------------------------------- */
@@ -421,7 +167,7 @@ static heddle_status prints_take(struct heddle_exec *x, struct check *c)
     for (heddle_handle *h = reg->units; h != NULL && c->nprints < c->cap; h = h->next)
         if (root_is_guarded(h, x->id) && !root_is_open(x, c, h))
             c->print[c->nprints++] = (struct print){
-                .id = h->id, .hash = hash_array(&h->layout, heddle_load_acq(&h->base))};
+                .id = h->id, .hash = heddle_shadow_hash(&h->layout, heddle_load_acq(&h->base))};
     heddle_mutex_unlock(&reg->lock);
     return HEDDLE_OK;
 }
@@ -457,7 +203,7 @@ static void prints_compare(struct heddle_exec *x, struct check *c)
         if (i == c->nprints)
             break;
         if (c->print[i].id == h->id && root_is_guarded(h, x->id) &&
-            c->print[i].hash != hash_array(&h->layout, heddle_load_acq(&h->base)))
+            c->print[i].hash != heddle_shadow_hash(&h->layout, heddle_load_acq(&h->base)))
             root_blame(x, c, h);
     }
     heddle_mutex_unlock(&reg->lock);
@@ -513,10 +259,10 @@ static heddle_status shadow_make(struct heddle_exec *x, struct shadow *s, unsign
         return HEDDLE_ENOMEM;
     s->unit = h;
     s->image = s->buf + s->bytes;
-    shadow_fill(s, x->id << 8 | i);
+    heddle_shadow_fill(s, x->id << 8 | i);
     memcpy(s->image, s->buf, s->bytes);
     if (!s->is_output)
-        shadow_read(s);
+        heddle_shadow_read(s);
     x->slow->ptr[i] = s->buf + s->first;
     return HEDDLE_OK;
 }
@@ -537,20 +283,21 @@ static heddle_status check_lend_operand(struct heddle_exec *x, struct check *c, 
 static void check_operand(struct check *c, unsigned i, heddle_status st)
 {
     const struct shadow *s = &c->shadow[i];
-    const size_t n = s->unit->count, same = shadow_unchanged(s);
+    const size_t n = s->unit->count, same = heddle_shadow_unchanged(s);
     char buf[32];
     const char *name = heddle_unit_name(s->unit, buf, sizeof(buf));
 
-    if (!shadow_is_tight(s))
+    if (!heddle_shadow_is_tight(s))
         check_blame(c, "wrote outside of operand %u (%s)", i, name);
     if (!s->can_write && same != n)
         check_blame(c, "wrote operand %u (%s), which it declared read-only", i, name);
-    if (s->is_output && st == HEDDLE_OK && !c->has_lent && same > shadow_luck(s->unit))
+    if (s->is_output && st == HEDDLE_OK && !c->has_lent && same > heddle_shadow_luck(s->unit))
         check_blame(c,
                     "left %soperand %u (%s) unwritten%s, which it declared as "
                     "output",
                     same < n ? "part of " : "", i, name,
-                    dtype_float(s->unit->layout.dtype) != 0 ? " or added to its old value" : "");
+                    heddle_shadow_float(s->unit->layout.dtype) != 0 ? " or added to its old value"
+                                                                    : "");
 }
 
 /* The original of an operand gets what the body wrote. */
@@ -561,9 +308,9 @@ static void check_give_back(struct check *c, struct shadow *s, heddle_status st)
     /* An output is stored whole: a written element may be equal to its image.
      * Not so when parts of it are known or likely to be unwritten. */
     if (s->is_output && st == HEDDLE_OK && !c->has_lent && !c->is_bad)
-        shadow_store(s);
+        heddle_shadow_store(s);
     else
-        shadow_flush(s);
+        heddle_shadow_flush(s);
 }
 
 static void check_free(struct heddle_exec *x, struct check *c)
@@ -642,12 +389,12 @@ void heddle_check_lend(struct heddle_exec *x, bool is_return)
 
         if (s->unit == NULL || !s->can_write)
             continue;
-        if (s->is_output && !c->has_lent && !shadow_is_untouched(s))
-            shadow_store(s);
+        if (s->is_output && !c->has_lent && !heddle_shadow_is_untouched(s))
+            heddle_shadow_store(s);
         else
-            shadow_flush(s);
+            heddle_shadow_flush(s);
         if (is_return)
-            shadow_read(s);
+            heddle_shadow_read(s);
     }
     c->is_lent = !is_return;
     c->has_lent = true;

@@ -7,7 +7,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#include "core/core.h"
+#include "core/ctx.h"
 #include "heddle/graph.h"
 #include "test.h"
 

@@ -10,28 +10,36 @@
  *            (3) every waiting is a scheduling point: who waits runs tasks. A
  *                frame waits only for frames that began later (its children, or
  *                what lies above it on its stack), so waits cannot form a cycle
- * Threads    the holder of a slot (core.h).
+ * Threads    the holder of a slot (ctx.h).
  * See also   docs/design/hot-path.md: memory orders and proof.
  */
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
+#include <pthread.h>
 
-#include "core/core.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/compiler.h"
+#include "base/thread.h"
+#include "core/cell.h"
+#include "core/ctx.h"
+#include "core/dev/dev.h"
+#include "core/end.h"
+#include "core/engine.h"
+#include "core/exec.h"
+#include "core/gang.h"
+#include "core/graph/node.h"
+#include "core/idle.h"
+#include "core/kinfo.h"
+#include "core/scope.h"
+#include "core/slow.h"
+#include "core/worker.h"
+#include "sched/sched.h"
+#include "task/task.h"
+#include "trace/trace.h"
 
 enum {
     STOP_EVERY = 32,           /* tasks between looks at a stop condition */
-    SPIN_CROWD = 4,            /* spinners for which each waits once more */
-    WAIT_SLICE_NS = 20000000,  /* longest sleep of a conditional wait */
     OWN_PATIENCE_NS = 2000000, /* before a confined wait takes a stranger */
 };
-
-/* Only the owner writes such a counter; others read it for reports. */
-static inline void counter_add(_Atomic uint64_t *c, uint64_t n)
-{
-    heddle_store_rlx(c, heddle_load_rlx(c) + n);
-}
 
 void heddle_engine_push(struct worker *w, struct heddle_sched_task *t)
 {
@@ -104,23 +112,6 @@ struct heddle_sched_task *heddle_engine_end(struct worker *w, struct heddle_cell
     return engine_end(w, c, 0);
 }
 
-void heddle_cell_exec(struct worker *w, struct heddle_cell *c, struct heddle_exec *x)
-{
-    x->ctx = w->ctx;
-    x->worker = w;
-    x->kinfo = c->kinfo;
-    x->op = c->op;
-    x->mode = c->kinfo->mode;
-    x->arg = c->arg;
-    x->nops = c->flags & TASK_NOPS;
-    x->arg_bytes = c->flags >> TASK_ARG_SHIFT;
-    x->id = c->id;
-    x->cell = c;
-    x->node = NULL;
-    x->scope = NULL;
-    x->slow = NULL;
-}
-
 /* When the task about to run begins. At the lowest level that is the end of the
  * task before it: one clock read per task. */
 static inline uint64_t engine_start(struct worker *w)
@@ -148,9 +139,9 @@ static inline struct heddle_sched_task *engine_run_cell(struct worker *w, struct
     heddle_exec_enter(&x);
     st = c->kinfo->run(&x);
     heddle_exec_leave(&x);
-    counter_add(&w->executed, 1);
+    heddle_counter_add(&w->executed, 1);
     if (HEDDLE_UNLIKELY(st != HEDDLE_OK || x.scope != NULL))
-        return heddle_slow_after(&x, st, start);
+        return heddle_end_after(&x, st, start);
     if (HEDDLE_LIKELY(heddle_trace_is_on(w->lane, HEDDLE_TRACE_TASK))) {
         now = heddle_ticks();
         heddle_trace_task(w->lane, c->id, c->kinfo->id, 0, HEDDLE_LOG_OK, start, now, 0);
@@ -172,20 +163,13 @@ void heddle_engine_run(struct worker *w, struct heddle_sched_task *t)
     heddle_store_rlx(&w->is_busy, busy);
 }
 
-static struct heddle_sched_task *engine_pop(struct worker *w)
-{
-    if (HEDDLE_UNLIKELY(w->ctx->dev != NULL))
-        return heddle_dev_pop(w);
-    return w->ctx->sched->pop(w->ctx->sched_self, w->id);
-}
-
 bool heddle_engine_step(struct worker *w)
 {
     struct heddle_sched_task *t;
 
     if (HEDDLE_UNLIKELY(heddle_dev_is_virtual(w->ctx)))
         return heddle_dev_step_virtual(w);
-    t = engine_pop(w);
+    t = heddle_engine_pop(w);
 
     if (t == NULL)
         return false;
@@ -193,157 +177,8 @@ bool heddle_engine_step(struct worker *w)
     return true;
 }
 
-/* --- idling --------------------------------------------------------------- */
-
-static void engine_spin_begin(struct worker *w)
-{
-    heddle_ctx *ctx = w->ctx;
-
-    if (w->is_spinning)
-        return;
-    w->is_spinning = true;
-    w->last = 0;
-    heddle_returns_flush(&w->returns);
-    heddle_add_acqrel(&ctx->park.nspinning, 1u);
-    heddle_ctx_signal(ctx); /* perhaps this was the last task */
-    w->shown = HEDDLE_LOG_IDLE;
-}
-
-/* What it looks for, or waits for, when that has changed. */
-static void engine_show(struct worker *w)
-{
-    enum heddle_log_state_kind state = HEDDLE_LOG_SPIN;
-
-    if (!heddle_trace_is_on(w->lane, HEDDLE_TRACE_STATE))
-        return;
-    if (w->ctx->dev != NULL)
-        state = heddle_dev_idle_state(w->ctx);
-    if (w->shown == (uint8_t)state)
-        return;
-    w->shown = (uint8_t)state;
-    heddle_trace_state(w->lane, state, heddle_ticks(), 0);
-}
-
-/* `found`: because there is a task. The last spinner then calls another, for
- * there may be more than one task. */
-static void engine_spin_end(struct worker *w, bool found)
-{
-    struct heddle_park *p = &w->ctx->park;
-
-    if (!w->is_spinning)
-        return;
-    w->is_spinning = false;
-    if (heddle_sub_acqrel(&p->nspinning, 1u) == 1 && found && heddle_load_rlx(&p->nparked) != 0)
-        heddle_park_wake_one(p);
-}
-
-/* Some units of 100 ns between two looks. By the clock and with one pause only: in
- * a virtual machine a row of pauses may leave the guest, and then a few of them
- * take milliseconds. */
-static void engine_rest(const struct worker *w, unsigned units)
-{
-    const uint64_t until = heddle_ticks() + units * w->ctx->rest_ticks;
-
-    heddle_pause();
-    while ((int64_t)(heddle_ticks() - until) < 0)
-        ;
-}
-
-/* Spins for a while. A task, or NULL when it is time to sleep or to look at the
- * stop condition again. */
-static struct heddle_sched_task *engine_spin(struct worker *w, uint64_t *since)
-{
-    const uint64_t now = heddle_ticks();
-    /* The more of them look, the less each: a look costs those who work. */
-    const unsigned crowd = 1 + heddle_load_rlx(&w->ctx->park.nspinning) / SPIN_CROWD;
-    struct heddle_sched_task *t;
-
-    engine_spin_begin(w);
-    engine_show(w);
-    if (*since == 0)
-        *since = now;
-    for (unsigned i = 0; i < 8; i++) {
-        engine_rest(w, (crowd << (i < 4 ? i : 4)));
-        t = engine_pop(w);
-        if (t != NULL)
-            return t;
-        if (heddle_load_rlx(&w->ctx->gang) != NULL)
-            return NULL;
-    }
-    return NULL;
-}
-
-/* DATA or MEMORY: tasks of the cores wait for that. */
-static uint32_t engine_sleeps_for(const heddle_ctx *ctx)
-{
-    const enum heddle_log_state_kind s =
-        ctx->dev == NULL ? HEDDLE_LOG_SPIN : heddle_dev_idle_state(ctx);
-
-    return s == HEDDLE_LOG_SPIN ? 0 : (uint32_t)s;
-}
-
-/* Goes to sleep unless a task, a gang or the condition turns up. */
-static struct heddle_sched_task *engine_park(struct worker *w, stop_fn stop, void *arg,
-                                             uint64_t timeout_ns)
-{
-    heddle_ctx *ctx = w->ctx;
-    struct heddle_sched_task *t;
-
-    engine_spin_end(w, false);
-    heddle_park_prepare(&ctx->park, w->id);
-    t = engine_pop(w);
-    if (t != NULL || stop(arg) || heddle_load_rlx(&ctx->gang) != NULL) {
-        /* Woken meanwhile, perhaps for other work: pass it on. */
-        if (!heddle_park_cancel(&ctx->park, w->id))
-            heddle_park_wake_one(&ctx->park);
-        return t;
-    }
-    counter_add(&w->parks, 1);
-    if (heddle_trace_is_on(w->lane, HEDDLE_TRACE_BLOCK))
-        heddle_trace_state(w->lane, HEDDLE_LOG_SLEEP, heddle_ticks(), engine_sleeps_for(ctx));
-    heddle_park_commit(&ctx->park, w->id, timeout_ns);
-    if (heddle_trace_is_on(w->lane, HEDDLE_TRACE_BLOCK))
-        heddle_trace_state(w->lane, HEDDLE_LOG_WAKE, heddle_ticks(), 0);
-    w->was_woken = true;
-    engine_spin_begin(w); /* if it finds work, it calls the next */
-    engine_show(w);
-    return NULL;
-}
-
-/* How long a wait may sleep: not past the deadline, and in slices, so that the
- * watchdog gets a look in; a worker in its main loop has no limit. */
-static uint64_t engine_slice(uint64_t deadline_ns, bool is_main)
-{
-    uint64_t now, slice = is_main ? 0 : WAIT_SLICE_NS;
-
-    if (deadline_ns == 0)
-        return slice;
-    now = heddle_clock_ns();
-    if (now >= deadline_ns)
-        return 1;
-    return deadline_ns - now < WAIT_SLICE_NS ? deadline_ns - now : slice;
-}
-
-static void engine_watch(heddle_ctx *ctx, uint64_t *quiet_since)
-{
-    uint64_t done = 0, now;
-
-    if (ctx->watchdog_ms == 0)
-        return;
-    for (unsigned i = 0; i < ctx->nall; i++)
-        done += heddle_load_rlx(&ctx->worker[i].executed) + heddle_load_rlx(&ctx->worker[i].done);
-    now = heddle_clock_ns();
-    if (done != heddle_load_rlx(&ctx->progress_seen) || *quiet_since == 0) {
-        heddle_store_rlx(&ctx->progress_seen, done); /* a counter */
-        *quiet_since = now;
-    } else if (now - *quiet_since >= ctx->watchdog_ms * UINT64_C(1000000)) {
-        heddle_watchdog_report(ctx, now - *quiet_since);
-        *quiet_since = now;
-    }
-}
-
 /* The loop of a worker and of every wait. */
-static bool engine_loop(struct worker *w, stop_fn stop, void *arg, uint64_t deadline_ns,
+bool heddle_engine_loop(struct worker *w, stop_fn stop, void *arg, uint64_t deadline_ns,
                         bool is_main)
 {
     heddle_ctx *ctx = w->ctx;
@@ -364,24 +199,24 @@ static bool engine_loop(struct worker *w, stop_fn stop, void *arg, uint64_t dead
         /* Before anything else: its leader waits, and so may the next gang. */
         if (heddle_load_rlx(&ctx->gang) != NULL && heddle_gang_join(w))
             continue;
-        t = engine_pop(w);
+        t = heddle_engine_pop(w);
         if (t == NULL) {
-            t = engine_spin(w, &since);
+            t = heddle_idle_spin(w, &since);
             if (t == NULL && heddle_ticks() - since > ctx->spin_ticks) {
-                t = engine_park(w, stop, arg, engine_slice(deadline_ns, is_main));
+                t = heddle_idle_park(w, stop, arg, heddle_idle_slice(deadline_ns, is_main));
                 since = 0;
                 if (!is_main)
-                    engine_watch(ctx, &quiet);
+                    heddle_idle_watch(ctx, &quiet);
             }
         }
         while (t != NULL) {
-            engine_spin_end(w, true);
+            heddle_idle_end(w, true);
             w->was_woken = false;
             since = 0;
             heddle_engine_run(w, t);
             if (++n % STOP_EVERY == 0 || heddle_load_rlx(&ctx->gang) != NULL)
                 break;
-            t = engine_pop(w);
+            t = heddle_engine_pop(w);
         }
         if (deadline_ns != 0 && heddle_clock_ns() >= deadline_ns) {
             ok = stop(arg);
@@ -389,7 +224,7 @@ static bool engine_loop(struct worker *w, stop_fn stop, void *arg, uint64_t dead
         }
     }
     /* Who leaves after a call that it did not answer passes it on. */
-    engine_spin_end(w, w->was_woken);
+    heddle_idle_end(w, w->was_woken);
     w->was_woken = false;
     heddle_store_rlx(&w->is_busy, busy);
     return ok;
@@ -402,7 +237,7 @@ bool heddle_engine_help(struct worker *w, stop_fn stop, void *arg, uint64_t dead
 
     /* Announced before the condition is looked at: heddle_ctx_signal(). */
     heddle_add_acqrel(&ctx->nwaiters, 1u);
-    ok = engine_loop(w, stop, arg, deadline_ns, false);
+    ok = heddle_engine_loop(w, stop, arg, deadline_ns, false);
     heddle_sub_acqrel(&ctx->nwaiters, 1u);
     return ok;
 }
@@ -446,7 +281,7 @@ static struct heddle_sched_task *engine_pop_own(struct worker *w, struct heddle_
 {
     struct heddle_sched_task *t, *stranger = NULL;
 
-    while ((t = engine_pop(w)) != NULL && !engine_is_own(t, scope)) {
+    while ((t = heddle_engine_pop(w)) != NULL && !engine_is_own(t, scope)) {
         t->link[0] = stranger;
         stranger = t;
     }
@@ -480,7 +315,7 @@ void heddle_engine_help_own(struct worker *w, stop_fn stop, struct heddle_scope 
         /* Its own children may wait for a stranger that nobody else can run. A
          * deep stack is better than none that moves; not inside of a gang. */
         if (t == NULL && w->gang_depth == 0 && heddle_clock_ns() - since > OWN_PATIENCE_NS)
-            t = engine_pop(w);
+            t = heddle_engine_pop(w);
 
         if (t != NULL) {
             heddle_engine_run(w, t);
@@ -505,150 +340,7 @@ void *heddle_worker_main(void *arg)
     /* Relaxed: only the thread itself compares with its own value. */
     heddle_store_rlx(&w->self, (uintptr_t)pthread_self());
     heddle_trace_lane_touch(w->lane);
-    (void)engine_loop(w, worker_stop, w->ctx, 0, true);
+    (void)heddle_engine_loop(w, worker_stop, w->ctx, 0, true);
     heddle_returns_flush(&w->returns);
     return NULL;
-}
-
-/* --- outside threads ------------------------------------------------------ */
-
-struct worker *heddle_master_trylock(heddle_ctx *ctx)
-{
-    struct worker *w = &ctx->worker[0];
-
-    if (!ctx->helps || !heddle_spin_trylock(&ctx->master))
-        return NULL;
-    heddle_store_rlx(&w->self, (uintptr_t)pthread_self());
-    return w;
-}
-
-void heddle_master_unlock(heddle_ctx *ctx)
-{
-    struct worker *w = &ctx->worker[0];
-
-    w->last = 0;
-    heddle_store_rlx(&w->is_busy, 0u);
-    heddle_store_rlx(&w->self, (uintptr_t)0);
-    heddle_spin_unlock(&ctx->master);
-}
-
-struct worker *heddle_ctx_self(heddle_ctx *ctx)
-{
-    const uintptr_t me = (uintptr_t)pthread_self();
-
-    for (unsigned i = 0; i < ctx->nall; i++) {
-        struct worker *w = &ctx->worker[i];
-
-        /* `current` is the owner's, which is this thread when it matches */
-        if (heddle_load_rlx(&w->self) == me && w->current != NULL)
-            return w;
-    }
-    return NULL;
-}
-
-void heddle_ctx_signal(heddle_ctx *ctx)
-{
-    /* A read-modify-write, as is the announcement in heddle_engine_help(): if
-     * this comes first, the waiter sees the condition; else it is seen here. */
-    if (heddle_add_acqrel(&ctx->nwaiters, 0u) == 0)
-        return;
-    heddle_park_ring_all(&ctx->park, ctx->nworkers);
-    heddle_add_acqrel(&ctx->signals, 1u);
-    (void)syscall(SYS_futex, &ctx->signals, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
-}
-
-void heddle_ctx_nudge(heddle_ctx *ctx)
-{
-    const int cpu = heddle_thread_cpu();
-
-    if (!ctx->helps)
-        return;
-    for (unsigned i = 1; i < ctx->nworkers && cpu >= 0; i++)
-        if (ctx->worker[i].cpu == cpu) {
-            heddle_thread_nudge(ctx->worker[0].cpu);
-            return;
-        }
-}
-
-/* Sleeps until a signal after `seen`, or for a slice. */
-static void ctx_sleep(heddle_ctx *ctx, uint32_t seen, uint64_t deadline_ns)
-{
-    const uint64_t ns = engine_slice(deadline_ns, false);
-    const struct timespec ts = {.tv_sec = 0, .tv_nsec = (long)ns};
-
-    (void)syscall(SYS_futex, &ctx->signals, FUTEX_WAIT_PRIVATE, seen, &ts, NULL, 0);
-}
-
-bool heddle_ctx_help(heddle_ctx *ctx, stop_fn stop, void *arg, uint64_t deadline_ns)
-{
-    uint64_t quiet = 0;
-    bool ok = stop(arg);
-
-    if (ok)
-        return true;
-    heddle_ctx_nudge(ctx);
-    heddle_add_acqrel(&ctx->nwaiters, 1u);
-    for (;;) {
-        const uint32_t seen = heddle_load_acq(&ctx->signals);
-        struct worker *w;
-
-        ok = stop(arg);
-        if (ok || (deadline_ns != 0 && heddle_clock_ns() >= deadline_ns))
-            break;
-        w = heddle_master_trylock(ctx);
-        if (w != NULL) {
-            (void)engine_loop(w, stop, arg, deadline_ns, false);
-            heddle_returns_flush(&w->returns);
-            heddle_master_unlock(ctx);
-            heddle_ctx_signal(ctx); /* another may take the slot */
-        } else {
-            ctx_sleep(ctx, seen, deadline_ns);
-            engine_watch(ctx, &quiet);
-        }
-    }
-    heddle_sub_acqrel(&ctx->nwaiters, 1u);
-    return ok;
-}
-
-bool heddle_ctx_is_quiet(heddle_ctx *ctx)
-{
-    uint64_t done = 0;
-
-    /* First what is done, then what was submitted: counts only grow, so equality
-     * means that all had ended. Acquire: see what the tasks wrote. */
-    for (unsigned i = 0; i < ctx->nall; i++)
-        done += heddle_load_acq(&ctx->worker[i].done);
-    return done == heddle_load_acq(&ctx->submitted);
-}
-
-bool heddle_ctx_is_stuck(heddle_ctx *ctx)
-{
-    const uintptr_t me = (uintptr_t)pthread_self();
-
-    if (ctx->dev != NULL && heddle_dev_is_busy(ctx))
-        return false;
-    for (unsigned i = 0; i < ctx->nworkers; i++) {
-        const struct worker *w = &ctx->worker[i];
-
-        /* Relaxed: only a guess is needed, the caller asks again. */
-        if (heddle_load_rlx(&w->is_busy) != 0 && heddle_load_rlx(&w->self) != me)
-            return false;
-    }
-    return true;
-}
-
-void heddle_engine_finish_foreign(heddle_ctx *ctx, struct heddle_cell *c, heddle_status st)
-{
-    struct worker *w = ctx->foreign;
-    struct heddle_sched_task *t;
-
-    heddle_foreign_enter(ctx);
-    heddle_spin_lock(&ctx->foreign_lock);
-    t = heddle_engine_finish(w, c, st);
-    heddle_returns_flush(&w->returns);
-    heddle_spin_unlock(&ctx->foreign_lock);
-    if (t != NULL)
-        heddle_engine_push_foreign(ctx, t);
-    heddle_ctx_signal(ctx);
-    heddle_foreign_leave(ctx);
 }

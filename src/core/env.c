@@ -18,9 +18,11 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/compiler.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "core/core.h"
+#include "core/ctx.h"
+#include "core/env.h"
 #include "heddle/machine.h"
 #include "heddle/perf.h"
 

@@ -3,7 +3,7 @@
  * env: every variable of the list sets its option, an option that is set stays,
  * a malformed value is refused with a sentence and changes nothing.
  */
-#include "core/core.h"
+#include "core/env.h"
 #include "heddle/perf.h"
 #include "test.h"
 

@@ -12,7 +12,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/core.h"
+#include "base/assert.h"
+#include "base/compiler.h"
+#include "base/lock.h"
+#include "core/ctx.h"
+#include "core/error.h"
+#include "core/exec.h"
+#include "core/kinfo.h"
 
 static void error_keep(heddle_ctx *ctx, const struct heddle_error *e)
 {

@@ -15,7 +15,24 @@
  *                engine's
  * Threads    status and missing are atomic; event_lock guards pred.
  */
-#include "core/core.h"
+#include "core/event.h"
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/compiler.h"
+#include "base/lock.h"
+#include "core/cell.h"
+#include "core/ctx.h"
+#include "core/engine.h"
+#include "core/error.h"
+#include "core/exec.h"
+#include "core/hidden.h"
+#include "core/object.h"
+#include "core/outside.h"
+#include "core/submit.h"
+#include "core/worker.h"
+#include "task/task.h"
 
 static heddle_status event_new(heddle_ctx *ctx, heddle_event **e_out)
 {

@@ -1,8 +1,55 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * exec: what a kernel may ask about its task. Nothing here changes anything.
+ * exec: the record of a running task: how it is filled, and what a kernel may ask
+ * about its task.
+ *
+ * Threads    whoever is about to run the task, or asks what it would cost.
  */
-#include "core/core.h"
+#include "core/exec.h"
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "core/cell.h"
+#include "core/ctx.h"
+#include "core/dev/dev.h"
+#include "core/graph/node.h"
+#include "core/group.h"
+#include "core/scope.h"
+#include "core/worker.h"
+#include "data/data.h"
+#include "sched/sched.h"
+#include "task/task.h"
+
+void heddle_cell_exec_ext(struct worker *w, struct heddle_cell *c, const struct task_ext *ext,
+                          struct heddle_exec *x)
+{
+    heddle_cell_exec(w, c, x);
+    if (ext == NULL)
+        return;
+    if (ext->op != NULL)
+        x->op = ext->op;
+    if (ext->mode != NULL)
+        x->mode = ext->mode;
+    if (ext->arg != NULL) {
+        x->arg = ext->arg;
+        x->arg_bytes = ext->arg_bytes;
+    }
+}
+
+const struct task_ext *heddle_task_exec(struct worker *w, struct heddle_sched_task *t,
+                                        struct heddle_exec *x, struct task_ext *own)
+{
+    const struct task_ext *ext;
+
+    if (heddle_is_node(t)) {
+        heddle_node_exec(w, t, x, own);
+        return own;
+    }
+    ext = heddle_cell_ext(w->ctx, heddle_task_cell(t));
+    heddle_cell_exec_ext(w, heddle_task_cell(t), ext, x);
+    return ext;
+}
+
+/* --- what a kernel may ask ---------------------------------------------------------------- */
 
 void *heddle_exec_ptr(struct heddle_exec *x, unsigned i)
 {

@@ -14,7 +14,20 @@
  * Threads    gang_lock guards ctx->gang and `joined`; the body's x is copied per
  *            member.
  */
-#include "core/core.h"
+#include "core/gang.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/compiler.h"
+#include "base/park.h"
+#include "base/spin.h"
+#include "base/thread.h"
+#include "core/cell.h"
+#include "core/ctx.h"
+#include "core/error.h"
+#include "core/exec.h"
+#include "core/kinfo.h"
+#include "core/worker.h"
+#include "trace/trace.h"
 
 struct gang {
     unsigned size;

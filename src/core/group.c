@@ -6,7 +6,17 @@
  *                reference
  * Threads    everything shared is atomic.
  */
-#include "core/core.h"
+#include "core/group.h"
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "core/ctx.h"
+#include "core/engine.h"
+#include "core/error.h"
+#include "core/object.h"
+#include "core/outside.h"
+#include "core/worker.h"
 
 heddle_status heddle_group_create(heddle_ctx *ctx, heddle_group **g_out)
 {

@@ -14,7 +14,28 @@
  */
 #include <string.h>
 
-#include "core/core.h"
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "base/lock.h"
+#include "base/spin.h"
+#include "core/cell.h"
+#include "core/ctx.h"
+#include "core/dev/dev.h"
+#include "core/end.h"
+#include "core/engine.h"
+#include "core/error.h"
+#include "core/exec.h"
+#include "core/handle.h"
+#include "core/hidden.h"
+#include "core/outside.h"
+#include "core/submit.h"
+#include "core/worker.h"
+#include "data/data.h"
+#include "sched/sched.h"
+#include "task/task.h"
+#include "trace/trace.h"
 
 static heddle_ctx *handle_ctx(const heddle_handle *h)
 {

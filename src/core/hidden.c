@@ -4,12 +4,35 @@
  * acquires, ends of handles, manual events. And the dependency domain of the
  * context, which needs them.
  *
- * Threads    the submission lock is held, or the submitter is the calling
- *            worker's.
+ * Threads    submission: the lock is held, or the submitter is the calling
+ *            worker's. Running: the slot that got the task.
  */
+#include <stddef.h>
 #include <string.h>
 
-#include "core/core.h"
+#include "base/assert.h"
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "base/lock.h"
+#include "base/spin.h"
+#include "core/call.h"
+#include "core/cell.h"
+#include "core/ctx.h"
+#include "core/dev/dev.h"
+#include "core/end.h"
+#include "core/engine.h"
+#include "core/error.h"
+#include "core/event.h"
+#include "core/exec.h"
+#include "core/handle.h"
+#include "core/hidden.h"
+#include "core/kinfo.h"
+#include "core/submit.h"
+#include "core/submitter.h"
+#include "core/worker.h"
+#include "data/data.h"
+#include "sched/sched.h"
+#include "task/task.h"
 
 static bool hidden_is_access(const heddle_ctx *ctx, const struct heddle_kinfo *k)
 {
@@ -146,4 +169,59 @@ heddle_status heddle_submit_combine(heddle_ctx *ctx)
     }
     heddle_spin_unlock(&ctx->submit_lock);
     return st;
+}
+
+/* --- running them ------------------------------------------------------------- */
+
+/* Tasks of the engine itself. True: it was one, *next_out is set. */
+bool heddle_hidden_run(struct worker *w, struct heddle_cell *c, struct heddle_sched_task **next_out)
+{
+    heddle_ctx *ctx = w->ctx;
+    heddle_handle *unit = (c->flags & TASK_NOPS) != 0 ? c->op[0] : NULL;
+    heddle_status st = HEDDLE_OK;
+
+    if ((c->flags & TASK_HIDDEN) == 0)
+        return false;
+    *next_out = NULL;
+    if (ctx->dev != NULL && !heddle_dev_supply_hidden(w, c))
+        return true;
+    if (c->kinfo == &ctx->grant) {
+        heddle_grant_run(w, c);
+        return true;
+    }
+    if (c->kinfo == &ctx->release) {
+        /* First end it, so that nothing refers to the unit's history. */
+        c->flags &= ~(uint32_t)TASK_NOPS;
+        if (ctx->dev != NULL)
+            heddle_dev_settle(w, &c->sched, HEDDLE_EDECLINED);
+        c->flags |= TASK_LOOSE;
+        *next_out = heddle_engine_end(w, c);
+        heddle_unit_unref(unit); /* the one it inherited */
+        /* Counted last: its root may need a release of its own. */
+        heddle_store_rel(&w->done, heddle_load_rlx(&w->done) + 1);
+        return true;
+    }
+    if (c->kinfo == &ctx->combine) {
+        st = heddle_unit_marked(unit);
+        if (st == HEDDLE_OK)
+            st = heddle_partial_combine(unit);
+        else
+            heddle_partial_drop(unit);
+        if (st == HEDDLE_ENOMEM) {
+            struct heddle_exec x;
+
+            heddle_cell_exec_ext(w, c, NULL, &x);
+            heddle_fail_task(&x, st);
+        }
+    }
+    if (c->kinfo == &ctx->advice) {
+        uintptr_t arg;
+
+        memcpy(&arg, c->arg, sizeof(arg));
+        heddle_dev_advise(ctx, unit, arg);
+    }
+    if (c->kinfo == &ctx->notice)
+        st = (heddle_status)heddle_load_acq(&(*(heddle_event **)(void *)c->arg)->first);
+    *next_out = heddle_engine_finish(w, c, st);
+    return true;
 }

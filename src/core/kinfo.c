@@ -3,9 +3,16 @@
  * kinfo: kernels as a context knows them: checked once, numbered for the log.
  *
  * Threads    ctx->lock guards the list; an entry is constant once it is in it.
- *            Submitters keep a small cache in front (core.h).
+ *            Submitters keep a small cache in front (submitter.h).
  */
+#include "core/kinfo.h"
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/lock.h"
+#include "core/ctx.h"
 #include "core/dev/dev.h"
+#include "core/error.h"
+#include "trace/trace.h"
 
 static bool kinfo_mode_ok(enum heddle_mode m)
 {

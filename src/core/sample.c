@@ -22,11 +22,25 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/compiler.h"
+#include "base/lock.h"
 #include "base/text.h"
+#include "base/thread.h"
+#include "core/ctx.h"
 #include "core/dev/dev.h"
+#include "core/dev/devs.h"
+#include "core/dev/worker.h"
+#include "core/env.h"
+#include "core/error.h"
+#include "core/sample.h"
 #include "drive/cuda/cuda.h"
 #include "heddle/energy_meter.h"
 #include "meter/meter.h"
+#include "trace/trace.h"
 
 #define STACK_BYTES   (256 * 1024)
 #define MIN_PERIOD_NS UINT64_C(100000) /* 100 us */

@@ -8,8 +8,12 @@
 #include <sys/wait.h>
 
 #include "base/faulty_test.h"
-#include "core/core.h"
+#include "base/thread.h"
+#include "core/ctx.h"
+#include "core/sample.h"
 #include "heddle/energy_meter.h"
+#include "heddle/heddle.h"
+#include "heddle/trace.h"
 #include "meter/tree_test.h"
 #include "test.h"
 

@@ -16,9 +16,36 @@
  *            (3) one reference is held on each unit in the table
  * Threads    the worker that runs the body; `pending` and `status` are atomic.
  */
+#include <stddef.h>
 #include <string.h>
 
-#include "core/core.h"
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "base/lock.h"
+#include "base/map.h"
+#include "core/call.h"
+#include "core/check.h"
+#include "core/ctx.h"
+#include "core/dev/dev.h"
+#include "core/end.h"
+#include "core/engine.h"
+#include "core/error.h"
+#include "core/exec.h"
+#include "core/graph/node.h"
+#include "core/group.h"
+#include "core/handle.h"
+#include "core/hidden.h"
+#include "core/kinfo.h"
+#include "core/outside.h"
+#include "core/scope.h"
+#include "core/submit.h"
+#include "core/submitter.h"
+#include "core/worker.h"
+#include "data/data.h"
+#include "sched/sched.h"
+#include "task/task.h"
 
 enum {
     SCOPE_WINDOW = 4096, /* children in flight before submit helps */

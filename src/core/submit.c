@@ -11,7 +11,28 @@
  */
 #include <string.h>
 
-#include "core/core.h"
+#include "base/assert.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/compiler.h"
+#include "base/thread.h"
+#include "core/call.h"
+#include "core/cell.h"
+#include "core/ctx.h"
+#include "core/dev/dev.h"
+#include "core/engine.h"
+#include "core/error.h"
+#include "core/gang.h"
+#include "core/kinfo.h"
+#include "core/outside.h"
+#include "core/scope.h"
+#include "core/submit.h"
+#include "core/submitter.h"
+#include "core/worker.h"
+#include "data/data.h"
+#include "sched/sched.h"
+#include "task/task.h"
+#include "trace/trace.h"
 
 enum { WINDOW_PATIENCE = 50000 }; /* ns without a free cell before it grows */
 

@@ -10,7 +10,18 @@
  *                turn on counts for the other
  * Threads    the slot that runs the task; the queue has its own lock.
  */
-#include "core/core.h"
+#include "core/turn.h"
+#include "base/compiler.h"
+#include "base/spin.h"
+#include "core/cell.h"
+#include "core/ctx.h"
+#include "core/dev/dev.h"
+#include "core/engine.h"
+#include "core/exec.h"
+#include "core/scope.h"
+#include "data/data.h"
+#include "sched/sched.h"
+#include "task/task.h"
 
 /* The unit with the smallest address above `last` that x commutes on. (Accesses
  * to other units that overlap are ordered, they do not commute.) */

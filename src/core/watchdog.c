@@ -24,8 +24,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "base/spin.h"
 #include "base/text.h"
-#include "core/core.h"
+#include "core/cell.h"
+#include "core/ctx.h"
+#include "core/error.h"
+#include "core/kinfo.h"
+#include "core/watchdog.h"
+#include "core/worker.h"
+#include "task/task.h"
+#include "topo/topo.h"
 
 /* Reads that are thrown away if they raced, see above. */
 #if defined(__GNUC__)

@@ -7,7 +7,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#include "core/core.h"
+#include "core/ctx.h"
 #include "test.h"
 
 /* The sentences of the last report to the thread that has called start(). A

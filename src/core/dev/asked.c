@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* dev/asked: what a function on a device asks about its task. Threads: the driver. */
+#include "core/dev/asked.h"
+#include "core/ctx.h"
 #include "core/dev/dev.h"
+#include "core/dev/devs.h"
+#include "core/dev/task.h"
+#include "core/dev/worker.h"
+#include "core/exec.h"
+#include "mem/mem.h"
 
 const struct heddle_layout *heddle_dev_layout(const struct heddle_exec *x, unsigned i)
 {

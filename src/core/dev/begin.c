@@ -4,15 +4,39 @@
  *
  *   begin    may it run, which variant, which stream
  *   ask      for room and data
- *   ready    all is there: to dev/run.c with it; or it cannot be
+ *   ready    all is there: to dev/launch.c with it; or it cannot be
  *
  * Threads    the driver.
  */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "core/dev/dev.h"
+#include "base/alloc.h"
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "core/cell.h"
+#include "core/ctx.h"
+#include "core/dev/ahead.h"
+#include "core/dev/begin.h"
+#include "core/dev/devs.h"
+#include "core/dev/end.h"
+#include "core/dev/estimate.h"
+#include "core/dev/launch.h"
+#include "core/dev/log.h"
+#include "core/dev/lose.h"
+#include "core/dev/shape.h"
+#include "core/dev/task.h"
+#include "core/dev/worker.h"
+#include "core/engine.h"
+#include "core/exec.h"
+#include "core/graph/node.h"
+#include "core/kinfo.h"
+#include "core/slow.h"
+#include "core/turn.h"
+#include "core/worker.h"
+#include "data/data.h"
+#include "mem/mem.h"
+#include "sched/sched.h"
 
 enum {
     TIME_UNSURE = 8, /* launches of which one is timed: powers of two */

@@ -17,7 +17,24 @@
  *            (2) d->cost.driver_ns never goes back
  * Threads    the driver; heddle_dev_charge() is any thread's that submits.
  */
+#include <pthread.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/map.h"
+#include "core/ctx.h"
+#include "core/dev/cost.h"
 #include "core/dev/dev.h"
+#include "core/dev/devs.h"
+#include "core/dev/task.h"
+#include "core/dev/worker.h"
+#include "core/outside.h"
+#include "core/worker.h"
+#include "drive/drive.h"
+#include "drive/sim/sim.h"
+#include "plat/plat.h"
+#include "sched/sched.h"
+#include "task/task.h"
 
 enum { CLASS_BITS = 6 };
 

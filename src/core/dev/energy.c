@@ -21,8 +21,26 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "core/ctx.h"
 #include "core/dev/dev.h"
+#include "core/dev/devs.h"
+#include "core/dev/energy.h"
+#include "core/dev/open.h"
+#include "core/dev/shape.h"
+#include "core/dev/task.h"
+#include "core/dev/worker.h"
+#include "core/error.h"
+#include "core/exec.h"
+#include "core/kinfo.h"
+#include "core/worker.h"
+#include "drive/sim/sim.h"
 #include "heddle/energy.h"
+#include "sched/sched.h"
+#include "trace/trace.h"
 
 enum {
     PERIOD_NS = 10000000, /* of samples, virtual */

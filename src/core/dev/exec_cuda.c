@@ -3,12 +3,15 @@
  * dev/exec_cuda: what a variant for CUDA devices calls. The work is done by the driver;
  * this finds its device and stream, and hands its sentences to the task.
  */
-#include "heddle/cuda.h"
-
 #include "base/assert.h"
+#include "base/compiler.h"
 #include "base/text.h"
-#include "core/core.h"
+#include "core/dev/asked.h"
+#include "core/exec.h"
+#include "core/worker.h"
 #include "drive/cuda/cuda.h"
+#include "drive/drive.h"
+#include "heddle/cuda.h"
 
 #define MAX_ARGS 128 /* of a kernel */
 

@@ -3,12 +3,14 @@
  * dev/exec_opencl: what a variant for OpenCL devices calls. The work is done by the
  * driver; this finds its device and stream, and hands its sentences to the task.
  */
-#include "heddle/opencl.h"
-
 #include "base/assert.h"
 #include "base/text.h"
-#include "core/core.h"
+#include "core/dev/asked.h"
+#include "core/exec.h"
+#include "core/worker.h"
+#include "drive/drive.h"
 #include "drive/opencl/opencl.h"
+#include "heddle/opencl.h"
 
 static void *native(struct heddle_exec *x, const char *what)
 {

@@ -10,8 +10,9 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/clock.h"
-#include "core/core.h"
+#include "core/env.h"
 #include "drive/cuda/cuda.h"
+#include "drive/drive.h"
 #include "heddle/ctx.h"
 
 enum { MAX_GPUS = 16 };

@@ -11,175 +11,39 @@
  */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "base/park.h"
+#include "base/thread.h"
+#include "core/cell.h"
+#include "core/ctx.h"
+#include "core/dev/begin.h"
 #include "core/dev/dev.h"
+#include "core/dev/devs.h"
+#include "core/dev/host.h"
+#include "core/dev/log.h"
+#include "core/dev/queue.h"
+#include "core/dev/task.h"
+#include "core/end.h"
+#include "core/engine.h"
+#include "core/exec.h"
+#include "core/graph/node.h"
+#include "core/outside.h"
+#include "core/scope.h"
+#include "core/slow.h"
+#include "core/worker.h"
+#include "data/data.h"
+#include "drive/drive.h"
+#include "mem/mem.h"
+#include "sched/sched.h"
+#include "task/task.h"
 
 /* Who got a running task of a core from the scheduler: the one who ends it may be
  * another. 1 + the worker's number in link[0], which nobody uses meanwhile. */
 static void task_set_popper(struct heddle_sched_task *t, unsigned popper)
 {
     t->link[0] = (struct heddle_sched_task *)(uintptr_t)(popper + 1u);
-}
-
-static struct dev_task *task_record(const struct heddle_sched_task *t)
-{
-    return (struct dev_task *)(void *)t->link[1];
-}
-
-/* --- ready tasks ---------------------------------------------------------------- */
-
-void heddle_dev_supply(struct heddle_devs *d, struct heddle_sched_task *t)
-{
-    heddle_spin_lock(&d->supplied_lock);
-    t->link[0] = NULL;
-    if (d->supplied == NULL)
-        d->supplied = t;
-    else
-        d->supplied_last->link[0] = t;
-    d->supplied_last = t;
-    heddle_add_acqrel(&d->nsupplied, 1u);
-    heddle_spin_unlock(&d->supplied_lock);
-}
-
-struct heddle_sched_task *heddle_dev_take_supplied(struct heddle_devs *d)
-{
-    struct heddle_sched_task *t;
-
-    if (heddle_load_acq(&d->nsupplied) == 0)
-        return NULL;
-    heddle_spin_lock(&d->supplied_lock);
-    t = d->supplied;
-    if (t != NULL) {
-        d->supplied = t->link[0];
-        heddle_sub_acqrel(&d->nsupplied, 1u);
-    }
-    heddle_spin_unlock(&d->supplied_lock);
-    return t;
-}
-
-/* The engine's own work: any core does it, no scheduler is asked. */
-bool heddle_dev_is_own(struct heddle_sched_task *t)
-{
-    const struct heddle_cell *c = heddle_task_cell(t);
-
-    return !heddle_is_node(t) &&
-           ((c->flags & TASK_HIDDEN) != 0 || c->kinfo->kernel == &heddle_launch_kernel);
-}
-
-bool heddle_dev_has_home(struct heddle_devs *d, struct heddle_sched_task *t)
-{
-    for (unsigned c = 0; c < d->ncls; c++)
-        if (!isinf(heddle_dev_view.cost(d, t, c, NULL)))
-            return true;
-    return false;
-}
-
-bool heddle_dev_wants_cores(const heddle_ctx *ctx)
-{
-    /* After a loss a task may be queued that nobody can run: they see to it. */
-    return heddle_load_acq(&ctx->dev->ncore) != 0 || heddle_load_acq(&ctx->dev->nsupplied) != 0 ||
-           heddle_load_acq(&ctx->dev->nlost) != 0;
-}
-
-void heddle_dev_count_core(struct heddle_devs *d, struct heddle_sched_task *t, bool goes)
-{
-    const struct heddle_kinfo *k =
-        heddle_is_node(t) ? heddle_node_kinfo(t) : heddle_task_cell(t)->kinfo;
-
-    if (!k->has_core)
-        return;
-    if (goes)
-        heddle_add_acqrel(&d->ncore, 1u);
-    else
-        heddle_sub_acqrel(&d->ncore, 1u);
-}
-
-void heddle_dev_push(heddle_ctx *ctx, struct heddle_sched_task *t)
-{
-    struct heddle_devs *d = ctx->dev;
-
-    const bool is_own = heddle_dev_is_own(t);
-    const uint32_t nlost = heddle_load_acq(&d->nlost);
-
-    if (is_own || (nlost != 0 && !heddle_dev_has_home(d, t))) {
-        if (!is_own && heddle_ahead_aside(d, t))
-            return; /* not before those it waits for have ended */
-        t->link[1] = NULL;
-        heddle_dev_supply(d, t);
-        return;
-    }
-    heddle_dev_count_core(d, t, true);
-    if (d->is_virtual)
-        heddle_cost_pushed(d, t);
-    ctx->sched->push(ctx->sched_self, t, HEDDLE_SCHED_FOREIGN);
-    /* A class was lost meanwhile: it may have gone to its queue, after that was
-     * emptied. */
-    if (HEDDLE_UNLIKELY(heddle_load_acq(&d->nlost) != nlost))
-        heddle_store_rel(&d->has_strays, 1u);
-    if (d->nworkers != 0)
-        heddle_dev_kick(d);
-}
-
-/* A supplied task that waited for nothing: no device is left that can run it. */
-static bool is_homeless(struct heddle_devs *d, struct heddle_sched_task *t)
-{
-    return heddle_load_acq(&d->nlost) != 0 && !heddle_dev_is_own(t) && task_record(t) == NULL &&
-           !heddle_dev_has_home(d, t);
-}
-
-struct heddle_sched_task *heddle_dev_pop(struct worker *w)
-{
-    struct heddle_devs *d = w->ctx->dev;
-    struct heddle_sched_task *t;
-
-    while ((t = heddle_dev_take_supplied(d)) != NULL) {
-        if (!is_homeless(d, t))
-            return t;
-        heddle_dev_give_up(w, t);
-    }
-    do {
-        if (!heddle_dev_wants_cores(w->ctx))
-            return NULL;
-        t = w->ctx->sched->pop(w->ctx->sched_self, w->id);
-        if (t != NULL)
-            heddle_dev_count_core(d, t, false);
-    } while (t != NULL && !heddle_ahead_pop(d, t, 0, w->id));
-    if (t != NULL) {
-        t->link[1] = NULL;
-        w->popper = w->id;
-        w->popped_ns = heddle_dev_now_ns(d);
-    }
-    return t;
-}
-
-void heddle_dev_defer(struct worker *w, struct heddle_sched_task *t)
-{
-    const struct heddle_sched_ops *sched = w->ctx->sched;
-
-    if (sched->ended != NULL)
-        sched->ended(w->ctx->sched_self, t, w->popper, -1);
-}
-
-void heddle_dev_put_back(struct worker *w, struct heddle_sched_task *t)
-{
-    heddle_ctx *ctx = w->ctx;
-
-    if (heddle_dev_is_own(t) || task_record(t) != NULL) {
-        heddle_dev_supply(ctx->dev, t); /* its data are there */
-    } else {
-        heddle_dev_defer(w, t);
-        heddle_dev_push(ctx, t);
-    }
-    heddle_park_ring(&ctx->park, ctx->nworkers);
-}
-
-void heddle_dev_announce(heddle_ctx *ctx, struct heddle_sched_task *t, bool is_ready)
-{
-    struct heddle_sched_task unknown = {0}, *pred = &unknown;
-
-    if (ctx->sched->submitted != NULL)
-        ctx->sched->submitted(ctx->sched_self, t, &pred, is_ready ? 0 : 1);
 }
 
 /* --- requests ---------------------------------------------------------------------- */
@@ -238,7 +102,7 @@ static void host_refuse(struct worker *w, struct heddle_exec *x, struct exec_slo
     struct heddle_sched_task *next;
 
     x->slow = s;
-    next = x->node != NULL ? heddle_node_leave(x, st) : heddle_slow_leave(x, st);
+    next = x->node != NULL ? heddle_node_leave(x, st) : heddle_end_leave(x, st);
     if (next != NULL)
         heddle_engine_push(w, next);
 }
@@ -267,7 +131,7 @@ static void host_explain(struct dev_task *dt, struct exec_slow *s)
 bool heddle_dev_supply_host(struct worker *w, struct heddle_sched_task *t, struct heddle_exec *x,
                             const struct task_ext *ext)
 {
-    struct dev_task *dt = task_record(t);
+    struct dev_task *dt = dev_record(t);
     struct exec_slow s = {.name = ext != NULL ? ext->name : NULL};
     heddle_status st = HEDDLE_OK;
 
@@ -279,7 +143,7 @@ bool heddle_dev_supply_host(struct worker *w, struct heddle_sched_task *t, struc
         st = heddle_slow_may_start(x, ext);
         x->slow = NULL;
         if (st != HEDDLE_OK)
-            return true; /* it needs no data to end, slow_body() sees to it */
+            return true; /* it needs no data to end, heddle_slow_body() sees to it */
         dt = host_request(w, t, x);
         if (dt == NULL || !heddle_dev_fill(dt, 0))
             st = HEDDLE_ENOMEM;
@@ -340,7 +204,7 @@ bool heddle_dev_supply_hidden(struct worker *w, struct heddle_cell *c)
     if (c->sched.link[1] != NULL || (c->flags & TASK_NOPS) == 0 ||
         !unit_is_concerned(d, c->op[0]) || c->kinfo == &ctx->notice || c->kinfo == &ctx->advice)
         return true;
-    heddle_slow_exec(w, c, heddle_cell_ext(ctx, c), &x);
+    heddle_cell_exec_ext(w, c, heddle_cell_ext(ctx, c), &x);
     if (c->kinfo == &ctx->grant)
         mode = x.mode[0];
     else if (c->kinfo == &ctx->release) /* what is the user's comes home */
@@ -362,71 +226,7 @@ bool heddle_dev_supply_hidden(struct worker *w, struct heddle_cell *c)
 
 heddle_status heddle_dev_status(const struct heddle_sched_task *t)
 {
-    return t->link[1] == NULL ? HEDDLE_OK : (heddle_status)heddle_load_acq(&task_record(t)->status);
-}
-
-/* The next uses of its operands are over. The end of its request says so, if there
- * is one: then its operands are those. */
-static void settle_uses(struct worker *w, struct heddle_sched_task *t, struct dev_task *dt)
-{
-    struct heddle_devs *d = w->ctx->dev;
-    struct heddle_cell *c = heddle_task_cell(t);
-    struct heddle_exec x;
-
-    if (!d->has_budget || heddle_is_node(t) || c->scope != NULL || (c->flags & TASK_HIDDEN) != 0)
-        return;
-    if (dt != NULL && !dt->is_settled) {
-        dt->req.user = c->id;
-        return;
-    }
-    heddle_slow_exec(w, c, heddle_cell_ext(w->ctx, c), &x);
-    for (unsigned i = 0; i < x.nops; i++)
-        if (x.mode[i] <= HEDDLE_COMMUTE)
-            heddle_mem_used(d->mem, x.op[i], x.id);
-}
-
-/* A task of a core is over, for the scheduler too. (Those of devices tell it when
- * they leave their worker.) */
-static void settle_sched(struct worker *w, struct heddle_sched_task *t, const struct dev_task *dt)
-{
-    const struct heddle_sched_ops *sched = w->ctx->sched;
-    const uintptr_t popper = (uintptr_t)t->link[0];
-    double ns = 0;
-
-    if (sched->ended == NULL || heddle_dev_is_own(t) || popper == 0 ||
-        (dt != NULL && dt->worker != NULL))
-        return;
-    if (w->popped_ns != 0 && w->popper == popper - 1)
-        ns = (double)(heddle_dev_now_ns(w->ctx->dev) - w->popped_ns);
-    sched->ended(w->ctx->sched_self, t, (unsigned)popper - 1, ns);
-}
-
-void heddle_dev_drop(struct worker *w, struct heddle_sched_task *t)
-{
-    struct dev_task *dt = task_record(t);
-
-    t->link[1] = NULL;
-    if (dt == NULL)
-        return;
-    if (!dt->is_settled)
-        heddle_mem_end(w->ctx->dev->mem, &dt->req, HEDDLE_EDECLINED);
-    heddle_dev_task_free(w, dt);
-}
-
-void heddle_dev_settle(struct worker *w, struct heddle_sched_task *t, heddle_status st)
-{
-    struct heddle_devs *d = w->ctx->dev;
-    struct dev_task *dt = task_record(t);
-
-    t->link[1] = NULL;
-    settle_uses(w, t, dt);
-    settle_sched(w, t, dt);
-    heddle_dev_drop_note(d, t);
-    if (dt == NULL)
-        return;
-    if (!dt->is_settled) /* what children wrote is where they wrote it */
-        heddle_mem_end(d->mem, &dt->req, dt->is_lent ? HEDDLE_EDECLINED : st);
-    heddle_dev_task_free(w, dt);
+    return t->link[1] == NULL ? HEDDLE_OK : (heddle_status)heddle_load_acq(&dev_record(t)->status);
 }
 
 /* --- parents and children ----------------------------------------------------------- */
@@ -453,7 +253,7 @@ void heddle_dev_lend(struct heddle_exec *x)
     if (t == NULL)
         return;
     if (t->link[1] != NULL) {
-        struct dev_task *dt = task_record(t);
+        struct dev_task *dt = dev_record(t);
 
         dt->is_lent = true;
         if (!dt->is_settled)
@@ -465,7 +265,7 @@ void heddle_dev_lend(struct heddle_exec *x)
 void heddle_dev_lend_unit(heddle_ctx *ctx, struct heddle_sched_task *t, heddle_handle *unit,
                           enum heddle_mode mode)
 {
-    struct dev_task *dt = task_record(t);
+    struct dev_task *dt = dev_record(t);
 
     if (dt == NULL || (mode & HEDDLE_W) == 0)
         return;
@@ -497,7 +297,7 @@ heddle_status heddle_dev_return(struct heddle_exec *x)
 
     if (t == NULL || !host_is_concerned(x))
         return HEDDLE_OK;
-    old = task_record(t);
+    old = dev_record(t);
     dt = host_request(x->worker, t, x);
     t->link[1] = (struct heddle_sched_task *)(void *)old;
     if (dt == NULL || !heddle_dev_fill(dt, 0))
@@ -544,52 +344,4 @@ void heddle_dev_set_homing(heddle_ctx *ctx, bool is_homing)
 void heddle_dev_unpin_host(heddle_ctx *ctx, heddle_handle *root)
 {
     heddle_mem_unpin_host(ctx->dev->mem, root);
-}
-
-/* --- hints ------------------------------------------------------------------------- */
-
-enum { ADVICE_SHIFT = 8 };
-
-void heddle_dev_advise(heddle_ctx *ctx, heddle_handle *h, uintptr_t arg)
-{
-    struct heddle_mem *m = ctx->dev->mem;
-    const unsigned node = (unsigned)(arg >> ADVICE_SHIFT);
-
-    switch ((enum heddle_advice)(arg & 0xff)) {
-    case HEDDLE_PREFETCH: heddle_mem_prefetch(m, h, node); break;
-    case HEDDLE_WONT_USE: heddle_mem_wont_use(m, h); break;
-    case HEDDLE_EVICT: heddle_mem_evict(m, h); break;
-    case HEDDLE_PIN: heddle_mem_pin(m, h, node, true); break;
-    case HEDDLE_UNPIN: heddle_mem_pin(m, h, node, false); break;
-    }
-}
-
-heddle_status heddle_handle_advise(heddle_handle *h, enum heddle_advice advice, unsigned memory)
-{
-    struct submission s = {0};
-    heddle_status st;
-    heddle_ctx *ctx;
-
-    HEDDLE_CHECK(h != NULL);
-    if (h->reg == NULL)
-        return HEDDLE_ESTATE;
-    ctx = h->reg->owner;
-    if (advice < HEDDLE_PREFETCH || advice > HEDDLE_UNPIN)
-        return heddle_fail(ctx, HEDDLE_EINVAL, "there is no advice %d", (int)advice);
-    if (memory >= (ctx->dev != NULL ? ctx->dev->nnodes : 1))
-        return heddle_fail(ctx, HEDDLE_EINVAL, "there is no memory %u", memory);
-    if (ctx->dev == NULL)
-        return HEDDLE_OK; /* everything is where it should be */
-    s.sub = &ctx->root;
-    s.domain = &ctx->root.domain;
-    s.kinfo = &ctx->advice;
-    HEDDLE_TRY(heddle_submit_lock(ctx));
-    st =
-        heddle_submit_hidden(ctx, &s, h, HEDDLE_R,
-                             (void *)((uintptr_t)memory << ADVICE_SHIFT | (uintptr_t)advice), NULL);
-    heddle_submit_unlock(ctx);
-    if (st != HEDDLE_OK)
-        return heddle_fail(ctx, HEDDLE_ENOMEM, "no memory for an advice");
-    heddle_submit_finish(ctx, &s);
-    return HEDDLE_OK;
 }

@@ -16,7 +16,22 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/compiler.h"
+#include "core/ctx.h"
 #include "core/dev/dev.h"
+#include "core/dev/devs.h"
+#include "core/dev/log.h"
+#include "core/dev/loop.h"
+#include "core/dev/task.h"
+#include "core/dev/worker.h"
+#include "core/kinfo.h"
+#include "core/worker.h"
+#include "mem/mem.h"
+#include "perf/perf.h"
+#include "plat/plat.h"
+#include "trace/trace.h"
 
 uint32_t heddle_dev_log_lanes(const struct heddle_devs *d)
 {
@@ -225,26 +240,4 @@ void heddle_dev_log_task(struct dev_task *dt, heddle_status st)
     if (d->ntypes > 1 && dt->model_ns >= 0.5 && isfinite(dt->model_ns))
         heddle_trace_attr(lane, dt->x.id, HEDDLE_LOG_ATTR_PREDICTED,
                           (uint64_t)(dt->model_ns + 0.5));
-}
-
-/* Any thread that submits. */
-float heddle_dev_predict(heddle_ctx *ctx, struct heddle_cell *c)
-{
-    struct heddle_devs *d = ctx->dev;
-    struct task_ext *ext = heddle_cell_ext(ctx, c);
-    double best = (double)INFINITY, sure, ns;
-    struct heddle_exec x;
-    unsigned v;
-
-    heddle_slow_exec(ctx->foreign, c, ext, &x);
-    for (unsigned i = 0; i < d->ncls; i++) {
-        bool is_new = true;
-
-        for (unsigned k = 0; k < i && is_new; k++)
-            is_new = d->cls[k].type != d->cls[i].type;
-        ns = is_new ? heddle_dev_cost(d, &x, ext, i, &v, &sure) : (double)INFINITY;
-        if (ns < best)
-            best = ns;
-    }
-    return isfinite(best) ? (float)best : 0;
 }

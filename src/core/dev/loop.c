@@ -8,11 +8,41 @@
  * Threads    the driver; heddle_dev_kick() is any thread's.
  */
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/assert.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/compiler.h"
+#include "base/thread.h"
+#include "core/ctx.h"
+#include "core/dev/ahead.h"
+#include "core/dev/begin.h"
+#include "core/dev/cost.h"
 #include "core/dev/dev.h"
+#include "core/dev/devs.h"
+#include "core/dev/end.h"
+#include "core/dev/energy.h"
+#include "core/dev/host.h"
+#include "core/dev/launch.h"
+#include "core/dev/log.h"
+#include "core/dev/loop.h"
+#include "core/dev/lose.h"
+#include "core/dev/queue.h"
+#include "core/dev/region.h"
+#include "core/dev/worker.h"
+#include "core/engine.h"
+#include "core/error.h"
+#include "core/outside.h"
+#include "core/worker.h"
+#include "drive/drive.h"
+#include "drive/sim/sim.h"
+#include "mem/mem.h"
+#include "sched/sched.h"
+#include "task/task.h"
 
 enum {
     SPIN_NS = 100000,    /* of looking all the time since something happened */
@@ -40,14 +70,6 @@ uint64_t heddle_ctx_ticks(const heddle_ctx *ctx)
 bool heddle_dev_is_virtual(const heddle_ctx *ctx)
 {
     return ctx->dev != NULL && ctx->dev->is_virtual;
-}
-
-bool heddle_dev_is_busy(heddle_ctx *ctx)
-{
-    struct heddle_devs *d = ctx->dev;
-
-    return heddle_dev_is_running(d) || heddle_load_acq(&d->nsupplied) != 0 ||
-           !heddle_mem_is_idle(d->mem);
 }
 
 void heddle_dev_kick(void *user)

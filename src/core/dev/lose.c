@@ -5,10 +5,25 @@
  * Structure  a device is lost when an operation says so, or the options do. Its
  *            class takes nothing any more, mem tells whose only copy went with it,
  *            and what the scheduler had for it goes elsewhere or ends. What is in
- *            flight ends by itself (dev/run.c, dev/ahead.c, dev/region.c).
+ *            flight ends by itself (dev/launch.c, dev/ahead.c, dev/region.c).
  * Threads    the driver.
  */
+#include "core/dev/lose.h"
+#include "base/atomic.h"
+#include "base/lock.h"
+#include "core/ctx.h"
+#include "core/dev/ahead.h"
 #include "core/dev/dev.h"
+#include "core/dev/devs.h"
+#include "core/dev/end.h"
+#include "core/dev/queue.h"
+#include "core/dev/worker.h"
+#include "core/engine.h"
+#include "core/error.h"
+#include "core/worker.h"
+#include "mem/mem.h"
+#include "plat/plat.h"
+#include "sched/sched.h"
 
 /* --- injected failures ----------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef HEDDLE_CORE_GRAPH_H
-#define HEDDLE_CORE_GRAPH_H
+#ifndef HEDDLE_CORE_GRAPH_GRAPH_H
+#define HEDDLE_CORE_GRAPH_GRAPH_H
 
 /*
  * Recorded regions, inside: what is recorded and what runs.
@@ -21,7 +21,23 @@
  *                again before the next pass
  * Threads    recording: one thread. Runs: any worker; `left` and ndeps are atomic.
  */
-#include "core/core.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/map.h"
+#include "base/spin.h"
+#include "core/dev/dev.h"
+#include "core/kinfo.h"
+#include "core/object.h"
+#include "core/scope.h"
+#include "core/worker.h"
+#include "data/data.h"
+#include "heddle/graph.h"
+#include "heddle/task.h"
+#include "sched/sched.h"
+#include "task/task.h"
 
 /* A recorded task, constant after sealing: what a run touches, two to a line. */
 struct graph_task {
@@ -149,4 +165,4 @@ static inline struct heddle_sched_task *heddle_run_start(struct worker *w, struc
     return heddle_run_nodes(w, r);
 }
 
-#endif /* HEDDLE_CORE_GRAPH_H */
+#endif /* HEDDLE_CORE_GRAPH_GRAPH_H */

@@ -5,9 +5,30 @@
  *
  * Threads    any; the graph is sealed, a run belongs to its launch.
  */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "base/map.h"
+#include "base/spin.h"
+#include "core/call.h"
+#include "core/ctx.h"
+#include "core/engine.h"
+#include "core/error.h"
+#include "core/exec.h"
 #include "core/graph/graph.h"
+#include "core/graph/node.h"
+#include "core/group.h"
+#include "core/handle.h"
+#include "core/kinfo.h"
+#include "core/scope.h"
+#include "core/submit.h"
+#include "data/data.h"
+#include "sched/sched.h"
+#include "task/task.h"
 
 static size_t run_bytes(const heddle_graph *g)
 {

@@ -6,9 +6,24 @@
  * Errors     a recording that ran out of memory in the middle of a task cannot be
  *            sealed any more.
  */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "base/lock.h"
+#include "base/map.h"
+#include "core/ctx.h"
+#include "core/dev/dev.h"
+#include "core/error.h"
 #include "core/graph/graph.h"
+#include "core/group.h"
+#include "core/handle.h"
+#include "core/kinfo.h"
+#include "core/object.h"
+#include "data/data.h"
 
 /* --- recording -------------------------------------------------------------- */
 

@@ -6,7 +6,27 @@
  *            kernel. Nothing is submitted, allocated or collected.
  * Threads    the slot that runs the node.
  */
+#include <stddef.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/compiler.h"
+#include "core/cell.h"
+#include "core/ctx.h"
+#include "core/dev/dev.h"
+#include "core/end.h"
+#include "core/engine.h"
+#include "core/error.h"
+#include "core/exec.h"
 #include "core/graph/graph.h"
+#include "core/graph/node.h"
+#include "core/group.h"
+#include "core/kinfo.h"
+#include "core/scope.h"
+#include "core/slow.h"
+#include "core/worker.h"
+#include "sched/sched.h"
+#include "trace/trace.h"
 
 /* True: that was the last one. */
 static inline bool node_count_down(_Atomic int32_t *ndeps, bool is_alone)
@@ -169,7 +189,7 @@ struct heddle_sched_task *heddle_node_end(struct worker *w, struct heddle_node *
         int none = 0;
 
         node_exec(w, n, r, t, &x);
-        heddle_slow_settle(&x, st);
+        heddle_end_settle(&x, st);
         if (st != HEDDLE_OK)
             (void)heddle_cas_acqrel(&r->scope->status, &none, (int)st);
     }
@@ -193,7 +213,7 @@ struct heddle_sched_task *heddle_node_leave(struct heddle_exec *x, heddle_status
 /* After the function of a node that failed, has children or is slow. */
 static struct heddle_sched_task *node_after(struct heddle_exec *x, heddle_status st, uint64_t start)
 {
-    heddle_slow_trace(x, st, start, HEDDLE_LOG_REPLAYED);
+    heddle_end_trace(x, st, start, HEDDLE_LOG_REPLAYED);
     return heddle_node_leave(x, st);
 }
 

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_CORE_DEV_DEVS_H
+#define HEDDLE_CORE_DEV_DEVS_H
+
+/*
+ * The devices and the other memories of a context, inside of core/dev. The face is
+ * core/dev/dev.h.
+ *
+ *   open.c, dev.c   finding devices, classes; their beginning and end
+ *   submit.c        a submission: can any class run it
+ *   queue.c         ready tasks, to the scheduler and from it
+ *   begin.c         a task on a device: variant, stream, room, data
+ *   launch.c        then: launch; partial.c: partial results, there and back
+ *   end.c           its end, or another try
+ *   ahead*.c        tasks on a device before their predecessors have ended
+ *   region*.c       recorded regions as one operation
+ *   lose.c          injected failures; a device is gone
+ *   host.c          tasks on cores and hidden tasks: their data come home first
+ *   loop.c          the driver thread
+ *   view.c, estimate.c, shape.c   what schedulers may ask, and what it rests on
+ *   cost.c          what the runtime itself costs, in virtual time
+ *   energy.c        what tasks draw, what a joule is worth, virtual joules
+ *   log.c           what the log has about them
+ *
+ * Threads. One thread at a time is the *driver*: it alone calls drivers and the
+ * mover's half of mem, and owns ctx->driver, the pipelines and `running`. It is a
+ * thread of its own, or, in virtual time, whoever holds slot 0.
+ * Everything a worker of the cores needs (data that are away) it asks for and goes
+ * on with other tasks; the driver puts the task on the `supplied` list when all is
+ * there.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/compiler.h"
+#include "base/map.h"
+#include "base/spin.h"
+#include "base/thread.h"
+#include "core/ctx.h"
+#include "core/dev/ahead.h"
+#include "core/dev/cost.h"
+#include "core/dev/region.h"
+#include "core/dev/worker.h"
+#include "drive/drive.h"
+#include "drive/sim/sim.h"
+#include "mem/mem.h"
+#include "perf/perf.h"
+#include "plat/plat.h"
+#include "sched/sched.h"
+
+struct dev_energy;
+struct dev_task;
+
+struct heddle_devs {
+    heddle_ctx *ctx;
+    struct heddle_plat *plat; /* virtual time */
+    struct heddle_sim *sim;
+    bool is_virtual;
+    bool executes;   /* functions are really called */
+    bool has_urgent; /* the mover's: an urgent variant was seen */
+    struct heddle_drive_env env;
+    struct heddle_clock clock; /* as it was: does not jump when refined */
+    char disk_path[512], cache_dir[1024];
+    struct heddle_mem *mem;
+
+    struct dev_class cls[DEV_CLASSES];
+    struct heddle_sched_class sched_cls[DEV_CLASSES];
+    unsigned ncls, ntypes;
+    unsigned *class_of;
+    unsigned nsched; /* workers, as the scheduler counts */
+    struct dev_worker *worker;
+    unsigned nworkers; /* of devices */
+    unsigned depth;
+
+    struct heddle_mem_node_opts node[HEDDLE_MEM_NODES];
+    char node_name[HEDDLE_MEM_NODES][32];
+    unsigned nnodes;
+    int disk_node;
+    struct heddle_dev *disk;
+    struct heddle_perf_link *link[HEDDLE_MEM_NODES][HEDDLE_MEM_NODES];
+    bool has_budget; /* some node is limited: next uses matter */
+
+    struct heddle_fault *fault; /* real time: injected by hand */
+    unsigned nfaults;
+    uint64_t node_copies[HEDDLE_MEM_NODES], node_allocs[HEDDLE_MEM_NODES];
+    _Atomic uint32_t nlost;      /* classes */
+    _Atomic uint32_t has_strays; /* pushed while a class was lost */
+    _Atomic uint32_t lost_units;
+    char lost_name[64]; /* of the first */
+
+    /* shapes of kernels */
+    struct heddle_spin shape_lock;
+    unsigned nsorts;
+
+    bool has_regions; /* some driver replays them */
+    struct dev_overhead cost;
+    struct dev_energy *energy; /* NULL: no model */
+    bool weighs_energy;        /* it counts when something is chosen */
+    unsigned nplat;            /* creation: the class of plat at hand */
+    struct heddle_spin note_lock;
+    struct heddle_map notes; /* task -> classes it is barred from << 8 | tries */
+    _Atomic uint32_t nnotes;
+
+    _Atomic uint32_t is_stopped;           /* the log is closed */
+    _Atomic uint32_t core_room, core_data; /* tasks of cores that wait for such */
+    struct heddle_thread thread;
+    bool has_thread;
+
+    /* Who looks for work reads the next line all the time, who submits writes the
+     * one after it, and the last ones are the driver's. */
+
+    /* tasks whose data are there, and hidden ones */
+    _Alignas(HEDDLE_CACHE_LINE) struct heddle_spin supplied_lock;
+    struct heddle_sched_task *supplied, *supplied_last;
+    _Atomic uint32_t nsupplied;
+    _Atomic uint32_t ncore; /* tasks in the scheduler that a core could run */
+
+    _Alignas(HEDDLE_CACHE_LINE) _Atomic uint32_t bell; /* futex: counts calls */
+    _Atomic uint32_t sleeps;
+    _Atomic uint32_t stops;
+
+    _Alignas(HEDDLE_CACHE_LINE) struct heddle_spin pool_lock;
+    struct dev_task *free; /* of those who are not the driver */
+    struct region region;
+    _Atomic uint32_t nregions; /* runs of regions on devices, or on their way */
+
+    _Alignas(HEDDLE_CACHE_LINE) struct dev_task *spare; /* the driver's own */
+    _Atomic uint32_t ntasks; /* on devices, or on their way; the driver's */
+    uint32_t nsteps;
+    struct heddle_sched_note told[DEV_NOTES]; /* for the scheduler, not yet */
+    unsigned ntold;
+    struct ahead ahead;
+};
+
+/* Is something on a device, or on its way? */
+static inline bool heddle_dev_is_running(const struct heddle_devs *d)
+{
+    return heddle_load_acq(&d->ntasks) != 0 || heddle_load_acq(&d->nregions) != 0;
+}
+
+#endif /* HEDDLE_CORE_DEV_DEVS_H */

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * dev/estimate: what a task is expected to take on a class, and whether it can run there.
+ *
+ * Structure  described times (virtual) or models (real) of the best variant. The
+ *            driver, which asks for every task, keeps what it was told for a while.
+ * Threads    any, at any time; heddle_dev_cost_now(): the driver.
+ */
+#include <math.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "core/cell.h"
+#include "core/ctx.h"
+#include "core/dev/dev.h"
+#include "core/dev/devs.h"
+#include "core/dev/energy.h"
+#include "core/dev/estimate.h"
+#include "core/dev/shape.h"
+#include "core/dev/worker.h"
+#include "core/exec.h"
+#include "core/kinfo.h"
+#include "data/data.h"
+#include "mem/mem.h"
+#include "perf/perf.h"
+#include "task/task.h"
+
+enum { QUICK_ASKS = 16 }; /* tasks with the cost that was found for one */
+
+#define QUICK_SURE 0.5 /* confidence from which on that is good enough */
+
+/* --- may it run there --------------------------------------------------------- */
+
+bool heddle_dev_variant_serves(const struct heddle_devs *d, const struct heddle_variant *v,
+                               const struct dev_class *c, const struct task_ext *ext)
+{
+    if (v->device != c->kind || (v->run == NULL && (!d->is_virtual || d->executes)))
+        return false;
+    return ext == NULL || ext->digits == 0 || v->digits == 0 || v->digits >= ext->digits;
+}
+
+/* Two operands that share elements, one of them written: one memory only. */
+bool heddle_dev_has_alias(const struct heddle_exec *x)
+{
+    for (unsigned i = 1; i < x->nops; i++)
+        for (unsigned k = 0; k < i; k++)
+            if (x->op[i] != x->op[k] && x->op[i]->root == x->op[k]->root &&
+                x->mode[i] <= HEDDLE_COMMUTE && x->mode[k] <= HEDDLE_COMMUTE &&
+                ((x->mode[i] | x->mode[k]) & HEDDLE_W) != 0 &&
+                heddle_box_overlap(&x->op[i]->box, &x->op[k]->box, x->op[i]->root->layout.ndim))
+                return true;
+    return false;
+}
+
+static uint64_t round_up(uint64_t bytes)
+{
+    return (bytes + 255) & ~UINT64_C(255);
+}
+
+uint64_t heddle_dev_need(const struct heddle_devs *d, const struct heddle_exec *x, unsigned cls)
+{
+    const heddle_kernel *k = x->kinfo->kernel;
+    uint64_t need = 0, scratch = 0;
+
+    for (unsigned v = 0; v < x->kinfo->nvariants; v++)
+        if (k->variants[v].device == d->cls[cls].kind && k->variants[v].scratch_bytes > scratch)
+            scratch = k->variants[v].scratch_bytes;
+    for (unsigned i = 0; i < x->nops; i++) {
+        bool is_new = true;
+
+        for (unsigned n = 0; n < i && x->mode[i] <= HEDDLE_COMMUTE; n++)
+            is_new = is_new && x->op[n] != x->op[i];
+        if (is_new)
+            need += round_up(x->op[i]->bytes);
+    }
+    return need + round_up(scratch);
+}
+
+static bool class_can(struct heddle_devs *d, const struct heddle_exec *x,
+                      const struct task_ext *ext, unsigned cls)
+{
+    const struct dev_class *c = &d->cls[cls];
+    const uint64_t budget = d->node[c->node].budget;
+
+    if (heddle_load_acq(&c->is_lost) != 0)
+        return false;
+    if (ext != NULL && ext->devices != 0 && (ext->devices >> (unsigned)c->kind & 1) == 0)
+        return false;
+    if (c->node == 0 && budget == HEDDLE_MEM_NO_LIMIT)
+        return true;
+    if (c->node != 0 && (x->nops > HEDDLE_KERNEL_OPERANDS || heddle_dev_has_alias(x)))
+        return false;
+    return budget == HEDDLE_MEM_NO_LIMIT || heddle_dev_need(d, x, cls) <= budget;
+}
+
+/* --- costs -------------------------------------------------------------------- */
+
+/* Virtual time: times are described. The first variant that may run, but where the
+ * machine has times of variants, or energy counts, the best one. */
+static double cost_virtual(const struct heddle_devs *d, const struct heddle_exec *x,
+                           const struct task_ext *ext, const struct dev_shape *shape, unsigned cls,
+                           unsigned *variant_out)
+{
+    const unsigned only = ext == NULL ? 0 : ext->variant;
+    const bool weighs = d->weighs_energy;
+    double best = INFINITY, least = INFINITY;
+
+    for (unsigned v = 0; v < x->kinfo->nvariants; v++) {
+        double ns = shape->own == NULL ? NAN : shape->own[v * d->ncls + cls];
+        double worth;
+
+        if ((only != 0 && v != only - 1) ||
+            !heddle_dev_variant_serves(d, &x->kinfo->kernel->variants[v], &d->cls[cls], ext))
+            continue;
+        if (isnan(ns))
+            ns = shape->ns[cls];
+        worth = weighs ? ns * heddle_dev_energy_worth(d, shape, cls, v) : ns;
+        if (worth < best) {
+            best = worth;
+            least = ns;
+            *variant_out = v;
+        }
+    }
+    return least;
+}
+
+/* Among the variants of a class the best known one: the fastest, or the one whose
+ * time and energy together are the least; one that was never timed is tried. */
+double heddle_dev_cost(struct heddle_devs *d, struct heddle_exec *x, const struct task_ext *ext,
+                       unsigned cls, unsigned *variant_out, double *confidence_out)
+{
+    const heddle_kernel *k = x->kinfo->kernel;
+    const unsigned only = ext == NULL ? 0 : ext->variant;
+    struct dev_shape *shape = NULL;
+    double best = INFINITY, least = INFINITY, sure = 0;
+    bool is_found = false, is_unknown = false;
+
+    if (!class_can(d, x, ext, cls))
+        return INFINITY;
+    for (unsigned v = 0; v < x->kinfo->nvariants; v++) {
+        struct heddle_estimate est = {0, 0, HEDDLE_EST_NONE};
+        struct heddle_perf_entry *e;
+
+        if ((only != 0 && v != only - 1) ||
+            !heddle_dev_variant_serves(d, &k->variants[v], &d->cls[cls], ext))
+            continue;
+        if (shape == NULL)
+            shape = heddle_dev_shape(d, x);
+        if (shape == NULL)
+            return NAN;
+        if (d->is_virtual) {
+            *variant_out = v;
+            *confidence_out = 1;
+            if (HEDDLE_UNLIKELY(shape->own != NULL || d->weighs_energy))
+                return cost_virtual(d, x, ext, shape, cls, variant_out);
+            return isnan(shape->ns[cls]) ? INFINITY : shape->ns[cls];
+        }
+        e = heddle_dev_model(d, x, shape, cls, v);
+        if (e != NULL)
+            heddle_perf_predict(e, &est);
+        /* What a slow core would take says nothing about a device. */
+        if (est.source == HEDDLE_EST_PRIOR && d->cls[cls].node != 0)
+            est.source = HEDDLE_EST_NONE;
+        if (est.source <= HEDDLE_EST_PRIOR && !is_unknown) {
+            is_unknown = true;
+            *variant_out = v;
+        }
+        if (est.source != HEDDLE_EST_NONE) {
+            const double worth = HEDDLE_UNLIKELY(shape->watts != NULL)
+                                     ? est.ns * heddle_dev_energy_worth(d, shape, cls, v)
+                                     : est.ns;
+
+            if (worth < least) {
+                least = worth;
+                best = est.ns;
+                sure = est.confidence;
+                if (!is_unknown)
+                    *variant_out = v;
+            }
+        }
+        is_found = true;
+    }
+    if (!is_found) /* a kernel that is only a graph of others */
+        return k->expand != NULL && x->kinfo->nvariants == 0 && d->cls[cls].kind == HEDDLE_DEV_CPU
+                   ? 1000
+                   : INFINITY;
+    *confidence_out = sure;
+    return isinf(best) ? NAN : best;
+}
+
+/* --- costs, for the driver ---------------------------------------------------- */
+
+/* Bytes on the class, if all operands were different and none private. */
+static uint64_t need_most(const struct heddle_devs *d, const struct heddle_exec *x, unsigned cls)
+{
+    uint64_t need = heddle_dev_need(d, x, cls);
+
+    for (unsigned i = 1; i < x->nops; i++)
+        need += round_up(x->op[i]->bytes);
+    return need;
+}
+
+static bool model_is_known(struct heddle_perf_entry *e)
+{
+    struct heddle_estimate est = {0, 0, HEDDLE_EST_NONE};
+
+    if (e != NULL)
+        heddle_perf_predict(e, &est);
+    return est.source > HEDDLE_EST_PRIOR;
+}
+
+static bool ext_restricts(const struct task_ext *ext)
+{
+    return ext != NULL && (ext->variant | ext->devices | ext->digits) != 0;
+}
+
+/* May the class run it, by what differs between tasks of one shape? */
+static bool quick_serves(struct heddle_devs *d, const struct heddle_exec *x, unsigned cls,
+                         const struct dev_quick *q)
+{
+    const struct dev_class *c = &d->cls[cls];
+
+    return heddle_load_acq(&c->is_lost) == 0 && q->need <= d->node[c->node].budget &&
+           (x->nops < 2 || !heddle_dev_has_alias(x));
+}
+
+void heddle_dev_cost_now(struct heddle_devs *d, struct heddle_exec *x, const struct task_ext *ext,
+                         unsigned cls, struct dev_cost *out)
+{
+    struct dev_shape *shape = d->is_virtual ? NULL : heddle_dev_shape(d, x);
+    struct dev_quick *q = shape == NULL ? NULL : &shape->quick[cls];
+
+    if (q != NULL && q->left != 0 && !ext_restricts(ext) && quick_serves(d, x, cls, q)) {
+        q->left--;
+        *out = q->cost;
+        return;
+    }
+    out->variant = 0;
+    out->sure = 0;
+    out->model = NULL;
+    out->ns = heddle_dev_cost(d, x, ext, cls, &out->variant, &out->sure);
+    if (q == NULL || isinf(out->ns))
+        return;
+    out->model = heddle_dev_model(d, x, shape, cls, out->variant);
+    /* What is not known yet is tried, one variant after the other. */
+    if (!ext_restricts(ext) && out->sure >= QUICK_SURE && model_is_known(out->model)) {
+        q->cost = *out;
+        q->need = need_most(d, x, cls);
+        q->left = QUICK_ASKS;
+    }
+}
+
+/* --- costs, for the log ------------------------------------------------------- */
+
+/* Any thread that submits. */
+float heddle_dev_predict(heddle_ctx *ctx, struct heddle_cell *c)
+{
+    struct heddle_devs *d = ctx->dev;
+    struct task_ext *ext = heddle_cell_ext(ctx, c);
+    double best = (double)INFINITY, sure, ns;
+    struct heddle_exec x;
+    unsigned v;
+
+    heddle_cell_exec_ext(ctx->foreign, c, ext, &x);
+    for (unsigned i = 0; i < d->ncls; i++) {
+        bool is_new = true;
+
+        for (unsigned k = 0; k < i && is_new; k++)
+            is_new = d->cls[k].type != d->cls[i].type;
+        ns = is_new ? heddle_dev_cost(d, &x, ext, i, &v, &sure) : (double)INFINITY;
+        if (ns < best)
+            best = ns;
+    }
+    return isfinite(best) ? (float)best : 0;
+}

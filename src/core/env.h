@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_CORE_ENV_H
+#define HEDDLE_CORE_ENV_H
+
+/* The environment variables: env.c is the only file that reads them. */
+#include <stddef.h>
+
+#include "heddle/ctx.h"
+
+/* Fills the zero fields of opts from the environment. `why` gets a sentence. */
+heddle_status heddle_env_apply(struct heddle_ctx_opts *opts, char *why, size_t cap);
+/* HEDDLE_CUDA_LIBRARY, or NULL: a fact of the machine, no option of a context. */
+const char *heddle_env_cuda_library(void);
+
+#endif /* HEDDLE_CORE_ENV_H */

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_CORE_ERROR_H
+#define HEDDLE_CORE_ERROR_H
+
+/* Sentences about failures: kept, and told to the program. */
+#include "base/compiler.h"
+#include "heddle/ctx.h"
+#include "heddle/task.h"
+
+/* Keeps the first failure and its sentence; reports it. Returns st. No lock is
+ * held: the callback is the user's. */
+HEDDLE_PRINTF(3, 4)
+heddle_status heddle_fail(heddle_ctx *ctx, heddle_status st, const char *fmt, ...);
+/* The same under a lock: keeps it; heddle_tell() reports it afterwards. */
+HEDDLE_PRINTF(3, 4)
+heddle_status heddle_refuse(heddle_ctx *ctx, heddle_status st, const char *fmt, ...);
+/* Reports what was kept. No lock is held. */
+void heddle_tell(heddle_ctx *ctx);
+/* The failure of a task, with the sentence it left, if any. */
+void heddle_fail_task(struct heddle_exec *x, heddle_status st);
+HEDDLE_PRINTF(3, 4)
+void heddle_report(heddle_ctx *ctx, enum heddle_severity severity, const char *fmt, ...);
+
+#endif /* HEDDLE_CORE_ERROR_H */

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_CORE_OBJECT_H
+#define HEDDLE_CORE_OBJECT_H
+
+/*
+ * Public objects that may outlive their context: events, groups, graphs. The
+ * context lists them and tells them when it goes (ctx becomes NULL; public calls
+ * then return HEDDLE_ESTATE).
+ */
+#include "base/alloc.h"
+#include "heddle/ctx.h"
+
+/*
+ * Public objects that may outlive their context: events, groups, graphs. The
+ * context lists them and tells them when it goes (ctx becomes NULL; public calls
+ * then return HEDDLE_ESTATE).
+ */
+struct heddle_object {
+    heddle_ctx *ctx;                   /* NULL: gone */
+    struct heddle_object *prev, *next; /* guarded by ctx->event_lock */
+    struct heddle_allocator alloc;
+    unsigned kind;
+};
+
+/* What to do when the context goes. */
+enum heddle_object_kind { OBJECT_EVENT, OBJECT_GROUP, OBJECT_GRAPH };
+
+void heddle_object_add(heddle_ctx *ctx, struct heddle_object *o, enum heddle_object_kind kind);
+/* The last reference is gone: takes it off the list. */
+void heddle_object_remove(struct heddle_object *o);
+/* The context goes: its events, groups and graphs learn it. */
+void heddle_objects_orphan(heddle_ctx *ctx);
+
+#endif /* HEDDLE_CORE_OBJECT_H */

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_CORE_TURN_H
+#define HEDDLE_CORE_TURN_H
+
+/* Commutative operands: one task at a time, in any order. */
+#include <stdbool.h>
+
+#include "core/exec.h"
+
+/* True: the task holds all its turns. False: it waits in a queue; do not touch
+ * it any more. */
+bool heddle_turns_take(struct heddle_exec *x);
+void heddle_turns_release(struct heddle_exec *x);
+
+#endif /* HEDDLE_CORE_TURN_H */

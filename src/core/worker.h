@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_CORE_WORKER_H
+#define HEDDLE_CORE_WORKER_H
+
+/* A slot of a context: a thread that runs tasks, or the place of one. */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "base/thread.h"
+#include "core/submitter.h"
+#include "task/task.h"
+#include "trace/trace.h"
+
+struct heddle_exec;
+
+struct worker {
+    /* read-only after start */
+    heddle_ctx *ctx;
+    unsigned id;
+    int pusher;
+    int cpu;         /* -1: not bound */
+    unsigned popper; /* with devices: who got the task from the scheduler */
+    uint64_t popped_ns;
+
+    /* owner only */
+    struct heddle_trace_lane *lane;
+    uint64_t last; /* ticks when the last task ended, 0: idle since */
+    struct heddle_returns returns;
+    struct heddle_exec *current; /* innermost task on this thread's stack */
+    unsigned gang_depth;         /* gang bodies on it */
+    unsigned nest;               /* waits inside of tasks on it */
+    struct heddle_thread thread;
+    bool has_thread;
+    bool is_spinning;
+    uint8_t shown;   /* the state in its lane, while it spins */
+    bool was_woken;  /* and has found no task since */
+    bool has_pushed; /* since somebody looked: its own queue is not empty */
+
+    struct submitter sub;
+
+    /* written by the owner, read by anybody */
+    _Alignas(HEDDLE_CACHE_LINE) _Atomic uint64_t done; /* tasks of the context */
+    _Atomic uint64_t executed;
+    _Atomic uint64_t failed;
+    _Atomic uint64_t cancelled;
+    _Atomic uint64_t parks;
+    _Atomic uint32_t is_busy; /* in a task */
+    _Atomic uintptr_t self;   /* pthread_self() of the holder, 0: nobody */
+};
+
+/* Only the owner writes such a counter; others read it for reports. */
+static inline void heddle_counter_add(_Atomic uint64_t *c, uint64_t n)
+{
+    heddle_store_rlx(c, heddle_load_rlx(c) + n);
+}
+
+#endif /* HEDDLE_CORE_WORKER_H */
