@@ -102,7 +102,8 @@ def check_functions(path, code):
                 start -= 1
         elif line.rstrip() in ("}", "};") and start is not None:
             head = " ".join(lines[start:i]).split("{")[0]
-            measure(path, start + 1, i - start + 1, head)
+            if not re.match(r"\s*(class|struct)\b", head):
+                measure(path, start + 1, i - start + 1, head)
             start = None
 
 

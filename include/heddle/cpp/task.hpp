@@ -122,8 +122,8 @@ inline heddle_status fail(heddle_exec *x) noexcept
 template <class Op>
 using bound = decltype(Op::data_type::template bind<typename Op::elem_type>(nullptr, 0));
 
-/* Arguments are copied as bytes and aligned to 8. Any other lambda travels as a pointer; done() deletes it,
- * which the runtime calls once however the task ends. */
+/* Arguments are copied as bytes and aligned to 8. Any other lambda travels as a pointer;
+ * done(), which the runtime calls once however the task ends, deletes the lambda. */
 template <class F>
 constexpr bool is_plain = std::is_trivially_copyable<F>::value && alignof(F) <= 8;
 
