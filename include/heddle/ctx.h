@@ -128,7 +128,10 @@ HEDDLE_API heddle_status heddle_ctx_destroy(heddle_ctx *ctx);
  * HEDDLE_EINVAL   ctx is NULL
  * HEDDLE_EDEADLK  called by a task: it would wait for itself
  * HEDDLE_ENOMEM   no memory to combine a reduction; nothing was waited for
- * HEDDLE_ECANCELED  nothing failed, but heddle_ctx_cancel() was called
+ * HEDDLE_ECANCELED  nothing failed, but heddle_ctx_cancel() was called, or a task did
+ *                   not run because its data, or an event before the task, had failed
+ *                   already before the last wait: heddle_ctx_error() names the cause. The
+ *                   data stay marked until they are written whole or restored
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_wait(heddle_ctx *ctx);
 

@@ -134,8 +134,9 @@ struct heddle_call {
  * its function, for what only this thread would do later.
  *
  * HEDDLE_EINVAL   no kernel, no name, no variant; an operand is NULL or belongs
- *                 to another context; a mode that is none; a gang larger than
- *                 the context; a reduction on a handle that has none
+ *                 to another context; more operands than the kernel declares; a mode
+ *                 that is none; a gang larger than the context; a reduction on a
+ *                 handle that has none
  * HEDDLE_ENOVARIANT  opts->variant names none
  * HEDDLE_ENOMEM   no memory for the task
  * HEDDLE_ESTATE   the context is being destroyed

@@ -289,6 +289,9 @@ static heddle_status submit_check(heddle_ctx *ctx, const struct submission *s, u
     if (nops > TASK_NOPS)
         return heddle_refuse(ctx, HEDDLE_EINVAL, "kernel %s: more than %d operands", kernel,
                              TASK_NOPS);
+    if (call->noperands == 0 && nops < HEDDLE_CALL_OPERANDS && call->operand[nops] != NULL)
+        return heddle_refuse(ctx, HEDDLE_EINVAL,
+                             "kernel %s declares %u operands, the call has more", kernel, nops);
     if (call->noperands == 0 && nops > HEDDLE_CALL_OPERANDS)
         return heddle_refuse(ctx, HEDDLE_EINVAL,
                              "kernel %s: more than %d operands: give them in "
@@ -374,7 +377,7 @@ heddle_status heddle_submit_one(heddle_ctx *ctx, struct submission *s)
 
     s->ready = NULL;
     if (HEDDLE_UNLIKELY((call->arg_bytes | call->noperands) != 0 || call->opts != NULL ||
-                        nops > HEDDLE_CALL_OPERANDS))
+                        nops >= HEDDLE_CALL_OPERANDS || call->operand[nops] != NULL))
         HEDDLE_TRY(submit_check(ctx, s, nops));
     if (HEDDLE_UNLIKELY(nops > HEDDLE_KERNEL_OPERANDS)) {
         HEDDLE_TRY(heddle_submit_reserve(ctx, s->sub, nops));

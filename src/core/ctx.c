@@ -56,6 +56,9 @@ static heddle_status ctx_take_failure(heddle_ctx *ctx)
     heddle_mutex_lock(&ctx->lock);
     st = ctx->waited;
     ctx->waited = HEDDLE_OK;
+    ctx->is_missing = false;
+    if (st == HEDDLE_OK && !ctx->is_refusal) /* that of an earlier wait */
+        ctx->error = (struct heddle_error){.size = sizeof(ctx->error)};
     heddle_mutex_unlock(&ctx->lock);
     if (heddle_load_rlx(&ctx->is_cancelled) != 0) {
         heddle_store_rlx(&ctx->is_cancelled, 0u);

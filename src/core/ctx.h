@@ -105,6 +105,9 @@ struct heddle_ctx {
     struct heddle_kinfo join, combine, release, grant, notice, advice; /* hidden tasks */
     struct heddle_error error; /* the first failure since the last wait */
     heddle_status waited;      /* what the next wait returns */
+    char cause[320];           /* the sentence of the latest failure that a wait returns */
+    bool is_missing;           /* `waited` is of a task that did not run after a failure */
+    bool is_refusal;           /* `error` is of a refused call, not of a task */
     char untold[320];          /* the latest sentence, until it is reported */
     struct heddle_mutex event_lock;
     struct heddle_object *objects;

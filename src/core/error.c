@@ -6,6 +6,9 @@
  *                those that pass the status up stay silent
  *            (2) the first failure of a task stays until a wait has returned it;
  *                until then refused calls do not replace it
+ *            (3) a task that did not run because data or an event had failed before is
+ *                told only while no failure is: the wait after it returns
+ *                HEDDLE_ECANCELED, with the sentence of the first cause
  * Threads    ctx->lock guards ctx->error; the message callback runs without it.
  */
 #include <stdarg.h>
@@ -20,15 +23,23 @@
 #include "core/exec.h"
 #include "core/kinfo.h"
 
-static void error_keep(heddle_ctx *ctx, const struct heddle_error *e)
+/*
+ * The failure of a task, or of something else that the next wait returns (is_waited), goes
+ * before everything but an earlier one. A refused call was told to its caller, so the
+ * latest of these is of interest, and only while no failure waits.
+ */
+static void error_keep(heddle_ctx *ctx, const struct heddle_error *e, bool is_waited)
 {
     heddle_mutex_lock(&ctx->lock);
-    /* A task's failure waits for heddle_wait(); a refused call was told to its
-     * caller, so the latest one is of interest. */
-    if (ctx->waited == HEDDLE_OK)
+    if (ctx->waited == HEDDLE_OK || (is_waited && ctx->is_missing)) {
         ctx->error = *e;
-    if (e->task != 0 && ctx->waited == HEDDLE_OK)
-        ctx->waited = e->status;
+        ctx->is_refusal = !is_waited;
+        if (is_waited) {
+            ctx->waited = e->status;
+            ctx->is_missing = false;
+            snprintf(ctx->cause, sizeof(ctx->cause), "%s", e->message);
+        }
+    }
     snprintf(ctx->untold, sizeof(ctx->untold), "%s", e->message);
     heddle_mutex_unlock(&ctx->lock);
 }
@@ -47,12 +58,13 @@ void heddle_tell(heddle_ctx *ctx)
         ctx->message(ctx->message_user, HEDDLE_ERROR, text);
 }
 
-static void error_vkeep(heddle_ctx *ctx, heddle_status st, const char *fmt, va_list ap)
+static void error_vkeep(heddle_ctx *ctx, heddle_status st, bool is_waited, const char *fmt,
+                        va_list ap)
 {
     struct heddle_error e = {.size = sizeof(e), .status = st};
 
     vsnprintf(e.message, sizeof(e.message), fmt, ap);
-    error_keep(ctx, &e);
+    error_keep(ctx, &e, is_waited);
 }
 
 heddle_status heddle_refuse(heddle_ctx *ctx, heddle_status st, const char *fmt, ...)
@@ -60,7 +72,7 @@ heddle_status heddle_refuse(heddle_ctx *ctx, heddle_status st, const char *fmt, 
     va_list ap;
 
     va_start(ap, fmt);
-    error_vkeep(ctx, st, fmt, ap);
+    error_vkeep(ctx, st, false, fmt, ap);
     va_end(ap);
     return st;
 }
@@ -70,10 +82,20 @@ heddle_status heddle_fail(heddle_ctx *ctx, heddle_status st, const char *fmt, ..
     va_list ap;
 
     va_start(ap, fmt);
-    error_vkeep(ctx, st, fmt, ap);
+    error_vkeep(ctx, st, false, fmt, ap);
     va_end(ap);
     heddle_tell(ctx);
     return st;
+}
+
+void heddle_fail_wait(heddle_ctx *ctx, heddle_status st, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    error_vkeep(ctx, st, true, fmt, ap);
+    va_end(ap);
+    heddle_tell(ctx);
 }
 
 void heddle_report(heddle_ctx *ctx, enum heddle_severity severity, const char *fmt, ...)
@@ -89,29 +111,65 @@ void heddle_report(heddle_ctx *ctx, enum heddle_severity severity, const char *f
     ctx->message(ctx->message_user, severity, text);
 }
 
+/* Everything but the sentence. */
+static void error_of_task(struct heddle_exec *x, heddle_status st, struct heddle_error *e)
+{
+    const char *name = x->slow != NULL ? x->slow->name : NULL;
+
+    *e = (struct heddle_error){.size = sizeof(*e), .status = st, .task = x->id};
+    snprintf(e->task_name, sizeof(e->task_name), "%s", name != NULL ? name : "");
+    snprintf(e->kernel, sizeof(e->kernel), "%s", x->kinfo->kernel->name);
+}
+
 static void error_task(struct heddle_exec *x, heddle_status st, const char *why)
 {
-    struct heddle_error e = {.size = sizeof(e), .status = st, .task = x->id};
+    struct heddle_error e;
     const char *name = x->slow != NULL ? x->slow->name : NULL;
     const char *kernel = x->kinfo->kernel->name;
 
-    snprintf(e.task_name, sizeof(e.task_name), "%s", name != NULL ? name : "");
-    snprintf(e.kernel, sizeof(e.kernel), "%s", kernel);
+    error_of_task(x, st, &e);
     if (name != NULL)
         snprintf(e.message, sizeof(e.message), "task %s (kernel %s) failed: %s", name, kernel, why);
     else
         snprintf(e.message, sizeof(e.message), "task %llu (kernel %s) failed: %s",
                  (unsigned long long)x->id, kernel, why);
-    error_keep(x->ctx, &e);
+    error_keep(x->ctx, &e, true);
     heddle_tell(x->ctx);
+}
+
+/* Invariant (3). */
+static void error_missing(struct heddle_exec *x)
+{
+    heddle_ctx *ctx = x->ctx;
+    struct heddle_error *e = &ctx->error;
+    bool is_first;
+
+    heddle_mutex_lock(&ctx->lock);
+    is_first = ctx->waited == HEDDLE_OK;
+    if (is_first) {
+        error_of_task(x, HEDDLE_ECANCELED, e);
+        snprintf(e->message, sizeof(e->message), "task %llu (kernel %s) did not run: %.200s",
+                 (unsigned long long)x->id, e->kernel,
+                 ctx->cause[0] != '\0' ? ctx->cause : "what it needs has failed");
+        ctx->waited = HEDDLE_ECANCELED;
+        ctx->is_missing = true;
+        ctx->is_refusal = false;
+        snprintf(ctx->untold, sizeof(ctx->untold), "%s", e->message);
+    }
+    heddle_mutex_unlock(&ctx->lock);
+    if (is_first)
+        heddle_tell(ctx);
 }
 
 void heddle_fail_task(struct heddle_exec *x, heddle_status st)
 {
     const char *why = heddle_status_text(st);
 
-    if (st == HEDDLE_ECANCELED && x->slow != NULL && x->slow->is_skipped)
+    if (st == HEDDLE_ECANCELED && x->slow != NULL && x->slow->is_skipped) {
+        if (x->slow->is_missing)
+            error_missing(x);
         return; /* a consequence: the cause has its own sentence */
+    }
     if (x->slow != NULL && x->slow->message[0] != '\0')
         why = x->slow->message;
     error_task(x, st, why);

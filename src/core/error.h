@@ -16,6 +16,9 @@ HEDDLE_PRINTF(3, 4)
 heddle_status heddle_refuse(heddle_ctx *ctx, heddle_status st, const char *fmt, ...);
 /* Reports what was kept. No lock is held. */
 void heddle_tell(heddle_ctx *ctx);
+/* A failure of no task that the next wait returns. No lock is held. */
+HEDDLE_PRINTF(3, 4)
+void heddle_fail_wait(heddle_ctx *ctx, heddle_status st, const char *fmt, ...);
 /* The failure of a task, with the sentence it left, if any. */
 void heddle_fail_task(struct heddle_exec *x, heddle_status st);
 HEDDLE_PRINTF(3, 4)

@@ -43,6 +43,7 @@ struct exec_slow {
     struct dev_task *dev;              /* on a device */
     void *check;                       /* the checker's */
     bool is_skipped;                   /* the engine decided not to run it */
+    bool is_missing;                   /* as what it needs had failed */
     void *ptr[HEDDLE_KERNEL_OPERANDS]; /* replaces the operands' memory */
     struct heddle_partial *partial[HEDDLE_KERNEL_OPERANDS];
     void *backup[HEDDLE_KERNEL_OPERANDS];

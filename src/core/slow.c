@@ -48,8 +48,10 @@ heddle_status heddle_slow_may_start(struct heddle_exec *x, const struct task_ext
         return HEDDLE_ECANCELED;
     if (ext != NULL) {
         for (uint32_t i = 0; i < ext->nafter; i++)
-            if (heddle_load_acq(&ext->after[i]->status) < 0)
+            if (heddle_load_acq(&ext->after[i]->status) < 0) {
+                x->slow->is_missing = true;
                 return HEDDLE_ECANCELED;
+            }
         if (ext->deadline_ns != 0 && heddle_clock_ns() > ext->deadline_ns) {
             snprintf(x->slow->message, sizeof(x->slow->message), "not started before its deadline");
             return HEDDLE_ETIMEDOUT;
@@ -59,8 +61,10 @@ heddle_status heddle_slow_may_start(struct heddle_exec *x, const struct task_ext
         return HEDDLE_OK;
     for (unsigned i = 0; i < x->nops; i++)
         if ((x->mode[i] & HEDDLE_R) != 0 && x->mode[i] != HEDDLE_SCRATCH &&
-            heddle_unit_marked(x->op[i]) != HEDDLE_OK)
+            heddle_unit_marked(x->op[i]) != HEDDLE_OK) {
+            x->slow->is_missing = true;
             return HEDDLE_ECANCELED;
+        }
     return HEDDLE_OK;
 }
 

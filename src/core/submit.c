@@ -233,6 +233,8 @@ static HEDDLE_NOINLINE void plain_trace(heddle_ctx *ctx, struct submission *s,
  * nothing was done, take the other path (which also finds the words when
  * something is wrong). Lock held.
  */
+_Static_assert(HEDDLE_CELL_OPERANDS < HEDDLE_CALL_OPERANDS, "one more operand can be seen");
+
 static inline bool submit_plain(heddle_ctx *ctx, const heddle_kernel *kernel,
                                 const struct heddle_call *call, struct heddle_sched_task **ready)
 {
@@ -246,6 +248,7 @@ static inline bool submit_plain(heddle_ctx *ctx, const heddle_kernel *kernel,
 
     if (HEDDLE_UNLIKELY(sub->cache[slot].kernel != kernel || k == NULL || k->is_slow ||
                         k->noperands > HEDDLE_CELL_OPERANDS ||
+                        call->operand[k->noperands] != NULL || /* more than it declares */
                         sub->slab.in_use >= ctx->window_now ||
                         !plain_collect(ctx, k, call->operand, &m)))
         return false;

@@ -32,6 +32,7 @@ struct oracle {
     bool *group_failed; /* per group, since the last wait */
     int ngroups;
     bool has_failure; /* since the last wait */
+    bool has_missing; /* a task did not run since then, as an earlier one had failed */
     bool is_lost;     /* the last task reduced into what cannot be read */
 };
 
@@ -54,19 +55,25 @@ static bool mode_writes(enum heddle_mode m)
     return m != HEDDLE_R && m != HEDDLE_SCRATCH;
 }
 
-static heddle_status task_start(const struct oracle *o, const struct prog_task *t,
-                                const struct place *pl)
+/* What the task needs has failed before: the next wait says so. */
+static heddle_status task_missing(struct oracle *o)
+{
+    o->has_missing = true;
+    return HEDDLE_ECANCELED;
+}
+
+static heddle_status task_start(struct oracle *o, const struct prog_task *t, const struct place *pl)
 {
     if (t->is_doomed)
         return HEDDLE_ECANCELED;
     for (unsigned i = 0; i < t->nafter; i++)
         if (o->event_failed[t->after[i]])
-            return HEDDLE_ECANCELED;
+            return task_missing(o);
     if (t->fail == FAIL_TIMEOUT)
         return HEDDLE_ETIMEDOUT;
     for (unsigned i = 0; i < t->nops; i++)
         if (mode_reads(t->op[i].mode) && mark_meets(&o->marks, &pl[i]))
-            return HEDDLE_ECANCELED;
+            return task_missing(o);
     return HEDDLE_OK;
 }
 
@@ -423,9 +430,9 @@ void oracle_op(struct oracle *o, struct prog_op *op)
         o->group_failed[op->a] = false;
         break;
     case OP_WAIT:
-        op->want = o->has_failure ? HEDDLE_ETASK : HEDDLE_OK;
+        op->want = o->has_failure ? HEDDLE_ETASK : o->has_missing ? HEDDLE_ECANCELED : HEDDLE_OK;
         if (op->b != WAIT_BESIDE)
-            o->has_failure = false;
+            o->has_failure = o->has_missing = false;
         break;
     case OP_LAUNCH: launch_exec(o, op); break;
     case OP_RESTORE: oracle_restore(o, op->a); break;

@@ -70,7 +70,7 @@ static void dev_unable(struct dev_task *dt, heddle_status st)
         return;
     }
     if (u != NULL && heddle_load_acq(&u->mark) != 0) {
-        dt->s.is_skipped = true; /* said already, see dev/host.c */
+        dt->s.is_skipped = dt->s.is_missing = true; /* said already, see dev/host.c */
         heddle_dev_finish(dt, HEDDLE_ECANCELED);
         return;
     }
@@ -185,7 +185,7 @@ static void dev_clear(struct dev_task *dt)
     s->scratch = s->check = NULL;
     s->gang = NULL;
     s->dev = dt;
-    s->is_skipped = false;
+    s->is_skipped = s->is_missing = false;
     s->message[0] = '\0';
     for (unsigned i = 0; i < HEDDLE_KERNEL_OPERANDS && i < dt->x.nops; i++) {
         s->ptr[i] = s->backup[i] = NULL;

@@ -167,7 +167,7 @@ bool heddle_dev_supply_host(struct worker *w, struct heddle_sched_task *t, struc
         if (dt->req.culprit != NULL && heddle_load_acq(&dt->req.culprit->mark) != 0) {
             st = HEDDLE_ECANCELED; /* its writer failed, or it went with a
                                       device, and that was said */
-            s.is_skipped = true;
+            s.is_skipped = s.is_missing = true;
         } else {
             host_explain(dt, &s);
         }

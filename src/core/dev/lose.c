@@ -101,19 +101,12 @@ void heddle_dev_lose(struct heddle_devs *d, unsigned cls)
     lost = heddle_load_acq(&d->lost_units);
     heddle_report(ctx, HEDDLE_WARNING, "device %s was lost", c->name);
     if (lost == 1)
-        (void)heddle_fail(ctx, HEDDLE_EDEV, "device %s was lost with the only copy of %s", c->name,
-                          d->lost_name);
+        heddle_fail_wait(ctx, HEDDLE_EDEV, "device %s was lost with the only copy of %s", c->name,
+                         d->lost_name);
     if (lost > 1)
-        (void)heddle_fail(ctx, HEDDLE_EDEV,
-                          "device %s was lost with the only copies of %s and "
-                          "%u more",
-                          c->name, d->lost_name, lost - 1);
-    if (lost != 0) { /* the next wait says so */
-        heddle_mutex_lock(&ctx->lock);
-        if (ctx->waited == HEDDLE_OK)
-            ctx->waited = HEDDLE_EDEV;
-        heddle_mutex_unlock(&ctx->lock);
-    }
+        heddle_fail_wait(ctx, HEDDLE_EDEV,
+                         "device %s was lost with the only copies of %s and %u more", c->name,
+                         d->lost_name, lost - 1);
     lose_queue(d, cls);
 }
 

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* error: what waits return after failures, and which sentence goes with it. */
+#include <string.h>
+
+#include "heddle/heddle.h"
+#include "tests/test.h"
+
+static heddle_status fails_run(struct heddle_exec *x)
+{
+    return heddle_exec_fail(x, HEDDLE_EIO, "the file is gone");
+}
+
+static heddle_status fine_run(struct heddle_exec *x)
+{
+    if (heddle_exec_noperands(x) > 0)
+        *(double *)heddle_exec_ptr(x, 0) += 1;
+    return HEDDLE_OK;
+}
+
+#define KERNEL(id, fn, n, ...)                                                                     \
+    static const heddle_kernel id = {                                                              \
+        .size = sizeof(heddle_kernel),                                                             \
+        .name = #id,                                                                               \
+        .noperands = n,                                                                            \
+        .mode = {__VA_ARGS__},                                                                     \
+        .variants = {{.device = HEDDLE_DEV_CPU, .run = fn}},                                       \
+    }
+
+KERNEL(breaks, fails_run, 1, HEDDLE_RW);
+KERNEL(updates, fine_run, 1, HEDDLE_RW);
+KERNEL(overwrites, fine_run, 1, HEDDLE_W);
+KERNEL(empty, fine_run, 0, 0);
+
+struct rig {
+    heddle_ctx *ctx;
+    heddle_handle *h;
+    double v;
+};
+
+static void rig_init(struct rig *r)
+{
+    const struct heddle_ctx_opts o = {.size = sizeof(o), .nworkers = 2, .devices = "none"};
+
+    *r = (struct rig){0};
+    CHECK_OK(heddle_ctx_create(&o, &r->ctx));
+    CHECK_OK(heddle_handle_vector(r->ctx, &r->v, 1, HEDDLE_F64, &r->h));
+}
+
+static void rig_fini(struct rig *r)
+{
+    heddle_handle_unref(r->h);
+    (void)heddle_ctx_destroy(r->ctx);
+}
+
+static void submit(struct rig *r, const heddle_kernel *k)
+{
+    CHECK_OK(heddle_submit(r->ctx, k, &(struct heddle_call){.operand = {r->h}}));
+}
+
+static void says(struct rig *r, heddle_status st, const char *text)
+{
+    struct heddle_error e = {.size = sizeof(e)};
+
+    CHECK_OK(heddle_ctx_error(r->ctx, &e));
+    CHECK_STATUS(e.status, st);
+    if (strstr(e.message, text) == NULL)
+        printf("'%s' has no '%s'\n", e.message, text);
+    CHECK(strstr(e.message, text) != NULL);
+}
+
+/* Tasks on data that failed before the last wait do not run, and every wait says so
+ * until the data are written whole. */
+TEST(missing)
+{
+    struct rig r;
+
+    rig_init(&r);
+    submit(&r, &breaks);
+    submit(&r, &updates);
+    CHECK_STATUS(heddle_wait(r.ctx), HEDDLE_EIO);
+    says(&r, HEDDLE_EIO, "the file is gone");
+    for (int i = 0; i < 3; i++) {
+        submit(&r, &updates);
+        submit(&r, &updates);
+        CHECK_STATUS(heddle_wait(r.ctx), HEDDLE_ECANCELED);
+        says(&r, HEDDLE_ECANCELED, "(kernel updates) did not run: ");
+        says(&r, HEDDLE_ECANCELED, "the file is gone"); /* the first cause */
+    }
+    CHECK_OK(heddle_wait(r.ctx)); /* nothing was submitted */
+    submit(&r, &overwrites);
+    submit(&r, &updates);
+    CHECK_OK(heddle_wait(r.ctx));
+    CHECK_EQ(r.v, 2);
+    rig_fini(&r);
+}
+
+TEST(restored)
+{
+    struct rig r;
+
+    rig_init(&r);
+    submit(&r, &breaks);
+    CHECK_STATUS(heddle_wait(r.ctx), HEDDLE_EIO);
+    CHECK_OK(heddle_handle_restore(r.h));
+    submit(&r, &updates);
+    CHECK_OK(heddle_wait(r.ctx));
+    rig_fini(&r);
+}
+
+/* A failure of its own goes before a task that did not run. */
+TEST(failure_first)
+{
+    struct rig r;
+    double other = 0;
+    heddle_handle *h = NULL;
+
+    rig_init(&r);
+    CHECK_OK(heddle_handle_vector(r.ctx, &other, 1, HEDDLE_F64, &h));
+    submit(&r, &breaks);
+    CHECK_STATUS(heddle_wait(r.ctx), HEDDLE_EIO);
+    submit(&r, &updates);
+    CHECK_OK(heddle_submit(r.ctx, &breaks, &(struct heddle_call){.operand = {h}}));
+    CHECK_STATUS(heddle_wait(r.ctx), HEDDLE_EIO);
+    says(&r, HEDDLE_EIO, "(kernel breaks) failed");
+    heddle_handle_unref(h);
+    rig_fini(&r);
+}
+
+/* A task that comes after an event that failed before the last wait. */
+TEST(failed_event)
+{
+    struct rig r;
+    heddle_event *e = NULL;
+    const struct heddle_task_opts first = {.size = sizeof(first), .event_out = &e};
+
+    rig_init(&r);
+    CHECK_OK(
+        heddle_submit(r.ctx, &breaks, &(struct heddle_call){.operand = {r.h}, .opts = &first}));
+    CHECK_STATUS(heddle_wait(r.ctx), HEDDLE_EIO);
+    CHECK_OK(
+        heddle_submit(r.ctx, &empty,
+                      &(struct heddle_call){.opts = &(struct heddle_task_opts){
+                                                .size = sizeof(first), .after = &e, .nafter = 1}}));
+    CHECK_STATUS(heddle_wait(r.ctx), HEDDLE_ECANCELED);
+    says(&r, HEDDLE_ECANCELED, "the file is gone");
+    heddle_event_unref(e);
+    rig_fini(&r);
+}
+
+/* What the program cancelled itself is no news. */
+TEST(cancelled_group)
+{
+    struct rig r;
+    heddle_group *g = NULL;
+
+    rig_init(&r);
+    CHECK_OK(heddle_group_create(r.ctx, &g));
+    CHECK_OK(heddle_group_cancel(g));
+    CHECK_OK(heddle_submit(
+        r.ctx, &empty,
+        &(struct heddle_call){.opts = &(struct heddle_task_opts){
+                                  .size = sizeof(struct heddle_task_opts), .group = g}}));
+    CHECK_OK(heddle_wait(r.ctx));
+    heddle_group_unref(g);
+    rig_fini(&r);
+}
+
+/* A wait that ends well leaves no sentence of an earlier one; a refusal stays. */
+TEST(stale)
+{
+    struct rig r;
+
+    rig_init(&r);
+    submit(&r, &breaks);
+    CHECK_STATUS(heddle_wait(r.ctx), HEDDLE_EIO);
+    submit(&r, &overwrites);
+    CHECK_OK(heddle_wait(r.ctx));
+    says(&r, HEDDLE_OK, "");
+    CHECK_STATUS(heddle_submit(r.ctx, &updates, NULL), HEDDLE_EINVAL);
+    CHECK_OK(heddle_wait(r.ctx));
+    says(&r, HEDDLE_EINVAL, "operand 0");
+    rig_fini(&r);
+}
+
+/* Operands that the kernel does not declare would be dependencies that nobody keeps. */
+TEST(too_many_operands)
+{
+    struct rig r;
+    struct heddle_call call = {0};
+
+    rig_init(&r);
+    call.operand[0] = call.operand[1] = r.h;
+    for (int i = 0; i < 2; i++) {
+        CHECK_STATUS(heddle_submit(r.ctx, &updates, &call), HEDDLE_EINVAL);
+        says(&r, HEDDLE_EINVAL, "declares 1 operands, the call has more");
+        if (i == 0)
+            submit(&r, &updates); /* the kernel is known: the fast path comes */
+    }
+    CHECK_OK(heddle_wait(r.ctx));
+    CHECK_EQ(r.v, 1);
+    rig_fini(&r);
+}
+
+TEST_MAIN(missing, restored, failure_first, failed_event, cancelled_group, stale, too_many_operands)
