@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "core/ctx.h"
+#include "core/watchdog.h"
 #include "test.h"
 
 /* The sentences of the last report to the thread that has called start(). A
