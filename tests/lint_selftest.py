@@ -21,7 +21,13 @@ HEADER = ("/* SPDX-License-Identifier: BSD-3-Clause */\n#ifndef HEDDLE_X_H\n"
           "#define HEDDLE_X_H\n\n/* heddle/x.h - planted. */\n%s\n#endif\n")
 API = ("#define HEDDLE_API __attribute__((visibility(\"default\")))\n"
        "%s\nHEDDLE_API int heddle_x(void);\n")
+STEPS = "".join(f"{n}. `core/y.c: heddle_y` goes on\n" for n in range(1, 6))
+WALK = ("# x\n\n### The walk of a task on a core\n\n" + STEPS + "%s\n"
+        "### The walk of a task on a GPU\n\n" + STEPS + "\n"
+        "## Where is what\n\n| looking for | file |\n|---|---|\n"
+        "| x | `base/x.c`, `x.h`: `heddle_x` |\n%s")
 CLEAN = {
+    "ARCHITECTURE.md": WALK % ("", ""),
     "src/LAYERS": "base :\ntopo : base\ncore : base topo\n",
     "src/base/x.c": TOP + "int heddle_x(void);\nint heddle_x(void)\n{\n"
                           "    return 1;\n}\n",
@@ -92,6 +98,25 @@ CASES = [
     ("style", "src/base/x.c", BODY % ("a;\n    " * 100), ""),
     ("style", "src/base/x.c", BODY % ("a;\n    " * 160), "lines"),
     ("style", "src/base/x.c", TOP + "int x;\n" * 1000, "over 1000"),
+    ("walk", "src/base/x.c", TOP, ""),
+    ("walk", "ARCHITECTURE.md", WALK % ("6. it `core/y.c: heddle_y`\n", ""),
+     "a step begins with"),
+    ("walk", "ARCHITECTURE.md", WALK % ("6. `core/z.c: heddle_y`\n", ""),
+     "no file core/z.c"),
+    ("walk", "ARCHITECTURE.md", WALK % ("6. `core/y.c: heddle_x`\n", ""),
+     "does not define heddle_x"),
+    ("walk", "src/core/y.c", TOP + "int heddle_y(void);\n"
+     "/* int heddle_y(void) { */\nint x(void) { return heddle_y(); }\n",
+     "does not define heddle_y"),
+    ("walk", "ARCHITECTURE.md", WALK.replace(STEPS, "", 1) % ("", ""),
+     "a walk of 0 steps"),
+    ("walk", "ARCHITECTURE.md", "## Where is what\n", "0 walks"),
+    ("walk", "ARCHITECTURE.md", WALK % ("", "| y | `core/y.c`, `z.c` |\n"),
+     "there is no core/z.c"),
+    ("walk", "ARCHITECTURE.md", WALK % ("", "| y | `core/z*.c` |\n"),
+     "there is no core/z*.c"),
+    ("walk", "ARCHITECTURE.md", WALK % ("", "| y | `core/y*.c`, `core/` |\n"),
+     ""),
 ] + [("style", "src/base/x.c", BODY % (name + "(p)"), name) for name in
      "strcpy strcat sprintf gets atoi rand abort exit printf malloc calloc "
      "realloc free getenv".split()]
@@ -125,6 +150,7 @@ def run(tree, script):
     python = [sys.executable]
     command = {
         "layers": python + ["scripts/check_layers.py"],
+        "walk": python + ["scripts/check_walk.py"],
         "style": python + ["scripts/check_style.py"],
         "symbols": python + ["scripts/check_symbols.py", "."],
         "exports": python + ["scripts/check_exports.py", "x.so"],

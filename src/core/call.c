@@ -34,6 +34,7 @@
 #include "core/scope.h"
 #include "core/submit.h"
 #include "core/submitter.h"
+#include "core/time.h"
 #include "core/variant.h"
 #include "data/data.h"
 #include "task/task.h"
@@ -319,8 +320,7 @@ void heddle_submit_trace(heddle_ctx *ctx, struct submission *s, struct heddle_ce
     const float predicted =
         s->scope == NULL || s->domain->is_blind ? heddle_variant_predict(ctx, c) : 0;
 
-    heddle_trace_submit(l, c->id, s->kinfo->id, c->prio,
-                        ctx->dev == NULL ? heddle_ticks() : heddle_ctx_ticks(ctx), predicted,
+    heddle_trace_submit(l, c->id, s->kinfo->id, c->prio, heddle_ctx_ticks(ctx), predicted,
                         s->scope == NULL ? 0 : s->scope->parent_id);
     for (unsigned i = 0; i < nops; i++)
         heddle_trace_access(l, c->id, acc[i].unit->id, (uint8_t)acc[i].mode, (uint16_t)i);

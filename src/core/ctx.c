@@ -6,17 +6,17 @@
  *            context is destroyed by the same function.
  * Threads    destroy runs alone; the rest from any thread.
  */
-#include "core/ctx.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "base/compiler.h"
 #include "base/lock.h"
 #include "base/park.h"
 #include "base/spin.h"
 #include "base/thread.h"
+#include "core/ctx.h"
 #include "core/dev/dev.h"
-#include "core/dev/devs.h"
 #include "core/error.h"
 #include "core/handle.h"
 #include "core/hidden.h"
@@ -25,6 +25,7 @@
 #include "core/outside.h"
 #include "core/sample.h"
 #include "core/submit.h"
+#include "core/time.h"
 #include "core/worker.h"
 #include "data/data.h"
 #include "sched/sched.h"
@@ -111,8 +112,8 @@ void heddle_ctx_free(heddle_ctx *ctx)
     heddle_objects_orphan(ctx);
     heddle_grants_drop(ctx);
     ctx_bury(ctx);
+    heddle_dev_close(ctx); /* and what it knows about kernels */
     heddle_kinfo_free_all(ctx);
-    heddle_dev_close(ctx);
     heddle_registry_fini(&ctx->reg);
     if (ctx->sched_self != NULL) {
         ctx->sched->fini(ctx->sched_self);
@@ -153,11 +154,10 @@ heddle_status heddle_ctx_destroy(heddle_ctx *ctx)
         return heddle_fail(ctx, HEDDLE_EDEADLK, "a message cannot destroy its context");
     heddle_grants_release(ctx); /* or ends of handles wait for ever */
     (void)heddle_submit_combine(ctx);
-    (void)heddle_ctx_help(ctx, ctx_quiet, ctx, 0);
-    if (ctx->dev != NULL) {
-        (void)heddle_dev_go_home(ctx, 0);
-        heddle_dev_drain(ctx);
-    }
+    if (ctx->dev != NULL)
+        (void)heddle_dev_wait(ctx, ctx_quiet, 0, true);
+    else
+        (void)heddle_ctx_help(ctx, ctx_quiet, ctx, 0);
     heddle_spin_lock(&ctx->submit_lock);
     if (ctx->is_closing || !heddle_ctx_is_quiet(ctx) || heddle_load_acq(&ctx->nwaiters) != 0) {
         heddle_spin_unlock(&ctx->submit_lock);
@@ -177,22 +177,10 @@ heddle_status heddle_ctx_destroy(heddle_ctx *ctx)
     return st != HEDDLE_OK ? st : log;
 }
 
-/* Until all tasks have ended; the user's data go home meanwhile. */
-static bool ctx_wait_quiet(heddle_ctx *ctx, uint64_t deadline)
-{
-    bool ok;
-
-    if (ctx->dev != NULL)
-        heddle_dev_set_homing(ctx, true);
-    ok = heddle_ctx_help(ctx, ctx_quiet, ctx, deadline);
-    if (ctx->dev != NULL)
-        heddle_dev_set_homing(ctx, false);
-    return ok;
-}
-
 heddle_status heddle_wait_for(heddle_ctx *ctx, uint64_t timeout_ns)
 {
     const uint64_t deadline = heddle_deadline_ns(timeout_ns);
+    bool is_quiet;
 
     HEDDLE_CHECK(ctx != NULL);
     if (heddle_ctx_self(ctx) != NULL)
@@ -201,9 +189,9 @@ heddle_status heddle_wait_for(heddle_ctx *ctx, uint64_t timeout_ns)
                            "them (see heddle_exec_wait)");
     if (heddle_submit_combine(ctx) != HEDDLE_OK)
         return heddle_fail(ctx, HEDDLE_ENOMEM, "no memory to combine a reduction");
-    if (!ctx_wait_quiet(ctx, deadline) || (ctx->dev != NULL && !heddle_dev_go_home(ctx, deadline)))
-        return HEDDLE_ETIMEDOUT;
-    return ctx_take_failure(ctx);
+    is_quiet = ctx->dev != NULL ? heddle_dev_wait(ctx, ctx_quiet, deadline, false)
+                                : heddle_ctx_help(ctx, ctx_quiet, ctx, deadline);
+    return is_quiet ? ctx_take_failure(ctx) : HEDDLE_ETIMEDOUT;
 }
 
 heddle_status heddle_wait(heddle_ctx *ctx)
@@ -246,7 +234,7 @@ heddle_status heddle_ctx_get_stats(heddle_ctx *ctx, struct heddle_ctx_stats *out
                    (sizeof(struct heddle_chunk) + HEDDLE_CHUNK * sizeof(struct heddle_cell));
     heddle_spin_unlock(&ctx->pool.lock);
     s.data_bytes = heddle_load_rlx(&ctx->reg.used);
-    for (unsigned i = 0; ctx->dev != NULL && i < ctx->dev->nnodes; i++) {
+    for (unsigned i = 0; ctx->dev != NULL; i++) {
         struct heddle_memory_info m = {.size = sizeof(m)};
 
         if (heddle_ctx_get_memory(ctx, i, &m) != HEDDLE_OK)
@@ -254,8 +242,7 @@ heddle_status heddle_ctx_get_stats(heddle_ctx *ctx, struct heddle_ctx_stats *out
         s.copied_bytes += m.bytes_in;
         s.evictions += m.evictions;
     }
-    if (heddle_dev_is_virtual(ctx))
-        s.virtual_ns = heddle_ctx_ticks(ctx);
+    s.virtual_ns = ctx->time->virtual_ns(ctx);
     *out = s;
     return HEDDLE_OK;
 }

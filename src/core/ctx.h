@@ -35,7 +35,16 @@
 #include "topo/topo.h"
 #include "trace/trace.h"
 
+struct heddle_time_ops;
 struct worker;
+
+/* What the devices of a context are, for its other parts. 0 where there are none. */
+struct heddle_dev_facts {
+    unsigned nclasses;
+    unsigned nworkers; /* as the scheduler counts them, cores included */
+    unsigned nlanes;   /* of the log, that workers of devices need */
+    bool watches_host; /* memory on the host is in the log by itself */
+};
 
 struct heddle_ctx {
     /* read-only after start, or changed seldom */
@@ -47,6 +56,7 @@ struct heddle_ctx {
     bool has_models;
     bool allows_handoff;     /* the scheduler does, and there are only cores */
     bool rings_all;          /* a task may be for one worker alone */
+    bool forms_gangs;        /* else they have one member */
     struct heddle_devs *dev; /* NULL: nothing but cores and the host's memory */
     struct worker *driver;   /* the worker of the driver, no slot */
     const struct heddle_sched_ops *sched;
@@ -66,7 +76,7 @@ struct heddle_ctx {
     struct heddle_topo *topo;
     unsigned *steal_order;
     unsigned *flat_order; /* the same for workers that are no threads */
-    size_t flat_bytes;
+    const struct heddle_time_ops *time;
     unsigned watchdog_ms;
     heddle_message_fn message;
     void *message_user;
@@ -113,6 +123,8 @@ struct heddle_ctx {
     struct heddle_object *objects;
     uint32_t event_walk; /* number of the last search for a cycle */
     _Atomic uint64_t progress_seen;
+    size_t flat_bytes;                /* of flat_order */
+    struct heddle_dev_facts has_devs; /* as found, constant after start */
 };
 
 /* Frees a context, half-built or whole. No thread of the program uses it any more. */

@@ -11,15 +11,14 @@
  * Threads    the slot that runs the task or its last child; an outside thread with
  *            foreign_lock held.
  */
-#include "core/end.h"
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "base/spin.h"
 #include "core/cell.h"
 #include "core/ctx.h"
-#include "core/dev/ahead.h"
 #include "core/dev/dev.h"
+#include "core/end.h"
 #include "core/engine.h"
 #include "core/error.h"
 #include "core/event.h"
@@ -29,6 +28,7 @@
 #include "core/kinfo.h"
 #include "core/outside.h"
 #include "core/scope.h"
+#include "core/time.h"
 #include "core/turn.h"
 #include "core/worker.h"
 #include "data/data.h"
@@ -101,8 +101,6 @@ struct heddle_sched_task *heddle_engine_finish(struct worker *w, struct heddle_c
 {
     heddle_ctx *ctx = w->ctx;
     struct task_ext *ext = heddle_cell_ext(ctx, c);
-    struct heddle_sched_task *next;
-    struct dev_ahead *ahead = NULL;
     struct heddle_exec x;
 
     if (HEDDLE_UNLIKELY(ctx->dev != NULL))
@@ -126,11 +124,8 @@ struct heddle_sched_task *heddle_engine_finish(struct worker *w, struct heddle_c
     if (ext != NULL)
         ext_finish(&x, ext, st);
     if (HEDDLE_UNLIKELY((c->flags & TASK_AHEAD) != 0))
-        ahead = heddle_ahead_leave(ctx, c);
-    next = heddle_engine_end(w, c);
-    if (ahead != NULL)
-        heddle_ahead_end(w, ahead, st);
-    return next;
+        return heddle_dev_end_ahead(w, c, st);
+    return heddle_engine_end(w, c);
 }
 
 void heddle_engine_finish_foreign(heddle_ctx *ctx, struct heddle_cell *c, heddle_status st)

@@ -14,6 +14,7 @@
  * See also   docs/design/hot-path.md: memory orders and proof.
  */
 #include <pthread.h>
+#include <stdio.h>
 
 #include "base/atomic.h"
 #include "base/clock.h"
@@ -31,6 +32,7 @@
 #include "core/kinfo.h"
 #include "core/scope.h"
 #include "core/slow.h"
+#include "core/time.h"
 #include "core/worker.h"
 #include "sched/sched.h"
 #include "task/task.h"
@@ -163,13 +165,10 @@ void heddle_engine_run(struct worker *w, struct heddle_sched_task *t)
     heddle_store_rlx(&w->is_busy, busy);
 }
 
-bool heddle_engine_step(struct worker *w)
+/* One ready task, if there is one. */
+static bool engine_step(struct worker *w)
 {
-    struct heddle_sched_task *t;
-
-    if (HEDDLE_UNLIKELY(heddle_dev_is_virtual(w->ctx)))
-        return heddle_dev_step_virtual(w);
-    t = heddle_engine_pop(w);
+    struct heddle_sched_task *t = heddle_engine_pop(w);
 
     if (t == NULL)
         return false;
@@ -177,22 +176,15 @@ bool heddle_engine_step(struct worker *w)
     return true;
 }
 
-/* The loop of a worker and of every wait. */
-bool heddle_engine_loop(struct worker *w, stop_fn stop, void *arg, uint64_t deadline_ns,
+/* Pops and runs tasks; spins, then sleeps while there is none. */
+static bool engine_work(struct worker *w, stop_fn stop, void *arg, uint64_t deadline_ns,
                         bool is_main)
 {
     heddle_ctx *ctx = w->ctx;
-    const uint32_t busy = heddle_load_rlx(&w->is_busy);
     uint64_t since = 0, quiet = 0;
     unsigned n = 0;
     bool ok = true;
 
-    heddle_store_rlx(&w->is_busy, 0u); /* who waits is not busy */
-    if (HEDDLE_UNLIKELY(heddle_dev_is_virtual(ctx))) {
-        ok = heddle_dev_loop(w, stop, arg, deadline_ns);
-        heddle_store_rlx(&w->is_busy, busy);
-        return ok;
-    }
     while (!stop(arg)) {
         struct heddle_sched_task *t;
 
@@ -226,6 +218,17 @@ bool heddle_engine_loop(struct worker *w, stop_fn stop, void *arg, uint64_t dead
     /* Who leaves after a call that it did not answer passes it on. */
     heddle_idle_end(w, w->was_woken);
     w->was_woken = false;
+    return ok;
+}
+
+bool heddle_engine_loop(struct worker *w, stop_fn stop, void *arg, uint64_t deadline_ns,
+                        bool is_main)
+{
+    const uint32_t busy = heddle_load_rlx(&w->is_busy);
+    bool ok;
+
+    heddle_store_rlx(&w->is_busy, 0u); /* who waits is not busy */
+    ok = w->ctx->time->loop(w, stop, arg, deadline_ns, is_main);
     heddle_store_rlx(&w->is_busy, busy);
     return ok;
 }
@@ -289,7 +292,7 @@ static struct heddle_sched_task *engine_pop_own(struct worker *w, struct heddle_
         struct heddle_sched_task *next = stranger->link[0];
 
         if (w->ctx->dev != NULL)
-            heddle_dev_put_back(w, stranger);
+            heddle_dev_put_back(w, stranger, true);
         else
             heddle_engine_push_foreign(w->ctx, stranger);
         stranger = next;
@@ -297,18 +300,13 @@ static struct heddle_sched_task *engine_pop_own(struct worker *w, struct heddle_
     return t;
 }
 
-void heddle_engine_help_own(struct worker *w, stop_fn stop, struct heddle_scope *scope)
+static void engine_work_own(struct worker *w, stop_fn stop, struct heddle_scope *scope)
 {
     uint64_t since = heddle_clock_ns();
 
     while (!stop(scope)) {
         struct heddle_sched_task *t;
 
-        if (heddle_dev_is_virtual(w->ctx)) {
-            if (!heddle_dev_step_virtual(w))
-                heddle_thread_yield();
-            continue;
-        }
         if (heddle_load_rlx(&w->ctx->gang) != NULL && heddle_gang_join(w))
             continue;
         t = engine_pop_own(w, scope);
@@ -344,3 +342,61 @@ void *heddle_worker_main(void *arg)
     heddle_returns_flush(&w->returns);
     return NULL;
 }
+
+/* --- real time --------------------------------------------------------------------------- */
+
+static void real_define(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
+{
+    (void)o;
+    heddle_trace_define_info(ctx->trace, "time", heddle_time_real.name);
+}
+
+static enum heddle_log_lane_kind real_name_slot(unsigned i, char *name, size_t bytes)
+{
+    snprintf(name, bytes, "worker %u", i);
+    return HEDDLE_LOG_WORKER;
+}
+
+static unsigned real_window_cores(const heddle_ctx *ctx)
+{
+    return ctx->nworkers;
+}
+
+static uint64_t real_ticks(const heddle_ctx *ctx)
+{
+    (void)ctx;
+    return heddle_ticks();
+}
+
+static uint64_t real_virtual_ns(const heddle_ctx *ctx)
+{
+    (void)ctx;
+    return 0;
+}
+
+static void real_flush(struct worker *w)
+{
+    heddle_returns_flush(&w->returns);
+}
+
+static void real_charge(heddle_ctx *ctx, size_t n)
+{
+    (void)ctx; /* it has passed already */
+    (void)n;
+}
+
+const struct heddle_time_ops heddle_time_real = {
+    .name = "real",
+    .has_threads = true,
+    .is_measured = true,
+    .define = real_define,
+    .name_slot = real_name_slot,
+    .window_cores = real_window_cores,
+    .ticks = real_ticks,
+    .virtual_ns = real_virtual_ns,
+    .step = engine_step,
+    .loop = engine_work,
+    .loop_own = engine_work_own,
+    .flush = real_flush,
+    .charge = real_charge,
+};

@@ -10,17 +10,16 @@
 #include "base/park.h"
 #include "core/ctx.h"
 #include "core/dev/dev.h"
+#include "core/time.h"
 #include "core/worker.h"
 #include "sched/sched.h"
 #include "task/task.h"
 
 struct heddle_scope;
-typedef bool (*stop_fn)(void *arg);
 
 /* The main function of a worker thread. */
 void *heddle_worker_main(void *arg);
-/* The loop of a worker (is_main) and of every wait: runs tasks on slot w until stop(arg),
- * or until deadline_ns (0: none). False: the deadline came first. */
+/* The loop of a worker (is_main) and of every wait, see struct heddle_time_ops. */
 bool heddle_engine_loop(struct worker *w, stop_fn stop, void *arg, uint64_t deadline_ns,
                         bool is_main);
 /* The same as a wait of the holder of slot w, which is told when its condition may hold. */
@@ -28,10 +27,6 @@ bool heddle_engine_help(struct worker *w, stop_fn stop, void *arg, uint64_t dead
 /* For a task that waits for something that is not its child: helps, unless the
  * worker is inside of a gang. */
 bool heddle_engine_wait(struct worker *w, stop_fn stop, void *arg, uint64_t deadline_ns);
-/* Runs only what is inside of scope `arg`, until stop(arg). */
-void heddle_engine_help_own(struct worker *w, stop_fn stop, struct heddle_scope *arg);
-/* Runs one ready task if there is one. */
-bool heddle_engine_step(struct worker *w);
 /* Runs this ready task and what it makes ready, as long as slot w has some. */
 void heddle_engine_run(struct worker *w, struct heddle_sched_task *t);
 
@@ -61,6 +56,16 @@ static inline void heddle_ring(heddle_ctx *ctx, unsigned slot)
         heddle_park_ring_all(&ctx->park, slot);
     else if (heddle_dev_wants_cores(ctx))
         heddle_park_ring(&ctx->park, slot);
+}
+
+/* A task that the scheduler gave to slot w does not run now: it will be pushed again. Called
+ * before anybody can push it. Schedulers of cores alone are not told. */
+static inline void heddle_engine_defer(struct worker *w, struct heddle_sched_task *t)
+{
+    heddle_ctx *ctx = w->ctx;
+
+    if (HEDDLE_UNLIKELY(ctx->dev != NULL) && ctx->sched->ended != NULL)
+        ctx->sched->ended(ctx->sched_self, t, w->popper, -1);
 }
 
 /* A task became ready. */

@@ -15,7 +15,6 @@
  *                engine's
  * Threads    status and missing are atomic; event_lock guards pred.
  */
-#include "core/event.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/atomic.h"
@@ -26,6 +25,7 @@
 #include "core/ctx.h"
 #include "core/engine.h"
 #include "core/error.h"
+#include "core/event.h"
 #include "core/exec.h"
 #include "core/hidden.h"
 #include "core/object.h"

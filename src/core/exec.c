@@ -5,12 +5,11 @@
  *
  * Threads    whoever is about to run the task, or asks what it would cost.
  */
-#include "core/exec.h"
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "core/cell.h"
 #include "core/ctx.h"
-#include "core/dev/dev.h"
+#include "core/exec.h"
 #include "core/graph/node.h"
 #include "core/group.h"
 #include "core/scope.h"
@@ -63,17 +62,6 @@ void *heddle_exec_ptr(struct heddle_exec *x, unsigned i)
 size_t heddle_exec_count(struct heddle_exec *x, unsigned i)
 {
     return x == NULL || i >= x->nops ? 0 : x->op[i]->count;
-}
-
-const struct heddle_layout *heddle_exec_layout(struct heddle_exec *x, unsigned i)
-{
-    if (x == NULL || i >= x->nops)
-        return NULL;
-    if (HEDDLE_UNLIKELY(x->slow != NULL && x->slow->dev != NULL))
-        return heddle_dev_layout(x, i);
-    /* Private copies are dense. */
-    return x->mode[i] == HEDDLE_REDUCE || x->mode[i] == HEDDLE_SCRATCH ? &x->op[i]->dense
-                                                                       : &x->op[i]->layout;
 }
 
 heddle_handle *heddle_exec_operand(struct heddle_exec *x, unsigned i)

@@ -6,7 +6,6 @@
  *                reference
  * Threads    everything shared is atomic.
  */
-#include "core/group.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/atomic.h"
@@ -14,6 +13,7 @@
 #include "core/ctx.h"
 #include "core/engine.h"
 #include "core/error.h"
+#include "core/group.h"
 #include "core/object.h"
 #include "core/outside.h"
 #include "core/worker.h"

@@ -349,7 +349,7 @@ static void grant_give(struct worker *w, struct heddle_cell *c, struct grant *g)
 
     c->flags |= TASK_LOOSE;
     if (w->ctx->dev != NULL)
-        heddle_dev_lend_unit(w->ctx, &c->sched, g->unit, g->mode);
+        heddle_dev_hand_out(w->ctx, &c->sched, g->unit, g->mode);
     heddle_spin_lock(&e->lock);
     g->next = e->acquired;
     e->acquired = g;
@@ -387,7 +387,7 @@ static void grant_refuse(struct worker *w, struct heddle_cell *c, struct grant *
     heddle_ctx_signal(w->ctx);
 }
 
-void heddle_grant_run(struct worker *w, struct heddle_cell *c)
+void heddle_grant_run(struct worker *w, struct heddle_cell *c, heddle_status data)
 {
     heddle_status st = HEDDLE_OK;
     struct grant *g;
@@ -395,8 +395,8 @@ void heddle_grant_run(struct worker *w, struct heddle_cell *c)
     memcpy(&g, c->arg, sizeof(g));
     if ((g->mode & HEDDLE_R) != 0)
         st = heddle_unit_marked(g->unit);
-    if (st == HEDDLE_OK && w->ctx->dev != NULL)
-        st = heddle_dev_status(&c->sched);
+    if (st == HEDDLE_OK)
+        st = data;
     g->ptr = st == HEDDLE_OK ? heddle_unit_base(g->unit) : NULL;
     if (st == HEDDLE_OK && g->ptr == NULL)
         st = HEDDLE_ENOMEM;

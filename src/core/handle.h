@@ -13,8 +13,8 @@ heddle_handle *heddle_unit_ref(heddle_handle *h);
 void heddle_unit_unref(heddle_handle *h);
 /* Frees a unit that nobody refers to any more. */
 void heddle_unit_free(heddle_handle *h);
-/* The task of an acquire: its data are there. */
-void heddle_grant_run(struct worker *w, struct heddle_cell *c);
+/* The task of an acquire runs; data: HEDDLE_OK, or why they are not on the host. */
+void heddle_grant_run(struct worker *w, struct heddle_cell *c, heddle_status data);
 /* Forgets what was acquired and never released; the context ends. */
 void heddle_grants_drop(heddle_ctx *ctx);
 /* Releases what heddle_handle_acquire() was granted and nobody has released. */

@@ -178,15 +178,17 @@ bool heddle_hidden_run(struct worker *w, struct heddle_cell *c, struct heddle_sc
 {
     heddle_ctx *ctx = w->ctx;
     heddle_handle *unit = (c->flags & TASK_NOPS) != 0 ? c->op[0] : NULL;
-    heddle_status st = HEDDLE_OK;
+    heddle_status st = HEDDLE_OK, data = HEDDLE_OK;
 
     if ((c->flags & TASK_HIDDEN) == 0)
         return false;
     *next_out = NULL;
-    if (ctx->dev != NULL && !heddle_dev_supply_hidden(w, c))
+    if (ctx->dev != NULL)
+        data = heddle_dev_supply(w, &c->sched, NULL, NULL);
+    if (data == HEDDLE_AGAIN)
         return true;
     if (c->kinfo == &ctx->grant) {
-        heddle_grant_run(w, c);
+        heddle_grant_run(w, c, data);
         return true;
     }
     if (c->kinfo == &ctx->release) {
@@ -213,12 +215,6 @@ bool heddle_hidden_run(struct worker *w, struct heddle_cell *c, struct heddle_sc
             heddle_cell_exec_ext(w, c, NULL, &x);
             heddle_fail_task(&x, st);
         }
-    }
-    if (c->kinfo == &ctx->advice) {
-        uintptr_t arg;
-
-        memcpy(&arg, c->arg, sizeof(arg));
-        heddle_dev_advise(ctx, unit, arg);
     }
     if (c->kinfo == &ctx->notice)
         st = (heddle_status)heddle_load_acq(&(*(heddle_event **)(void *)c->arg)->first);

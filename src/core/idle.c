@@ -9,7 +9,6 @@
  * Threads    the holder of a slot; heddle_idle_slice() and heddle_idle_watch() also
  *            outside threads that wait.
  */
-#include "core/idle.h"
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/compiler.h"
@@ -17,7 +16,9 @@
 #include "core/ctx.h"
 #include "core/dev/dev.h"
 #include "core/engine.h"
+#include "core/idle.h"
 #include "core/outside.h"
+#include "core/time.h"
 #include "core/watchdog.h"
 #include "core/worker.h"
 #include "sched/sched.h"

@@ -5,13 +5,12 @@
  * Threads    ctx->lock guards the list; an entry is constant once it is in it.
  *            Submitters keep a small cache in front (submitter.h).
  */
-#include "core/kinfo.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/lock.h"
 #include "core/ctx.h"
-#include "core/dev/dev.h"
 #include "core/error.h"
+#include "core/kinfo.h"
 #include "trace/trace.h"
 
 static bool kinfo_mode_ok(enum heddle_mode m)
@@ -48,7 +47,7 @@ static heddle_status kinfo_check(heddle_ctx *ctx, const heddle_kernel *k)
                                  k->name, v);
         has_any =
             has_any || (k->variants[v].device == HEDDLE_DEV_CPU && k->variants[v].run != NULL);
-        if (k->variants[v].gang > ctx->nworkers && !ctx->checks && !heddle_dev_is_virtual(ctx))
+        if (k->variants[v].gang > ctx->nworkers && ctx->forms_gangs)
             return heddle_refuse(ctx, HEDDLE_EINVAL,
                                  "kernel %s: a gang of %u does not fit into %u "
                                  "workers",
@@ -132,8 +131,6 @@ void heddle_kinfo_free_all(heddle_ctx *ctx)
         struct heddle_kinfo *i = ctx->kernels;
 
         ctx->kernels = i->next;
-        if (ctx->dev != NULL)
-            heddle_kinfo_free_shapes(ctx, i);
         heddle_free(&ctx->alloc, i, sizeof(*i));
     }
 }

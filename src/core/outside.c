@@ -25,6 +25,7 @@
 #include "core/engine.h"
 #include "core/idle.h"
 #include "core/outside.h"
+#include "core/time.h"
 #include "core/worker.h"
 #include "task/task.h"
 

@@ -32,12 +32,10 @@
 #include "base/thread.h"
 #include "core/ctx.h"
 #include "core/dev/dev.h"
-#include "core/dev/devs.h"
-#include "core/dev/worker.h"
 #include "core/env.h"
 #include "core/error.h"
 #include "core/sample.h"
-#include "drive/cuda/cuda.h"
+#include "core/time.h"
 #include "heddle/energy_meter.h"
 #include "meter/meter.h"
 #include "trace/trace.h"
@@ -127,23 +125,6 @@ heddle_status heddle_meter_open(const struct heddle_meter_opts *opts, heddle_met
     return heddle_meter_create(&env, NULL, out);
 }
 
-/* The GPUs of the context, by the names their tasks run under. */
-static size_t list_gpus(heddle_ctx *ctx, struct heddle_meter_gpu *gpu)
-{
-    size_t n = 0;
-
-    for (unsigned i = 0; ctx->dev != NULL && i < ctx->dev->ncls; i++) {
-        const struct dev_class *c = &ctx->dev->cls[i];
-
-        if (c->kind != HEDDLE_DEV_CUDA || n == MAX_GPUS ||
-            heddle_cuda_dev_pci(c->dev, gpu[n].pci, sizeof(gpu[n].pci)) != HEDDLE_OK)
-            continue;
-        snprintf(gpu[n].device, sizeof(gpu[n].device), "%s", c->name);
-        n++;
-    }
-    return n;
-}
-
 static heddle_status find_counters(heddle_ctx *ctx, const char *sysfs, heddle_meter **out)
 {
     const size_t bytes = MAX_GPUS * sizeof(struct heddle_meter_gpu);
@@ -157,7 +138,7 @@ static heddle_status find_counters(heddle_ctx *ctx, const char *sysfs, heddle_me
 
     if (gpu == NULL)
         return HEDDLE_ENOMEM;
-    env.ngpus = list_gpus(ctx, gpu);
+    env.ngpus = ctx->dev != NULL ? heddle_dev_list_gpus(ctx, gpu, MAX_GPUS) : 0;
     st = heddle_meter_create(&env, NULL, out);
     heddle_free(&ctx->alloc, gpu, bytes);
     return st;
@@ -198,7 +179,7 @@ heddle_status heddle_sampler_open(heddle_ctx *ctx, const struct heddle_ctx_opts 
     struct energy_choice choice;
     struct heddle_sampler *s;
 
-    if (o->log == HEDDLE_OFF || o->log_level < HEDDLE_LOG_GRAPH || heddle_dev_is_virtual(ctx) ||
+    if (o->log == HEDDLE_OFF || o->log_level < HEDDLE_LOG_GRAPH || !ctx->time->is_measured ||
         !heddle_energy_parse(o->energy, &choice) || choice.is_off)
         return HEDDLE_OK;
     s = heddle_zalloc(&ctx->alloc, 1, sizeof(*s));
@@ -295,12 +276,11 @@ static void explain(heddle_ctx *ctx, const struct heddle_ctx_opts *o, struct hed
 
 void heddle_sampler_begin(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
 {
-    const uint32_t lane =
-        ctx->nworkers + LANES_BEFORE + (ctx->dev != NULL ? heddle_dev_log_lanes(ctx->dev) : 0);
+    const uint32_t lane = ctx->nworkers + LANES_BEFORE + ctx->has_devs.nlanes;
     char why[4 * HEDDLE_METER_WHY];
     struct heddle_text t;
 
-    if (heddle_dev_is_virtual(ctx))
+    if (!ctx->time->is_measured)
         return; /* a simulated machine has counters of its own */
     heddle_text_init(&t, why, sizeof(why));
     explain(ctx, o, &t);

@@ -42,6 +42,7 @@
 #include "core/scope.h"
 #include "core/submit.h"
 #include "core/submitter.h"
+#include "core/time.h"
 #include "core/worker.h"
 #include "data/data.h"
 #include "sched/sched.h"
@@ -284,7 +285,7 @@ static heddle_status scope_submit(struct heddle_exec *x, const heddle_kernel *ke
     while (s.sub->slab.in_use > SCOPE_WINDOW && !scope_is_confined(x->worker)) {
         heddle_returns_flush(&x->worker->returns);
         heddle_slab_collect(&s.sub->slab);
-        if (s.sub->slab.in_use > SCOPE_WINDOW && !heddle_engine_step(x->worker))
+        if (s.sub->slab.in_use > SCOPE_WINDOW && !x->ctx->time->step(x->worker))
             break;
     }
     s.scope = x->scope;
@@ -350,7 +351,7 @@ heddle_status heddle_exec_wait(struct heddle_exec *x)
     if (!scope_is_alone(s)) {
         w->last = 0; /* what runs meanwhile begins when it begins */
         if (scope_is_confined(w)) {
-            heddle_engine_help_own(w, scope_is_alone, s);
+            x->ctx->time->loop_own(w, scope_is_alone, s);
         } else {
             w->nest++;
             (void)heddle_engine_help(w, scope_is_alone, s, 0);

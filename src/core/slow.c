@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "base/compiler.h"
 #include "core/cell.h"
 #include "core/ctx.h"
 #include "core/dev/dev.h"
@@ -26,6 +27,7 @@
 #include "core/hidden.h"
 #include "core/kinfo.h"
 #include "core/slow.h"
+#include "core/time.h"
 #include "core/turn.h"
 #include "core/variant.h"
 #include "core/worker.h"
@@ -190,15 +192,14 @@ struct heddle_sched_task *heddle_slow_run(struct worker *w, struct heddle_cell *
     heddle_cell_exec_ext(w, c, ext, &x);
     if (!heddle_turns_take(&x))
         return NULL;
-    if (w->ctx->dev != NULL && !heddle_dev_supply_host(w, &c->sched, &x, ext))
+    if (w->ctx->dev != NULL && heddle_dev_supply(w, &c->sched, &x, ext) == HEDDLE_AGAIN)
         return NULL;
     st = heddle_slow_body(&x, &s, ext);
     if (st == TASK_PUT_BACK) { /* a gang that cannot form now */
-        if (w->ctx->dev != NULL) {
-            heddle_dev_drop(w, &c->sched);
-            heddle_dev_defer(w, &c->sched);
-        }
-        heddle_engine_push_foreign(w->ctx, &c->sched);
+        if (w->ctx->dev != NULL)
+            heddle_dev_put_back(w, &c->sched, false);
+        else
+            heddle_engine_push_foreign(w->ctx, &c->sched);
         return NULL;
     }
     return heddle_end_after(&x, st, start);

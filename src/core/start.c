@@ -21,17 +21,14 @@
 #include "base/park.h"
 #include "base/thread.h"
 #include "core/ctx.h"
-#include "core/dev/cost.h"
 #include "core/dev/dev.h"
-#include "core/dev/devs.h"
-#include "core/dev/energy.h"
-#include "core/dev/view.h"
 #include "core/engine.h"
 #include "core/env.h"
 #include "core/hidden.h"
 #include "core/kinfo.h"
 #include "core/sample.h"
 #include "core/submitter.h"
+#include "core/time.h"
 #include "core/worker.h"
 #include "data/data.h"
 #include "heddle/version.h"
@@ -106,19 +103,16 @@ static void ctx_memory_changed(void *owner, const heddle_handle *root, bool is_l
 static void ctx_define(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
 {
     struct heddle_trace *tr = ctx->trace;
-    const bool is_virtual = heddle_dev_is_virtual(ctx);
     char text[128] = "";
 
     heddle_trace_define_info(tr, "heddle", heddle_version());
     heddle_trace_define_info(tr, "program", program_invocation_short_name);
     if (gethostname(text, sizeof(text) - 1) == 0)
         heddle_trace_define_info(tr, "host", text);
-    heddle_trace_define_info(tr, "time", is_virtual ? "virtual" : "real");
-    if (is_virtual)
-        heddle_trace_define_info(tr, "machine", o->machine);
+    ctx->time->define(ctx, o);
     heddle_trace_define_info(tr, "scheduler", ctx->sched->name);
     heddle_trace_define_info(tr, "cpu", ctx->topo->model);
-    snprintf(text, sizeof(text), "%u", ctx->dev != NULL ? ctx->dev->nsched : ctx->nworkers);
+    snprintf(text, sizeof(text), "%u", ctx->dev != NULL ? ctx->has_devs.nworkers : ctx->nworkers);
     heddle_trace_define_info(tr, "workers", text);
     if (ctx->dev != NULL)
         return; /* the rest: heddle_dev_log_define() */
@@ -134,8 +128,7 @@ static heddle_status ctx_start_trace(heddle_ctx *ctx, const struct heddle_ctx_op
         .alloc = &ctx->alloc,
         .clock = &ctx->clock,
         .level = o->log == HEDDLE_OFF ? HEDDLE_LOG_OFF : o->log_level,
-        .nlanes = ctx->nworkers + 4 + (ctx->dev != NULL ? heddle_dev_log_lanes(ctx->dev) : 0) +
-                  heddle_sampler_lanes(ctx),
+        .nlanes = ctx->nworkers + 4 + ctx->has_devs.nlanes + heddle_sampler_lanes(ctx),
         .path = o->log_path,
         .why = why,
         .why_bytes = sizeof(why),
@@ -147,7 +140,7 @@ static heddle_status ctx_start_trace(heddle_ctx *ctx, const struct heddle_ctx_op
     ctx_define(ctx, o);
     ctx->memory_lane = heddle_trace_get_lane(ctx->trace, ctx->nworkers + 3);
     heddle_trace_define_lane(ctx->trace, ctx->nworkers + 3, HEDDLE_LOG_OTHER, "memory", -1, 0);
-    if (ctx->dev == NULL || ctx->dev->disk_node < 0) /* else mem says so */
+    if (!ctx->has_devs.watches_host)
         heddle_ctx_watch_memory(ctx, ctx_memory_changed);
     return HEDDLE_OK;
 }
@@ -183,12 +176,12 @@ static void ctx_init_submitter(heddle_ctx *ctx, struct submitter *s, int pusher,
 static heddle_status ctx_init_workers(heddle_ctx *ctx, const int *cpu)
 {
     const unsigned n = ctx->nworkers;
-    const bool is_virtual = heddle_dev_is_virtual(ctx);
 
     for (unsigned i = 0; i < ctx->nall; i++) {
         struct worker *w = &ctx->worker[i];
         const bool is_slot = i < n;
         const unsigned lane = is_slot ? i : i + 1; /* n is the submitter's */
+        enum heddle_log_lane_kind kind = HEDDLE_LOG_OTHER;
         char name[24];
 
         w->ctx = ctx;
@@ -198,15 +191,11 @@ static heddle_status ctx_init_workers(heddle_ctx *ctx, const int *cpu)
         w->lane = heddle_trace_get_lane(ctx->trace, lane);
         ctx_init_submitter(ctx, &w->sub, w->pusher, i, lane);
         HEDDLE_TRY(heddle_returns_init(&w->returns, &ctx->pool, n + 3));
-        if (is_slot && is_virtual) /* its workers have lanes of their own */
-            snprintf(name, sizeof(name), "program");
-        else if (is_slot)
-            snprintf(name, sizeof(name), "worker %u", i);
+        if (is_slot)
+            kind = ctx->time->name_slot(i, name, sizeof(name));
         else
             snprintf(name, sizeof(name), i == n ? "outside" : "driver");
-        heddle_trace_define_lane(ctx->trace, lane,
-                                 is_slot && !is_virtual ? HEDDLE_LOG_WORKER : HEDDLE_LOG_OTHER,
-                                 name, w->cpu, 0);
+        heddle_trace_define_lane(ctx->trace, lane, kind, name, w->cpu, 0);
     }
     ctx->foreign = &ctx->worker[n];
     ctx->driver = &ctx->worker[n + 1];
@@ -230,7 +219,6 @@ static heddle_status ctx_start_flat_order(heddle_ctx *ctx, unsigned n)
 
 static heddle_status ctx_start_sched(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
 {
-    struct heddle_devs *d = ctx->dev;
     char why[320] = "";
     struct heddle_sched_env env = {.alloc = &ctx->alloc,
                                    .nworkers = ctx->nworkers,
@@ -240,21 +228,11 @@ static heddle_status ctx_start_sched(heddle_ctx *ctx, const struct heddle_ctx_op
                                    .why_bytes = sizeof(why)};
     heddle_status st;
 
-    if (d != NULL) {
-        env.nworkers = d->nsched;
-        if (d->ncls == 1 && d->nsched > 1) {
-            HEDDLE_TRY(ctx_start_flat_order(ctx, d->nsched));
-            env.steal_order = ctx->flat_order;
-        }
-        if (ctx->sched->knows_classes) {
-            env.cls = d->sched_cls;
-            env.ncls = d->ncls;
-            env.ntypes = d->ntypes;
-            env.class_of = d->class_of;
-            env.view = &heddle_dev_view;
-            env.view_self = d;
-            env.energy = heddle_dev_objective(d);
-        }
+    if (ctx->dev != NULL)
+        HEDDLE_TRY(heddle_dev_start(ctx, &env));
+    if (ctx->has_devs.nclasses == 1 && env.nworkers > 1) {
+        HEDDLE_TRY(ctx_start_flat_order(ctx, env.nworkers));
+        env.steal_order = ctx->flat_order;
     }
     ctx->sched_self =
         heddle_zalloc_aligned(&ctx->alloc, 1, ctx->sched->instance_size, HEDDLE_CACHE_LINE);
@@ -296,7 +274,7 @@ static heddle_status ctx_start_models(heddle_ctx *ctx, const struct heddle_ctx_o
 {
     char dir[1024];
 
-    if (o->models == HEDDLE_OFF || heddle_dev_is_virtual(ctx))
+    if (o->models == HEDDLE_OFF || !ctx->time->is_measured)
         return HEDDLE_OK;
     /* To choose a device, every kernel has to be timed. */
     ctx->has_models = o->models == HEDDLE_ON || ctx->dev != NULL;
@@ -328,11 +306,9 @@ static heddle_status ctx_start(heddle_ctx *ctx, const struct heddle_ctx_opts *o,
     if (ctx->worker == NULL)
         return HEDDLE_ENOMEM;
     HEDDLE_TRY(ctx_init_workers(ctx, o->bind != HEDDLE_OFF ? cpu : NULL));
-    if (ctx->dev != NULL)
-        HEDDLE_TRY(heddle_dev_start(ctx));
     HEDDLE_TRY(ctx_start_sched(ctx, o));
     if (ctx->dev != NULL)
-        HEDDLE_TRY(heddle_dev_start_thread(ctx));
+        HEDDLE_TRY(heddle_dev_start_driver(ctx));
     HEDDLE_TRY(ctx_start_threads(ctx, o));
     heddle_sampler_start(ctx);
     return HEDDLE_OK;
@@ -343,12 +319,11 @@ static heddle_status ctx_start(heddle_ctx *ctx, const struct heddle_ctx_opts *o,
 static void ctx_configure(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
 {
     const unsigned spin = o->spin_us != 0 ? o->spin_us : DEFAULT_SPIN_US;
-    const bool is_virtual = heddle_dev_is_virtual(ctx);
-    /* When submissions take no time there is no need to stop them. */
-    const unsigned ncores = is_virtual ? heddle_cost_cores(ctx) : ctx->nworkers;
+    const unsigned ncores = ctx->time->window_cores(ctx);
     const unsigned window = 256 * ncores;
 
-    ctx->helps = o->helps != HEDDLE_OFF || is_virtual;
+    ctx->helps = o->helps != HEDDLE_OFF || !ctx->time->has_threads;
+    ctx->forms_gangs = !ctx->checks && ctx->time->has_threads;
     ctx->runs_inline = ctx->helps && ctx->nworkers == 1 && ctx->dev == NULL;
     ctx->allows_handoff = ctx->sched->allows_handoff && ctx->dev == NULL;
     ctx->rings_all = ctx->sched->names_workers && o->plan != NULL;
@@ -407,7 +382,7 @@ static heddle_status ctx_check_opts(const struct heddle_ctx_opts *o, const char 
 /* The scheduler that was asked for, or the one that suits the devices. */
 static heddle_status ctx_choose_sched(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
 {
-    const bool has_classes = ctx->dev != NULL && ctx->dev->ncls > 1;
+    const bool has_classes = ctx->has_devs.nclasses > 1;
     char why[128];
 
     if (o->sched == NULL) {
@@ -441,11 +416,6 @@ static heddle_status ctx_find(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
     st = heddle_dev_open(ctx, o, why, sizeof(why));
     if (st != HEDDLE_OK)
         return why[0] != '\0' ? ctx_refuse(o, st, why) : st;
-    if (heddle_dev_is_virtual(ctx)) {
-        ctx->nworkers = 1;
-        /* Ticks of the log are virtual nanoseconds. */
-        ctx->clock = heddle_clock_virtual();
-    }
     HEDDLE_TRY(ctx_choose_sched(ctx, o));
     ctx_configure(ctx, o);
     return HEDDLE_OK;
@@ -476,6 +446,7 @@ heddle_status heddle_ctx_create(const struct heddle_ctx_opts *opts, heddle_ctx *
     if (ctx == NULL)
         return HEDDLE_ENOMEM;
     ctx->alloc = *a;
+    ctx->time = &heddle_time_real;                /* heddle_dev_open() may change it */
     heddle_store_rlx(&ctx->next_id, UINT64_C(1)); /* not shared yet */
     heddle_mutex_init(&ctx->lock, HEDDLE_RANK_LEAF, "context");
     heddle_mutex_init(&ctx->event_lock, HEDDLE_RANK_SCHED, "events");

@@ -19,7 +19,6 @@
 #include "core/call.h"
 #include "core/cell.h"
 #include "core/ctx.h"
-#include "core/dev/dev.h"
 #include "core/engine.h"
 #include "core/error.h"
 #include "core/gang.h"
@@ -28,6 +27,7 @@
 #include "core/scope.h"
 #include "core/submit.h"
 #include "core/submitter.h"
+#include "core/time.h"
 #include "core/worker.h"
 #include "data/data.h"
 #include "sched/sched.h"
@@ -67,11 +67,9 @@ static HEDDLE_NOINLINE void submit_help(heddle_ctx *ctx)
         if (w != NULL) {
             if (heddle_load_rlx(&ctx->gang) != NULL)
                 (void)heddle_gang_join(w);
-            for (unsigned i = 0; i < 64 && heddle_engine_step(w); i++)
+            for (unsigned i = 0; i < 64 && ctx->time->step(w); i++)
                 has_run = true;
-            heddle_returns_flush(&w->returns);
-            if (heddle_dev_is_virtual(ctx)) /* tasks end there */
-                heddle_returns_flush(&ctx->driver->returns);
+            ctx->time->flush(w);
         }
         if (has_run) {
             since = heddle_clock_ns();
@@ -153,17 +151,17 @@ static inline void submit_go(heddle_ctx *ctx, struct heddle_sched_task *ready)
     heddle_engine_run(w, ready);
     while (HEDDLE_UNLIKELY(w->has_pushed)) {
         w->has_pushed = false;
-        while (heddle_engine_step(w))
+        while (ctx->time->step(w))
             ;
     }
     heddle_master_unlock(ctx);
 }
 
-/* Virtual time passes while tasks are submitted. */
+/* Time passes while tasks are submitted. */
 static inline void submit_charge(heddle_ctx *ctx, size_t n)
 {
     if (HEDDLE_UNLIKELY(ctx->dev != NULL))
-        heddle_dev_charge(ctx, n);
+        ctx->time->charge(ctx, n);
 }
 
 void heddle_submit_finish(heddle_ctx *ctx, struct submission *s)

@@ -10,15 +10,13 @@
  *                turn on counts for the other
  * Threads    the slot that runs the task; the queue has its own lock.
  */
-#include "core/turn.h"
 #include "base/compiler.h"
 #include "base/spin.h"
 #include "core/cell.h"
-#include "core/ctx.h"
-#include "core/dev/dev.h"
 #include "core/engine.h"
 #include "core/exec.h"
 #include "core/scope.h"
+#include "core/turn.h"
 #include "data/data.h"
 #include "sched/sched.h"
 #include "task/task.h"
@@ -59,8 +57,7 @@ bool heddle_turns_take(struct heddle_exec *x)
         if (t->is_held) {
             struct heddle_sched_task *tail = t->tail;
 
-            if (x->ctx->dev != NULL)
-                heddle_dev_defer(x->worker, &c->sched);
+            heddle_engine_defer(x->worker, &c->sched);
             c->sched.link[0] = NULL;
             if (tail != NULL)
                 tail->link[0] = &c->sched;

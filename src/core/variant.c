@@ -139,7 +139,7 @@ static void variant_predicted(const struct heddle_exec *x, struct heddle_perf_en
 {
     struct heddle_estimate est;
 
-    if (!heddle_trace_is_on(x->worker->lane, HEDDLE_TRACE_ATTR) || heddle_dev_is_virtual(x->ctx))
+    if (!heddle_trace_is_on(x->worker->lane, HEDDLE_TRACE_ATTR))
         return;
     heddle_perf_predict(model, &est);
     if (est.ns >= 0.5)
@@ -160,8 +160,7 @@ static heddle_status variant_run(struct heddle_exec *x, unsigned v)
     if (model != NULL)
         t0 = heddle_ticks();
     heddle_exec_enter(x);
-    /* Gangs of the checker and in virtual time have one member. */
-    if (var->gang > 1 && !x->ctx->checks && !heddle_dev_is_virtual(x->ctx)) {
+    if (var->gang > 1 && x->ctx->forms_gangs) {
         st = heddle_gang_run(x, s, var->run, var->gang);
     } else {
         st = var->run(x);
@@ -234,7 +233,7 @@ static unsigned variant_possible(const struct heddle_exec *x, const struct task_
 {
     const struct heddle_variant *var = x->kinfo->kernel->variants;
 
-    if (x->ctx->checks || heddle_dev_is_virtual(x->ctx))
+    if (!x->ctx->forms_gangs)
         return v;
     for (unsigned i = 0, k = v; i < x->kinfo->nvariants; i++) {
         if ((declined >> v & 1) != 0)

@@ -5,24 +5,31 @@
  * Threads    heddle_handle_advise(): any. An advice is a hidden task that reads the
  *            unit; the slot that runs it tells mem.
  */
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/compiler.h"
 #include "core/ctx.h"
-#include "core/dev/dev.h"
+#include "core/dev/advice.h"
 #include "core/dev/devs.h"
 #include "core/error.h"
 #include "core/hidden.h"
 #include "core/submit.h"
 #include "data/data.h"
 #include "mem/mem.h"
+#include "task/task.h"
 
 enum { ADVICE_SHIFT = 8 };
 
-void heddle_dev_advise(heddle_ctx *ctx, heddle_handle *h, uintptr_t arg)
+void heddle_dev_advise(heddle_ctx *ctx, const struct heddle_cell *c)
 {
     struct heddle_mem *m = ctx->dev->mem;
-    const unsigned node = (unsigned)(arg >> ADVICE_SHIFT);
+    heddle_handle *h = c->op[0];
+    uintptr_t arg;
+    unsigned node;
 
+    memcpy(&arg, c->arg, sizeof(arg));
+    node = (unsigned)(arg >> ADVICE_SHIFT);
     switch ((enum heddle_advice)(arg & 0xff)) {
     case HEDDLE_PREFETCH: heddle_mem_prefetch(m, h, node); break;
     case HEDDLE_WONT_USE: heddle_mem_wont_use(m, h); break;

@@ -31,7 +31,7 @@
  *                pushes it; the words of its edges are free then, and the
  *                scheduler may use them
  * Threads    the driver, but for heddle_ahead_pop() (a core that got such a task)
- *            and heddle_ahead_end() (of a task that ran again on a core); `lock`.
+ *            and heddle_dev_end_ahead() (of a task that ran again on a core); `lock`.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -45,19 +45,19 @@
 #include "core/dev/ahead.h"
 #include "core/dev/ahead_state.h"
 #include "core/dev/begin.h"
-#include "core/dev/dev.h"
 #include "core/dev/devs.h"
 #include "core/dev/end.h"
 #include "core/dev/estimate.h"
-#include "core/dev/loop.h"
 #include "core/dev/queue.h"
 #include "core/dev/shape.h"
 #include "core/dev/task.h"
+#include "core/dev/time.h"
 #include "core/dev/worker.h"
 #include "core/engine.h"
 #include "core/exec.h"
 #include "core/kinfo.h"
 #include "core/scope.h"
+#include "core/time.h"
 #include "core/worker.h"
 #include "data/data.h"
 #include "sched/sched.h"
@@ -433,10 +433,10 @@ static struct dev_worker *direct_worker(struct heddle_devs *d, const struct dev_
 {
     struct dev_worker *dw = r->pred[0]->dt->on;
 
-    if (heddle_dev_has_room(d, dw))
+    if (d->time->has_room(d, dw))
         return dw;
     for (unsigned i = 0; i < d->nworkers; i++)
-        if (d->worker[i].cls == r->cls && heddle_dev_has_room(d, &d->worker[i]))
+        if (d->worker[i].cls == r->cls && d->time->has_room(d, &d->worker[i]))
             return &d->worker[i];
     return NULL;
 }

@@ -4,7 +4,7 @@
  * to its end; ahead.c has states and invariants.
  *
  * Threads    the driver, but for heddle_ahead_pop() (a core that got such a task)
- *            and heddle_ahead_end() (of a task that ran again on a core); `lock`.
+ *            and heddle_dev_end_ahead() (of a task that ran again on a core); `lock`.
  */
 #include <stdlib.h>
 
@@ -18,10 +18,10 @@
 #include "core/dev/ahead_state.h"
 #include "core/dev/dev.h"
 #include "core/dev/devs.h"
-#include "core/dev/loop.h"
 #include "core/dev/task.h"
 #include "core/dev/worker.h"
 #include "core/engine.h"
+#include "core/time.h"
 #include "core/worker.h"
 #include "sched/sched.h"
 #include "task/task.h"
@@ -199,7 +199,8 @@ bool heddle_ahead_again(struct dev_task *dt)
     return waits;
 }
 
-struct dev_ahead *heddle_ahead_leave(heddle_ctx *ctx, struct heddle_cell *c)
+/* Its task is about to end: nobody finds the record any more. */
+static struct dev_ahead *ahead_leave(heddle_ctx *ctx, struct heddle_cell *c)
 {
     struct ahead *a = &ctx->dev->ahead;
     struct dev_ahead *r;
@@ -258,7 +259,8 @@ static bool ahead_count_down(struct ahead *a, struct dev_ahead *r, const struct 
     return pushes;
 }
 
-void heddle_ahead_end(struct worker *w, struct dev_ahead *r, heddle_status st)
+/* Its task has ended: those that waited for it here are counted down. */
+static void ahead_end(struct worker *w, struct dev_ahead *r, heddle_status st)
 {
     struct ahead *a = &w->ctx->dev->ahead;
     struct heddle_sched_task *first = NULL, **last = &first;
@@ -290,6 +292,17 @@ void heddle_ahead_end(struct worker *w, struct dev_ahead *r, heddle_status st)
             heddle_trace_ready(w->lane, heddle_task_cell(t)->id, heddle_ctx_ticks(w->ctx));
         heddle_engine_push(w, t);
     }
+}
+
+struct heddle_sched_task *heddle_dev_end_ahead(struct worker *w, struct heddle_cell *c,
+                                               heddle_status st)
+{
+    struct dev_ahead *r = ahead_leave(w->ctx, c);
+    struct heddle_sched_task *next = heddle_engine_end(w, c);
+
+    if (r != NULL)
+        ahead_end(w, r, st);
+    return next;
 }
 
 /* --- what a scheduler is told ------------------------------------------------- */

@@ -2,8 +2,7 @@
 #ifndef HEDDLE_CORE_DEV_AHEAD_STATE_H
 #define HEDDLE_CORE_DEV_AHEAD_STATE_H
 
-/* The records of tasks that go ahead: states, and where they are found. For ahead*.c
- * alone. */
+/* Records of tasks that go ahead: states, and where they are found. For ahead*.c alone. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* dev/asked: what a function on a device asks about its task. Threads: the driver. */
-#include "core/dev/asked.h"
+/* dev/asked: what a function asks about its task that depends on the device it runs on.
+ *
+ * Threads    the slot that runs the task, or the driver.
+ */
+#include "base/compiler.h"
 #include "core/ctx.h"
-#include "core/dev/dev.h"
+#include "core/dev/asked.h"
 #include "core/dev/devs.h"
 #include "core/dev/task.h"
 #include "core/dev/worker.h"
 #include "core/exec.h"
 #include "mem/mem.h"
 
-const struct heddle_layout *heddle_dev_layout(const struct heddle_exec *x, unsigned i)
+/* The layout of an operand on a device. */
+static const struct heddle_layout *dev_layout(const struct heddle_exec *x, unsigned i)
 {
     const struct dev_task *dt = x->slow->dev;
 
@@ -19,6 +23,17 @@ const struct heddle_layout *heddle_dev_layout(const struct heddle_exec *x, unsig
     if (dt->req.node == 0 || dt->is_settled || i >= HEDDLE_KERNEL_OPERANDS)
         return &x->op[i]->layout;
     return heddle_mem_layout(&dt->req, (unsigned)dt->at[i]);
+}
+
+const struct heddle_layout *heddle_exec_layout(struct heddle_exec *x, unsigned i)
+{
+    if (x == NULL || i >= x->nops)
+        return NULL;
+    if (HEDDLE_UNLIKELY(x->slow != NULL && x->slow->dev != NULL))
+        return dev_layout(x, i);
+    /* Private copies are dense. */
+    return x->mode[i] == HEDDLE_REDUCE || x->mode[i] == HEDDLE_SCRATCH ? &x->op[i]->dense
+                                                                       : &x->op[i]->layout;
 }
 
 enum heddle_device heddle_exec_device(struct heddle_exec *x)

@@ -222,7 +222,7 @@ static heddle_status dev_prepare(struct heddle_devs *d, struct dev_task *dt)
             (k->variants[dt->variant].scratch_bytes + 255) & ~(size_t)255;
     }
     for (unsigned i = 0; i < dt->x.nops && node != 0; i++)
-        if (dt->x.mode[i] == HEDDLE_REDUCE && (!d->is_virtual || d->executes)) {
+        if (dt->x.mode[i] == HEDDLE_REDUCE && d->executes) {
             dt->s.partial[i] = heddle_partial_take(dt->x.op[i]);
             if (dt->s.partial[i] == NULL)
                 return HEDDLE_ENOMEM;
@@ -271,7 +271,7 @@ void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw, struct heddl
         return;
     }
     st = dev_prepare(d, dt);
-    if (st == HEDDLE_OK && !d->is_virtual)
+    if (st == HEDDLE_OK)
         dt->on = dev_stream(d, dt);
     if (st == HEDDLE_EDECLINED)
         heddle_dev_again(dt, st, true, false);

@@ -15,7 +15,7 @@
  *
  * Invariants (1) with numbers of 0 nothing here changes when anything happens
  *            (2) d->cost.driver_ns never goes back
- * Threads    the driver; heddle_dev_charge() is any thread's that submits.
+ * Threads    the driver; heddle_cost_charge() is any thread's that submits.
  */
 #include <pthread.h>
 
@@ -24,9 +24,9 @@
 #include "base/map.h"
 #include "core/ctx.h"
 #include "core/dev/cost.h"
-#include "core/dev/dev.h"
 #include "core/dev/devs.h"
 #include "core/dev/task.h"
+#include "core/dev/virtual.h"
 #include "core/dev/worker.h"
 #include "core/outside.h"
 #include "core/worker.h"
@@ -50,9 +50,6 @@ void heddle_cost_init(struct heddle_devs *d)
     struct dev_overhead *c = &d->cost;
     const struct heddle_plat *p = d->plat;
 
-    c->master = UINT32_MAX;
-    if (!d->is_virtual)
-        return;
     c->submit_ns = p->charges ? p->submit_ns : 0;
     c->wake_ns = (uint64_t)(p->wake_ns + 0.5);
     c->drive_ns = (uint64_t)(p->drive_ns + 0.5);
@@ -178,7 +175,7 @@ static void cost_pass(struct worker *w, double ns)
 
     heddle_sim_after(w->ctx->dev->sim, ns, &p.op);
     while (!p.is_over)
-        (void)heddle_dev_step_virtual(w);
+        (void)heddle_virtual_step(w);
 }
 
 /* A core that runs a task, not one that waits for its children. */
@@ -189,7 +186,7 @@ static bool master_is_busy(const struct heddle_devs *d)
     return d->cost.master < d->nworkers && dw->nrunning > dw->nblocked;
 }
 
-void heddle_dev_charge(heddle_ctx *ctx, size_t n)
+void heddle_cost_charge(heddle_ctx *ctx, size_t n)
 {
     struct heddle_devs *d = ctx->dev;
     struct dev_overhead *c = &d->cost;
@@ -202,7 +199,7 @@ void heddle_dev_charge(heddle_ctx *ctx, size_t n)
     if (w == NULL)
         return;
     c->is_submitting = true;
-    while (master_is_busy(d) && heddle_dev_step_virtual(w))
+    while (master_is_busy(d) && heddle_virtual_step(w))
         ; /* it took a task when it waited for something */
     cost_pass(w, (double)n * c->submit_ns);
     c->is_submitting = false;

@@ -4,6 +4,7 @@
 
 /* What the runtime itself costs, in virtual time. */
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/map.h"
@@ -37,8 +38,9 @@ struct dev_overhead {
     struct heddle_map since; /* the same of tasks that wait to be launched */
 };
 
+/* The costs of the described machine. Its workers are there. */
 void heddle_cost_init(struct heddle_devs *d);
-/* Cores of a virtual machine where a submission takes time; else 0. */
+/* Cores of the described machine where a submission takes time; else 0. */
 unsigned heddle_cost_cores(const heddle_ctx *ctx);
 /* What becomes ready from now on does so by the end of dt. Returns what d->cost.from
  * was, to be set again. */
@@ -51,5 +53,7 @@ uint64_t heddle_cost_delay(struct dev_task *dt);
 void heddle_cost_idle(struct heddle_devs *d, struct dev_worker *dw);
 /* The program's thread learns what has ended. */
 void heddle_cost_catch_up(struct worker *w);
+/* n tasks were submitted, which took a while. Any thread, no lock held. */
+void heddle_cost_charge(heddle_ctx *ctx, size_t n);
 
 #endif /* HEDDLE_CORE_DEV_COST_H */

@@ -17,25 +17,43 @@
 #include "base/map.h"
 #include "core/ctx.h"
 #include "core/dev/ahead.h"
-#include "core/dev/cost.h"
 #include "core/dev/dev.h"
 #include "core/dev/devs.h"
 #include "core/dev/energy.h"
 #include "core/dev/log.h"
-#include "core/dev/loop.h"
 #include "core/dev/lose.h"
 #include "core/dev/region.h"
+#include "core/dev/shape.h"
 #include "core/dev/task.h"
+#include "core/dev/time.h"
+#include "core/dev/view.h"
 #include "core/dev/worker.h"
+#include "core/kinfo.h"
 #include "core/worker.h"
 #include "data/data.h"
+#include "drive/cuda/cuda.h"
 #include "drive/drive.h"
 #include "drive/sim/sim.h"
 #include "mem/mem.h"
+#include "meter/meter.h"
 #include "perf/perf.h"
 #include "plat/plat.h"
 #include "sched/sched.h"
 #include "trace/trace.h"
+
+uint64_t heddle_dev_now_ns(void *user)
+{
+    const struct heddle_devs *d = user;
+
+    return d->time->now_ns(d);
+}
+
+void heddle_dev_kick(void *user)
+{
+    struct heddle_devs *d = user;
+
+    d->time->kick(d);
+}
 
 static heddle_status dev_start_workers(struct heddle_devs *d)
 {
@@ -76,11 +94,7 @@ static double dev_link_ns(void *user, unsigned from, unsigned to, uint64_t bytes
 {
     struct heddle_devs *d = user;
 
-    if (d->is_virtual)
-        return heddle_sim_copy_ns(d->sim, from, to, bytes);
-    if (d->link[from][to] == NULL)
-        return 1e4 + (double)bytes / 5;
-    return heddle_perf_link_predict(d->link[from][to], bytes).ns;
+    return d->time->copy_ns(d, from, to, bytes);
 }
 
 static void dev_lose_node(struct heddle_devs *d, unsigned node)
@@ -103,9 +117,9 @@ static void dev_moved(void *user, const struct heddle_mem_move *m, heddle_status
         dev_lose_node(d, m->from != 0 ? m->from : m->to);
     if (st != HEDDLE_OK)
         return;
-    if (!d->is_virtual && link != NULL && m->op->end_ns != 0 && ns > 0 && !m->op->is_rough)
+    if (link != NULL && m->op->end_ns != 0 && ns > 0 && !m->op->is_rough)
         heddle_perf_link_record(link, m->bytes, (double)ns);
-    if (d->is_virtual && d->energy != NULL)
+    if (d->counts_joules)
         heddle_dev_energy_moved(d, m->from, m->to, m->bytes);
     heddle_dev_log_moved(d, m);
 }
@@ -178,7 +192,21 @@ static void dev_start_links(struct heddle_devs *d)
                 d->link[a][b] = NULL; /* costs time only */
 }
 
-heddle_status heddle_dev_start(heddle_ctx *ctx)
+static void dev_describe(struct heddle_devs *d, struct heddle_sched_env *env)
+{
+    env->nworkers = d->nsched;
+    if (!d->ctx->sched->knows_classes)
+        return;
+    env->cls = d->sched_cls;
+    env->ncls = d->ncls;
+    env->ntypes = d->ntypes;
+    env->class_of = d->class_of;
+    env->view = &heddle_dev_view;
+    env->view_self = d;
+    env->energy = heddle_dev_objective(d);
+}
+
+heddle_status heddle_dev_start(heddle_ctx *ctx, struct heddle_sched_env *env)
 {
     struct heddle_devs *d = ctx->dev;
     struct heddle_mem_opts o = {
@@ -186,7 +214,7 @@ heddle_status heddle_dev_start(heddle_ctx *ctx)
         .reg = &ctx->reg,
         .node = d->node,
         .nnodes = d->nnodes,
-        .is_fake = d->is_virtual && !d->executes,
+        .is_fake = !d->executes,
         .host = {.user = d,
                  .link_ns = dev_link_ns,
                  .moved = dev_moved,
@@ -200,19 +228,32 @@ heddle_status heddle_dev_start(heddle_ctx *ctx)
                  .fault_alloc = d->nfaults != 0 ? heddle_dev_fault_alloc : NULL},
     };
 
-    if (d->is_virtual)
-        d->clock = ctx->clock;
     HEDDLE_TRY(dev_start_workers(d));
-    heddle_cost_init(d);
     heddle_region_init(d);
     dev_start_links(d);
     heddle_dev_log_define(d);
     heddle_dev_log_links(d);
-    if (d->energy != NULL && d->is_virtual)
+    if (d->counts_joules)
         heddle_dev_energy_define(d);
     HEDDLE_TRY(heddle_mem_create(&o, &d->mem));
     ctx->reg.forget = dev_forget;
+    dev_describe(d, env);
     return HEDDLE_OK;
+}
+
+heddle_status heddle_dev_start_driver(heddle_ctx *ctx)
+{
+    return ctx->dev->time->start(ctx->dev);
+}
+
+void heddle_dev_stop(heddle_ctx *ctx)
+{
+    struct heddle_devs *d = ctx->dev;
+
+    if (d == NULL)
+        return;
+    d->time->stop(d);
+    heddle_store_rel(&d->is_stopped, 1u);
 }
 
 static void tasks_free(const struct heddle_allocator *a, struct dev_task *dt)
@@ -230,6 +271,8 @@ void heddle_dev_close(heddle_ctx *ctx)
 
     if (d == NULL)
         return;
+    for (struct heddle_kinfo *k = ctx->kernels; k != NULL; k = k->next)
+        heddle_dev_free_shapes(d, k);
     heddle_mem_destroy(d->mem);
     ctx->reg.forget = NULL;
     tasks_free(a, d->free);
@@ -246,7 +289,7 @@ void heddle_dev_close(heddle_ctx *ctx)
     heddle_map_fini(&d->notes);
     heddle_map_fini(&d->cost.since);
     heddle_ahead_fini(&d->ahead);
-    heddle_free(a, d->fault, d->nfaults * sizeof(*d->fault));
+    heddle_free(a, d->fault, d->fault_cap * sizeof(*d->fault));
     heddle_free(a, d->class_of, d->nsched * sizeof(*d->class_of));
     heddle_free(a, d->worker, d->nsched * sizeof(*d->worker));
     heddle_free(a, d, sizeof(*d));
@@ -308,4 +351,20 @@ heddle_status heddle_ctx_get_class(heddle_ctx *ctx, unsigned i, struct heddle_cl
     }
     *out = c;
     return HEDDLE_OK;
+}
+
+size_t heddle_dev_list_gpus(heddle_ctx *ctx, struct heddle_meter_gpu *gpu, size_t cap)
+{
+    size_t n = 0;
+
+    for (unsigned i = 0; i < ctx->dev->ncls; i++) {
+        const struct dev_class *c = &ctx->dev->cls[i];
+
+        if (c->kind != HEDDLE_DEV_CUDA || n == cap ||
+            heddle_cuda_dev_pci(c->dev, gpu[n].pci, sizeof(gpu[n].pci)) != HEDDLE_OK)
+            continue;
+        snprintf(gpu[n].device, sizeof(gpu[n].device), "%s", c->name);
+        n++;
+    }
+    return n;
 }

@@ -16,7 +16,8 @@
  *   region*.c       recorded regions as one operation
  *   lose.c          injected failures; a device is gone
  *   host.c          tasks on cores and hidden tasks: their data come home first
- *   loop.c          the driver thread
+ *   loop.c          what the driver does, and its thread
+ *   real.c, virtual*.c   the two kinds of time (time.h)
  *   view.c, estimate.c, shape.c   what schedulers may ask, and what it rests on
  *   cost.c          what the runtime itself costs, in virtual time
  *   energy.c        what tasks draw, what a joule is worth, virtual joules
@@ -52,14 +53,16 @@
 
 struct dev_energy;
 struct dev_task;
+struct dev_time_ops;
 
 struct heddle_devs {
     heddle_ctx *ctx;
     struct heddle_plat *plat; /* virtual time */
     struct heddle_sim *sim;
-    bool is_virtual;
-    bool executes;   /* functions are really called */
-    bool has_urgent; /* the mover's: an urgent variant was seen */
+    const struct dev_time_ops *time;
+    bool executes;      /* functions are really called */
+    bool has_urgent;    /* the mover's: an urgent variant was seen */
+    bool counts_joules; /* virtual time with an energy model */
     struct heddle_drive_env env;
     struct heddle_clock clock; /* as it was: does not jump when refined */
     char disk_path[512], cache_dir[1024];
@@ -83,7 +86,7 @@ struct heddle_devs {
     bool has_budget; /* some node is limited: next uses matter */
 
     struct heddle_fault *fault; /* real time: injected by hand */
-    unsigned nfaults;
+    unsigned nfaults, fault_cap;
     uint64_t node_copies[HEDDLE_MEM_NODES], node_allocs[HEDDLE_MEM_NODES];
     _Atomic uint32_t nlost;      /* classes */
     _Atomic uint32_t has_strays; /* pushed while a class was lost */
@@ -99,6 +102,7 @@ struct heddle_devs {
     struct dev_energy *energy; /* NULL: no model */
     bool weighs_energy;        /* it counts when something is chosen */
     unsigned nplat;            /* creation: the class of plat at hand */
+    bool is_plain;             /* creation: nothing but cores */
     struct heddle_spin note_lock;
     struct heddle_map notes; /* task -> classes it is barred from << 8 | tries */
     _Atomic uint32_t nnotes;
@@ -139,5 +143,10 @@ static inline bool heddle_dev_is_running(const struct heddle_devs *d)
 {
     return heddle_load_acq(&d->ntasks) != 0 || heddle_load_acq(&d->nregions) != 0;
 }
+
+/* The clock of the context's devices. Any thread; user: struct heddle_devs, as in callbacks. */
+uint64_t heddle_dev_now_ns(void *user);
+/* There is something to do for the driver. Any thread. */
+void heddle_dev_kick(void *user);
 
 #endif /* HEDDLE_CORE_DEV_DEVS_H */

@@ -27,10 +27,10 @@
 #include "core/dev/end.h"
 #include "core/dev/estimate.h"
 #include "core/dev/log.h"
-#include "core/dev/loop.h"
 #include "core/dev/lose.h"
 #include "core/dev/queue.h"
 #include "core/dev/task.h"
+#include "core/dev/time.h"
 #include "core/dev/worker.h"
 #include "core/end.h"
 #include "core/engine.h"
@@ -77,7 +77,7 @@ void heddle_dev_tell_ended(struct heddle_devs *d, struct heddle_sched_task *t, u
 {
     if (d->ctx->sched->ended == NULL)
         return;
-    if (ns >= 0 && !d->is_virtual && d->ctx->sched->noted != NULL) {
+    if (ns >= 0 && d->time->tells_late && d->ctx->sched->noted != NULL) {
         dev_tell(d, t, worker, ns);
         return;
     }
@@ -311,18 +311,6 @@ static void settle_sched(struct worker *w, struct heddle_sched_task *t, const st
     if (w->popped_ns != 0 && w->popper == popper - 1)
         ns = (double)(heddle_dev_now_ns(w->ctx->dev) - w->popped_ns);
     sched->ended(w->ctx->sched_self, t, (unsigned)popper - 1, ns);
-}
-
-void heddle_dev_drop(struct worker *w, struct heddle_sched_task *t)
-{
-    struct dev_task *dt = dev_record(t);
-
-    t->link[1] = NULL;
-    if (dt == NULL)
-        return;
-    if (!dt->is_settled)
-        heddle_mem_end(w->ctx->dev->mem, &dt->req, HEDDLE_EDECLINED);
-    heddle_dev_task_free(w, dt);
 }
 
 void heddle_dev_settle(struct worker *w, struct heddle_sched_task *t, heddle_status st)

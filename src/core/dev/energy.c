@@ -26,12 +26,12 @@
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "core/ctx.h"
-#include "core/dev/dev.h"
 #include "core/dev/devs.h"
 #include "core/dev/energy.h"
 #include "core/dev/open.h"
 #include "core/dev/shape.h"
 #include "core/dev/task.h"
+#include "core/dev/time.h"
 #include "core/dev/worker.h"
 #include "core/error.h"
 #include "core/exec.h"
@@ -151,7 +151,7 @@ static heddle_status cap_check(const struct heddle_devs *d, const char *list, ch
 
     if (list == NULL || list[0] == '\0')
         return HEDDLE_OK;
-    if (!d->is_virtual)
+    if (!d->time->has_caps)
         return heddle_dev_refuse(HEDDLE_EINVAL, why, cap,
                                  "a power cap is simulated only: clocks of real "
                                  "devices are not touched");
@@ -521,7 +521,7 @@ heddle_status heddle_ctx_get_energy(heddle_ctx *ctx, unsigned i, struct heddle_e
     struct dev_energy *e;
 
     HEDDLE_CHECK(ctx != NULL && out != NULL && out->size >= sizeof(*out));
-    e = heddle_dev_is_virtual(ctx) ? ctx->dev->energy : NULL;
+    e = ctx->dev != NULL && ctx->dev->counts_joules ? ctx->dev->energy : NULL;
     if (e == NULL || i >= e->ndomains)
         return HEDDLE_ENOENT;
     energy_pass(ctx->dev);

@@ -17,6 +17,7 @@
 #include "core/dev/energy.h"
 #include "core/dev/estimate.h"
 #include "core/dev/shape.h"
+#include "core/dev/time.h"
 #include "core/dev/worker.h"
 #include "core/exec.h"
 #include "core/kinfo.h"
@@ -34,7 +35,7 @@ enum { QUICK_ASKS = 16 }; /* tasks with the cost that was found for one */
 bool heddle_dev_variant_serves(const struct heddle_devs *d, const struct heddle_variant *v,
                                const struct dev_class *c, const struct task_ext *ext)
 {
-    if (v->device != c->kind || (v->run == NULL && (!d->is_virtual || d->executes)))
+    if (v->device != c->kind || (v->run == NULL && d->executes))
         return false;
     return ext == NULL || ext->digits == 0 || v->digits == 0 || v->digits >= ext->digits;
 }
@@ -95,39 +96,19 @@ static bool class_can(struct heddle_devs *d, const struct heddle_exec *x,
 
 /* --- costs -------------------------------------------------------------------- */
 
-/* Virtual time: times are described. The first variant that may run, but where the
- * machine has times of variants, or energy counts, the best one. */
-static double cost_virtual(const struct heddle_devs *d, const struct heddle_exec *x,
-                           const struct task_ext *ext, const struct dev_shape *shape, unsigned cls,
-                           unsigned *variant_out)
+double heddle_dev_cost_of_none(const struct heddle_devs *d, const struct heddle_exec *x,
+                               unsigned cls)
 {
-    const unsigned only = ext == NULL ? 0 : ext->variant;
-    const bool weighs = d->weighs_energy;
-    double best = INFINITY, least = INFINITY;
+    const bool expands = x->kinfo->kernel->expand != NULL && x->kinfo->nvariants == 0;
 
-    for (unsigned v = 0; v < x->kinfo->nvariants; v++) {
-        double ns = shape->own == NULL ? NAN : shape->own[v * d->ncls + cls];
-        double worth;
-
-        if ((only != 0 && v != only - 1) ||
-            !heddle_dev_variant_serves(d, &x->kinfo->kernel->variants[v], &d->cls[cls], ext))
-            continue;
-        if (isnan(ns))
-            ns = shape->ns[cls];
-        worth = weighs ? ns * heddle_dev_energy_worth(d, shape, cls, v) : ns;
-        if (worth < best) {
-            best = worth;
-            least = ns;
-            *variant_out = v;
-        }
-    }
-    return least;
+    return expands && d->cls[cls].kind == HEDDLE_DEV_CPU ? 1000 : INFINITY;
 }
 
 /* Among the variants of a class the best known one: the fastest, or the one whose
  * time and energy together are the least; one that was never timed is tried. */
-double heddle_dev_cost(struct heddle_devs *d, struct heddle_exec *x, const struct task_ext *ext,
-                       unsigned cls, unsigned *variant_out, double *confidence_out)
+double heddle_dev_cost_measured(struct heddle_devs *d, struct heddle_exec *x,
+                                const struct task_ext *ext, unsigned cls, unsigned *variant_out,
+                                double *confidence_out)
 {
     const heddle_kernel *k = x->kinfo->kernel;
     const unsigned only = ext == NULL ? 0 : ext->variant;
@@ -135,8 +116,6 @@ double heddle_dev_cost(struct heddle_devs *d, struct heddle_exec *x, const struc
     double best = INFINITY, least = INFINITY, sure = 0;
     bool is_found = false, is_unknown = false;
 
-    if (!class_can(d, x, ext, cls))
-        return INFINITY;
     for (unsigned v = 0; v < x->kinfo->nvariants; v++) {
         struct heddle_estimate est = {0, 0, HEDDLE_EST_NONE};
         struct heddle_perf_entry *e;
@@ -148,13 +127,6 @@ double heddle_dev_cost(struct heddle_devs *d, struct heddle_exec *x, const struc
             shape = heddle_dev_shape(d, x);
         if (shape == NULL)
             return NAN;
-        if (d->is_virtual) {
-            *variant_out = v;
-            *confidence_out = 1;
-            if (HEDDLE_UNLIKELY(shape->own != NULL || d->weighs_energy))
-                return cost_virtual(d, x, ext, shape, cls, variant_out);
-            return isnan(shape->ns[cls]) ? INFINITY : shape->ns[cls];
-        }
         e = heddle_dev_model(d, x, shape, cls, v);
         if (e != NULL)
             heddle_perf_predict(e, &est);
@@ -180,12 +152,18 @@ double heddle_dev_cost(struct heddle_devs *d, struct heddle_exec *x, const struc
         }
         is_found = true;
     }
-    if (!is_found) /* a kernel that is only a graph of others */
-        return k->expand != NULL && x->kinfo->nvariants == 0 && d->cls[cls].kind == HEDDLE_DEV_CPU
-                   ? 1000
-                   : INFINITY;
+    if (!is_found)
+        return heddle_dev_cost_of_none(d, x, cls);
     *confidence_out = sure;
     return isinf(best) ? NAN : best;
+}
+
+double heddle_dev_cost(struct heddle_devs *d, struct heddle_exec *x, const struct task_ext *ext,
+                       unsigned cls, unsigned *variant_out, double *confidence_out)
+{
+    if (!class_can(d, x, ext, cls))
+        return INFINITY;
+    return d->time->cost(d, x, ext, cls, variant_out, confidence_out);
 }
 
 /* --- costs, for the driver ---------------------------------------------------- */
@@ -227,7 +205,7 @@ static bool quick_serves(struct heddle_devs *d, const struct heddle_exec *x, uns
 void heddle_dev_cost_now(struct heddle_devs *d, struct heddle_exec *x, const struct task_ext *ext,
                          unsigned cls, struct dev_cost *out)
 {
-    struct dev_shape *shape = d->is_virtual ? NULL : heddle_dev_shape(d, x);
+    struct dev_shape *shape = d->ctx->perf == NULL ? NULL : heddle_dev_shape(d, x);
     struct dev_quick *q = shape == NULL ? NULL : &shape->quick[cls];
 
     if (q != NULL && q->left != 0 && !ext_restricts(ext) && quick_serves(d, x, cls, q)) {

@@ -14,7 +14,15 @@ struct heddle_devs;
 /* ns on the class with the best variant, or INFINITY or NAN. */
 double heddle_dev_cost(struct heddle_devs *d, struct heddle_exec *x, const struct task_ext *ext,
                        unsigned cls, unsigned *variant_out, double *confidence_out);
-/* The same and its model, for the driver, which asks for every task: known costs
+/* dev_time_ops.cost by models: the best known variant. */
+double heddle_dev_cost_measured(struct heddle_devs *d, struct heddle_exec *x,
+                                const struct task_ext *ext, unsigned cls, unsigned *variant_out,
+                                double *confidence_out);
+/* What a task of which no variant serves takes there: a kernel that is only a graph of others
+ * may run on cores. */
+double heddle_dev_cost_of_none(const struct heddle_devs *d, const struct heddle_exec *x,
+                               unsigned cls);
+/* As heddle_dev_cost() and its model, for the driver, which asks for every task: known costs
  * are kept for a while. */
 void heddle_dev_cost_now(struct heddle_devs *d, struct heddle_exec *x, const struct task_ext *ext,
                          unsigned cls, struct dev_cost *out);

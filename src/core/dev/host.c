@@ -18,6 +18,7 @@
 #include "base/thread.h"
 #include "core/cell.h"
 #include "core/ctx.h"
+#include "core/dev/advice.h"
 #include "core/dev/begin.h"
 #include "core/dev/dev.h"
 #include "core/dev/devs.h"
@@ -27,6 +28,7 @@
 #include "core/dev/task.h"
 #include "core/end.h"
 #include "core/engine.h"
+#include "core/error.h"
 #include "core/exec.h"
 #include "core/graph/node.h"
 #include "core/outside.h"
@@ -46,6 +48,8 @@ static void task_set_popper(struct heddle_sched_task *t, unsigned popper)
     t->link[0] = (struct heddle_sched_task *)(uintptr_t)(popper + 1u);
 }
 
+enum { HOME_TRIES = 16 }; /* before data count as not to be brought home */
+
 /* --- requests ---------------------------------------------------------------------- */
 
 /* The driver: data are on the host, or cannot be. */
@@ -57,7 +61,7 @@ static void host_ready(struct heddle_mem_req *req, heddle_status st)
     heddle_dev_log_wait(dt, DEV_WAIT_NONE);
     dt->is_settled = st != HEDDLE_OK;
     heddle_store_rel(&dt->status, (int)st);
-    heddle_dev_supply(ctx->dev, dt->t);
+    heddle_dev_put_supplied(ctx->dev, dt->t);
     heddle_park_ring(&ctx->park, ctx->driver->id);
     heddle_ctx_signal(ctx);
 }
@@ -128,8 +132,8 @@ static void host_explain(struct dev_task *dt, struct exec_slow *s)
     }
 }
 
-bool heddle_dev_supply_host(struct worker *w, struct heddle_sched_task *t, struct heddle_exec *x,
-                            const struct task_ext *ext)
+static bool supply_host(struct worker *w, struct heddle_sched_task *t, struct heddle_exec *x,
+                        const struct task_ext *ext)
 {
     struct dev_task *dt = dev_record(t);
     struct exec_slow s = {.name = ext != NULL ? ext->name : NULL};
@@ -193,7 +197,7 @@ void heddle_dev_give_up(struct worker *w, struct heddle_sched_task *t)
     host_refuse(w, &x, &s, HEDDLE_EDEV);
 }
 
-bool heddle_dev_supply_hidden(struct worker *w, struct heddle_cell *c)
+static bool supply_hidden(struct worker *w, struct heddle_cell *c)
 {
     heddle_ctx *ctx = w->ctx;
     struct heddle_devs *d = ctx->dev;
@@ -201,8 +205,12 @@ bool heddle_dev_supply_hidden(struct worker *w, struct heddle_cell *c)
     struct dev_task *dt;
     enum heddle_mode mode = HEDDLE_RW;
 
+    if (c->kinfo == &ctx->advice) {
+        heddle_dev_advise(ctx, c);
+        return true;
+    }
     if (c->sched.link[1] != NULL || (c->flags & TASK_NOPS) == 0 ||
-        !unit_is_concerned(d, c->op[0]) || c->kinfo == &ctx->notice || c->kinfo == &ctx->advice)
+        !unit_is_concerned(d, c->op[0]) || c->kinfo == &ctx->notice)
         return true;
     heddle_cell_exec_ext(w, c, heddle_cell_ext(ctx, c), &x);
     if (c->kinfo == &ctx->grant)
@@ -212,7 +220,7 @@ bool heddle_dev_supply_hidden(struct worker *w, struct heddle_cell *c)
     dt = host_request(w, &c->sched, &x);
     if (dt == NULL) {
         /* No memory for a record: try again, somebody will give one back. */
-        heddle_dev_supply(d, &c->sched);
+        heddle_dev_put_supplied(d, &c->sched);
         heddle_thread_yield();
         return false;
     }
@@ -224,9 +232,15 @@ bool heddle_dev_supply_hidden(struct worker *w, struct heddle_cell *c)
     return heddle_mem_begin(d->mem, &dt->req);
 }
 
-heddle_status heddle_dev_status(const struct heddle_sched_task *t)
+heddle_status heddle_dev_supply(struct worker *w, struct heddle_sched_task *t,
+                                struct heddle_exec *x, const struct task_ext *ext)
 {
-    return t->link[1] == NULL ? HEDDLE_OK : (heddle_status)heddle_load_acq(&dev_record(t)->status);
+    if (x != NULL)
+        return supply_host(w, t, x, ext) ? HEDDLE_OK : HEDDLE_AGAIN;
+    if (!supply_hidden(w, heddle_task_cell(t)))
+        return HEDDLE_AGAIN;
+    return dev_record(t) == NULL ? HEDDLE_OK
+                                 : (heddle_status)heddle_load_acq(&dev_record(t)->status);
 }
 
 /* --- parents and children ----------------------------------------------------------- */
@@ -262,8 +276,8 @@ void heddle_dev_lend(struct heddle_exec *x)
     exec_written(x);
 }
 
-void heddle_dev_lend_unit(heddle_ctx *ctx, struct heddle_sched_task *t, heddle_handle *unit,
-                          enum heddle_mode mode)
+void heddle_dev_hand_out(heddle_ctx *ctx, struct heddle_sched_task *t, heddle_handle *unit,
+                         enum heddle_mode mode)
 {
     struct dev_task *dt = dev_record(t);
 
@@ -335,13 +349,49 @@ bool heddle_dev_may_free(heddle_ctx *ctx, heddle_handle *h)
     return heddle_mem_may_forget(ctx->dev->mem, h);
 }
 
-void heddle_dev_set_homing(heddle_ctx *ctx, bool is_homing)
-{
-    if (ctx->dev->has_budget) /* else nobody knows the next uses */
-        heddle_mem_set_homing(ctx->dev->mem, is_homing);
-}
-
 void heddle_dev_unpin_host(heddle_ctx *ctx, heddle_handle *root)
 {
     heddle_mem_unpin_host(ctx->dev->mem, root);
+}
+
+/* --- bringing data home ------------------------------------------------------- */
+
+static bool mem_is_idle(void *arg)
+{
+    return heddle_mem_is_idle(((heddle_ctx *)arg)->dev->mem);
+}
+
+/* All tasks have ended: data of the user come home. False: too late. */
+static bool home_go(heddle_ctx *ctx, uint64_t deadline_ns)
+{
+    struct heddle_devs *d = ctx->dev;
+
+    for (unsigned i = 0; heddle_mem_go_home(d->mem) != 0; i++) {
+        if (i == HOME_TRIES) {
+            (void)heddle_fail(ctx, HEDDLE_EIO, "data could not be brought back to the host");
+            break;
+        }
+        if (!heddle_ctx_help(ctx, mem_is_idle, ctx, deadline_ns))
+            return false;
+    }
+    heddle_mem_give_home(d->mem);
+    return true;
+}
+
+bool heddle_dev_wait(heddle_ctx *ctx, bool (*is_quiet)(void *ctx), uint64_t deadline_ns,
+                     bool is_end)
+{
+    struct heddle_devs *d = ctx->dev;
+    const bool is_homing = d->has_budget && !is_end; /* else nobody knows the next uses */
+    bool ok;
+
+    if (is_homing)
+        heddle_mem_set_homing(d->mem, true);
+    ok = heddle_ctx_help(ctx, is_quiet, ctx, deadline_ns);
+    if (is_homing)
+        heddle_mem_set_homing(d->mem, false);
+    ok = ok && home_go(ctx, deadline_ns);
+    if (is_end) /* transfers that nobody waits for */
+        (void)heddle_ctx_help(ctx, mem_is_idle, ctx, 0);
+    return ok;
 }

@@ -23,54 +23,26 @@
 #include "core/dev/dev.h"
 #include "core/dev/devs.h"
 #include "core/dev/log.h"
-#include "core/dev/loop.h"
 #include "core/dev/task.h"
+#include "core/dev/time.h"
 #include "core/dev/worker.h"
 #include "core/kinfo.h"
+#include "core/time.h"
 #include "core/worker.h"
 #include "mem/mem.h"
-#include "perf/perf.h"
-#include "plat/plat.h"
 #include "trace/trace.h"
-
-uint32_t heddle_dev_log_lanes(const struct heddle_devs *d)
-{
-    uint32_t n = 0;
-
-    for (unsigned i = 0; i < d->ncls; i++)
-        if (d->cls[i].dev != NULL)
-            n += d->cls[i].nworkers;
-    return n;
-}
 
 /* --- definitions ------------------------------------------------------------------ */
 
 static void log_link(struct heddle_devs *d, unsigned a, unsigned b)
 {
     struct heddle_trace_link l = {.from = a, .to = b};
-    struct heddle_perf_link_info info;
     char name[72];
-    int i;
 
     snprintf(name, sizeof(name), "%s-%s", d->node_name[a], d->node_name[b]);
     l.name = name;
-    if (d->is_virtual) {
-        i = heddle_plat_find_link(d->plat, a, b);
-        if (i < 0)
-            return;
-        l.name = d->plat->link[i].name;
-        l.bytes_per_s = d->plat->link[i].bytes_per_ns * 1e9;
-        l.latency_ns = d->plat->link[i].latency_ns;
-    } else {
-        if (d->link[a][b] == NULL)
-            return;
-        heddle_perf_link_info(d->link[a][b], &info);
-        if (!(info.confidence > 0))
-            return; /* nothing but a guess */
-        l.bytes_per_s = info.bytes_per_s;
-        l.latency_ns = info.latency_ns;
-    }
-    heddle_trace_define_link(d->ctx->trace, &l);
+    if (d->time->find_link(d, a, b, &l))
+        heddle_trace_define_link(d->ctx->trace, &l);
 }
 
 void heddle_dev_log_links(struct heddle_devs *d)

@@ -2,20 +2,18 @@
 #ifndef HEDDLE_CORE_DEV_LOOP_H
 #define HEDDLE_CORE_DEV_LOOP_H
 
-/* The driver's loop. */
+/* What the driver does, and its thread. */
 #include <stdbool.h>
-#include <stdint.h>
 
-struct dev_worker;
+#include "heddle/status.h"
+
 struct heddle_devs;
 
-/* There is something to do for the driver. Any thread. */
-void heddle_dev_kick(void *user);
-/* The clock of the context's devices. Any thread. */
-uint64_t heddle_dev_now_ns(void *user);
-/* May the worker begin another task? */
-bool heddle_dev_has_room(const struct heddle_devs *d, const struct dev_worker *dw);
-/* Does what can be done now. Driver. */
-bool heddle_dev_step(struct heddle_devs *d);
+/* Tasks for the workers of devices, as long as they have room. True: there were some. Driver. */
+bool heddle_dev_fill_workers(struct heddle_devs *d);
+/* The thread of real time, see struct dev_time_ops. */
+heddle_status heddle_driver_start(struct heddle_devs *d);
+void heddle_driver_kick(struct heddle_devs *d);
+void heddle_driver_stop(struct heddle_devs *d);
 
 #endif /* HEDDLE_CORE_DEV_LOOP_H */

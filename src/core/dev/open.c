@@ -23,8 +23,9 @@
 #include "core/dev/dev.h"
 #include "core/dev/devs.h"
 #include "core/dev/energy.h"
-#include "core/dev/loop.h"
 #include "core/dev/open.h"
+#include "core/dev/time.h"
+#include "core/dev/virtual.h"
 #include "core/dev/worker.h"
 #include "core/env.h"
 #include "core/error.h"
@@ -246,34 +247,43 @@ static bool fault_parse(struct heddle_devs *d, const char *words, struct heddle_
     return false;
 }
 
+/* One failure of the list. */
+typedef heddle_status (*fault_fn)(struct heddle_devs *d, const char *words, char *why, size_t cap);
+
+static heddle_status fault_add_real(struct heddle_devs *d, const char *words, char *why, size_t cap)
+{
+    if (!fault_parse(d, words, &d->fault[d->nfaults]))
+        return heddle_dev_refuse(HEDDLE_EINVAL, why, cap, "'%.60s' is no fault of this context",
+                                 words);
+    d->nfaults++;
+    return HEDDLE_OK;
+}
+
+static heddle_status fault_add_virtual(struct heddle_devs *d, const char *words, char *why,
+                                       size_t cap)
+{
+    return heddle_plat_add_fault(d->plat, words, why, cap);
+}
+
 static heddle_status dev_open_faults(struct heddle_devs *d, const struct heddle_ctx_opts *o,
-                                     char *why, size_t cap)
+                                     fault_fn add, char *why, size_t cap)
 {
     char text[1024];
     char *rest = NULL;
-    unsigned n = 1;
 
     if (o->faults == NULL || o->faults[0] == '\0')
         return HEDDLE_OK;
     if (strlen(o->faults) >= sizeof(text))
         return heddle_dev_refuse(HEDDLE_EINVAL, why, cap, "the list of faults is too long");
     snprintf(text, sizeof(text), "%s", o->faults);
+    d->fault_cap = 1;
     for (const char *p = text; *p != '\0'; p++)
-        n += *p == ';';
-    if (!d->is_virtual) {
-        d->fault = heddle_zalloc(&d->ctx->alloc, n, sizeof(*d->fault));
-        if (d->fault == NULL)
-            return HEDDLE_ENOMEM;
-        d->nfaults = n;
-    }
-    n = 0;
-    for (char *p = strtok_r(text, ";", &rest); p != NULL; p = strtok_r(NULL, ";", &rest)) {
-        if (d->is_virtual)
-            HEDDLE_TRY(heddle_plat_add_fault(d->plat, p, why, cap));
-        else if (!fault_parse(d, p, &d->fault[n++]))
-            return heddle_dev_refuse(HEDDLE_EINVAL, why, cap, "'%.60s' is no fault of this context",
-                                     p);
-    }
+        d->fault_cap += *p == ';';
+    d->fault = heddle_zalloc(&d->ctx->alloc, d->fault_cap, sizeof(*d->fault));
+    if (d->fault == NULL)
+        return HEDDLE_ENOMEM;
+    for (char *p = strtok_r(text, ";", &rest); p != NULL; p = strtok_r(NULL, ";", &rest))
+        HEDDLE_TRY(add(d, p, why, cap));
     return HEDDLE_OK;
 }
 
@@ -315,14 +325,14 @@ static heddle_status dev_open_virtual(struct heddle_devs *d, const struct heddle
                                       char *why, size_t cap)
 {
     HEDDLE_TRY(heddle_plat_open(&d->ctx->alloc, o->machine, &d->plat, why, cap));
-    d->is_virtual = true;
+    heddle_virtual_set(d);
     d->executes = o->execute == HEDDLE_ON;
     d->cost.has_own_core = o->helps == HEDDLE_OFF;
     if (d->plat->ncls > DEV_CLASSES || d->plat->nnodes > HEDDLE_MEM_NODES)
         return heddle_dev_refuse(HEDDLE_EFORMAT, why, cap,
                                  "%s: more than %d classes or %d memories", o->machine, DEV_CLASSES,
                                  HEDDLE_MEM_NODES);
-    HEDDLE_TRY(dev_open_faults(d, o, why, cap));
+    HEDDLE_TRY(dev_open_faults(d, o, fault_add_virtual, why, cap));
     HEDDLE_TRY(heddle_sim_create(&d->ctx->alloc, d->plat, d->executes, &d->sim));
     d->nnodes = 0;
     for (unsigned i = 0; i < d->plat->nnodes; i++) {
@@ -348,14 +358,10 @@ static heddle_status dev_open_virtual(struct heddle_devs *d, const struct heddle
     if (d->ncls == 0)
         return heddle_dev_refuse(HEDDLE_EDEV, why, cap, "none of the classes of %s is wanted",
                                  o->machine);
-    return dev_check_list(d, o->devices, why, cap);
-}
-
-/* Memories that no class has are of no use to anybody: a virtual disk, say. */
-static void dev_drop_nodes(struct heddle_devs *d)
-{
-    while (d->nnodes > 1 && d->node[d->nnodes - 1].dev == NULL && d->is_virtual)
+    /* Memories that no class has are of no use to anybody: a virtual disk, say. */
+    while (d->nnodes > 1 && d->node[d->nnodes - 1].dev == NULL)
         d->nnodes--;
+    return dev_check_list(d, o->devices, why, cap);
 }
 
 /* --- the whole ---------------------------------------------------------------- */
@@ -365,6 +371,9 @@ static void dev_init(struct heddle_devs *d, heddle_ctx *ctx)
     d->ctx = ctx;
     d->disk_node = -1;
     d->clock = ctx->clock;
+    d->time = &heddle_dev_time_real;
+    d->executes = true;
+    d->cost.master = UINT32_MAX; /* none */
     d->depth = DEV_DEPTH;
     d->env =
         (struct heddle_drive_env){.alloc = &ctx->alloc, .now_ns = heddle_dev_now_ns, .user = d};
@@ -395,6 +404,39 @@ static void dev_spare_core(struct heddle_devs *d, const struct heddle_ctx_opts *
         d->cls[c].first--;
 }
 
+/* The cores of this machine, and what its drivers find. */
+static heddle_status dev_open_machine(struct heddle_devs *d, const struct heddle_ctx_opts *o,
+                                      char *why, size_t cap)
+{
+    heddle_status st;
+
+    dev_add_class(d, "cpu", d->ctx->device, HEDDLE_DEV_CPU, 0, d->ctx->nworkers);
+    st = dev_open_real(d, o, why, cap);
+    dev_spare_core(d, o);
+    if (st == HEDDLE_OK)
+        st = dev_check_list(d, o->devices, why, cap);
+    if (st == HEDDLE_OK)
+        st = dev_open_disk(d, o, why, cap);
+    if (st == HEDDLE_OK)
+        st = dev_open_faults(d, o, fault_add_real, why, cap);
+    /* With a plan the scheduler has to hear of every submission, as it does
+     * when there is a choice. */
+    d->is_plain = d->ncls == 1 && d->nnodes == 1 && (o->plan == NULL || o->plan[0] == '\0');
+    return st;
+}
+
+static void dev_tell_facts(const struct heddle_devs *d)
+{
+    struct heddle_dev_facts *f = &d->ctx->has_devs;
+
+    f->nclasses = d->ncls;
+    f->nworkers = d->nsched;
+    f->watches_host = d->disk_node >= 0; /* mem says so */
+    for (unsigned i = 0; i < d->ncls; i++)
+        if (d->cls[i].dev != NULL)
+            f->nlanes += d->cls[i].nworkers;
+}
+
 heddle_status heddle_dev_open(heddle_ctx *ctx, const struct heddle_ctx_opts *o, char *why,
                               size_t cap)
 {
@@ -411,26 +453,15 @@ heddle_status heddle_dev_open(heddle_ctx *ctx, const struct heddle_ctx_opts *o, 
     st = heddle_dev_energy_open(d, o, why, cap);
     if (st != HEDDLE_OK)
         return st;
-    if (o->machine != NULL && o->machine[0] != '\0') {
+    if (o->machine != NULL && o->machine[0] != '\0')
         st = dev_open_virtual(d, o, why, cap);
-    } else {
-        dev_add_class(d, "cpu", ctx->device, HEDDLE_DEV_CPU, 0, ctx->nworkers);
-        st = dev_open_real(d, o, why, cap);
-        dev_spare_core(d, o);
-        if (st == HEDDLE_OK)
-            st = dev_check_list(d, o->devices, why, cap);
-        if (st == HEDDLE_OK)
-            st = dev_open_disk(d, o, why, cap);
-        if (st == HEDDLE_OK)
-            st = dev_open_faults(d, o, why, cap);
-    }
-    dev_drop_nodes(d);
+    else
+        st = dev_open_machine(d, o, why, cap);
     if (st == HEDDLE_OK)
         st = heddle_dev_energy_start(d, o, why, cap);
-    /* With a plan the scheduler has to hear of every submission, as it does
-     * when there is a choice. */
-    if (st == HEDDLE_OK && d->ncls == 1 && d->nnodes == 1 && !d->is_virtual &&
-        (o->plan == NULL || o->plan[0] == '\0'))
-        heddle_dev_close(ctx); /* nothing but cores */
+    if (st == HEDDLE_OK && d->is_plain)
+        heddle_dev_close(ctx);
+    if (st == HEDDLE_OK && ctx->dev != NULL)
+        dev_tell_facts(d);
     return st;
 }

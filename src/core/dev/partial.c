@@ -13,9 +13,9 @@
 #include "core/ctx.h"
 #include "core/dev/devs.h"
 #include "core/dev/end.h"
-#include "core/dev/launch.h"
 #include "core/dev/partial.h"
 #include "core/dev/task.h"
+#include "core/dev/time.h"
 #include "core/dev/worker.h"
 #include "drive/drive.h"
 
@@ -65,7 +65,7 @@ static void raw_end(struct dev_task *dt)
     if (dt->is_out || dt->raw_status != HEDDLE_OK)
         heddle_dev_end(dt, dt->raw_status);
     else
-        heddle_dev_launch(dt);
+        dt->ctx->dev->time->launch(dt);
 }
 
 static void raw_done(struct heddle_op *op, heddle_status st)

@@ -7,7 +7,7 @@
 
 struct dev_task;
 
-/* To the device, then heddle_dev_launch(); or (is_out) back, then heddle_dev_end(). */
+/* To the device, then its launch; or (is_out) back, then heddle_dev_end(). */
 void heddle_dev_move_partials(struct dev_task *dt, bool is_out);
 
 #endif /* HEDDLE_CORE_DEV_PARTIAL_H */

@@ -20,10 +20,10 @@
 #include "core/dev/dev.h"
 #include "core/dev/devs.h"
 #include "core/dev/host.h"
-#include "core/dev/loop.h"
 #include "core/dev/queue.h"
 #include "core/dev/task.h"
 #include "core/dev/view.h"
+#include "core/engine.h"
 #include "core/graph/node.h"
 #include "core/kinfo.h"
 #include "core/worker.h"
@@ -33,7 +33,7 @@
 
 /* --- supplied tasks ----------------------------------------------------------- */
 
-void heddle_dev_supply(struct heddle_devs *d, struct heddle_sched_task *t)
+void heddle_dev_put_supplied(struct heddle_devs *d, struct heddle_sched_task *t)
 {
     heddle_spin_lock(&d->supplied_lock);
     t->link[0] = NULL;
@@ -114,11 +114,11 @@ void heddle_dev_push(heddle_ctx *ctx, struct heddle_sched_task *t)
         if (!is_own && heddle_ahead_aside(d, t))
             return; /* not before those it waits for have ended */
         t->link[1] = NULL;
-        heddle_dev_supply(d, t);
+        heddle_dev_put_supplied(d, t);
         return;
     }
     heddle_dev_count_core(d, t, true);
-    if (d->is_virtual)
+    if (HEDDLE_UNLIKELY(d->cost.is_on))
         heddle_cost_pushed(d, t);
     ctx->sched->push(ctx->sched_self, t, HEDDLE_SCHED_FOREIGN);
     /* A class was lost meanwhile: it may have gone to its queue, after that was
@@ -161,22 +161,33 @@ struct heddle_sched_task *heddle_dev_pop(struct worker *w)
     return t;
 }
 
-void heddle_dev_defer(struct worker *w, struct heddle_sched_task *t)
+/* Gives back what a task that does not run now holds. */
+static void drop_data(struct worker *w, struct heddle_sched_task *t)
 {
-    const struct heddle_sched_ops *sched = w->ctx->sched;
+    struct dev_task *dt = dev_record(t);
 
-    if (sched->ended != NULL)
-        sched->ended(w->ctx->sched_self, t, w->popper, -1);
+    t->link[1] = NULL;
+    if (dt == NULL)
+        return;
+    if (!dt->is_settled)
+        heddle_mem_end(w->ctx->dev->mem, &dt->req, HEDDLE_EDECLINED);
+    heddle_dev_task_free(w, dt);
 }
 
-void heddle_dev_put_back(struct worker *w, struct heddle_sched_task *t)
+void heddle_dev_put_back(struct worker *w, struct heddle_sched_task *t, bool keeps_data)
 {
     heddle_ctx *ctx = w->ctx;
 
+    if (!keeps_data) {
+        drop_data(w, t);
+        heddle_engine_defer(w, t);
+        heddle_engine_push_foreign(ctx, t);
+        return;
+    }
     if (heddle_dev_is_own(t) || dev_record(t) != NULL) {
-        heddle_dev_supply(ctx->dev, t); /* its data are there */
+        heddle_dev_put_supplied(ctx->dev, t); /* its data are there */
     } else {
-        heddle_dev_defer(w, t);
+        heddle_engine_defer(w, t);
         heddle_dev_push(ctx, t);
     }
     heddle_park_ring(&ctx->park, ctx->nworkers);

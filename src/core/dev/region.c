@@ -14,7 +14,7 @@
  *            told by the nodes they belong to.
  * Invariants (1) a graph is used by one run at a time
  *            (2) nothing that a run wrote counts before heddle_mem_end()
- * Threads    heddle_region_offer() and heddle_region_forget(): any. The rest: the
+ * Threads    heddle_region_offer(): any. The rest: the
  *            driver. `lock` guards the two lists.
  */
 #include <math.h>
@@ -29,8 +29,8 @@
 #include "core/dev/dev.h"
 #include "core/dev/devs.h"
 #include "core/dev/estimate.h"
-#include "core/dev/loop.h"
 #include "core/dev/lose.h"
+#include "core/dev/queue.h"
 #include "core/dev/region.h"
 #include "core/dev/region_graph.h"
 #include "core/dev/task.h"
@@ -196,7 +196,16 @@ static void region_free(struct region_run *rr)
     heddle_free(&ctx->alloc, rr, sizeof(*rr));
 }
 
-bool heddle_region_offer(struct worker *w, struct graph_run *r)
+/* The scheduler hears of all nodes before the first of them is pushed. */
+static void region_announce(heddle_ctx *ctx, struct graph_run *r)
+{
+    const heddle_graph *g = r->graph;
+
+    for (size_t i = 0; i < g->ntasks; i++)
+        heddle_dev_announce(ctx, &r->node[i].sched, g->task[i].ndeps == 0);
+}
+
+static bool region_take_on(struct worker *w, struct graph_run *r)
 {
     heddle_ctx *ctx = w->ctx;
     struct heddle_devs *d = ctx->dev;
@@ -230,6 +239,14 @@ bool heddle_region_offer(struct worker *w, struct graph_run *r)
     return true;
 }
 
+bool heddle_region_offer(struct worker *w, struct graph_run *r)
+{
+    if (region_take_on(w, r))
+        return true;
+    region_announce(w->ctx, r);
+    return false;
+}
+
 static void region_leave(struct region_run *rr)
 {
     heddle_sub_acqrel(&rr->dt.ctx->dev->nregions, 1u);
@@ -243,6 +260,7 @@ static void region_back(struct region_run *rr)
     struct graph_run *r = rr->run;
 
     region_leave(rr);
+    region_announce(w->ctx, r);
     heddle_engine_push(w, heddle_run_nodes(w, r));
 }
 

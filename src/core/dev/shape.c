@@ -6,23 +6,18 @@
  *            its cost per class (virtual time) or its models (real time).
  * Threads    any, at any time. A shape is constant once it is in the list.
  */
-#include <math.h>
-
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/spin.h"
 #include "core/ctx.h"
-#include "core/dev/dev.h"
 #include "core/dev/devs.h"
 #include "core/dev/energy.h"
 #include "core/dev/shape.h"
+#include "core/dev/time.h"
 #include "core/dev/worker.h"
 #include "core/exec.h"
 #include "core/kinfo.h"
 #include "perf/perf.h"
-#include "plat/plat.h"
-
-enum { UNKNOWN_NS = 10000 }; /* virtual time with real functions: no timing */
 
 static uint64_t shape_key(const struct heddle_exec *x)
 {
@@ -33,77 +28,18 @@ static uint64_t shape_key(const struct heddle_exec *x)
     return h;
 }
 
-/* Schedulers see what it takes when all workers of the device are busy. */
-static void shape_share(const struct heddle_devs *d, const heddle_kernel *k, struct dev_shape *s,
-                        unsigned c)
-{
-    const double share = heddle_plat_share(d->plat, k->name, d->cls[c].plat, s->bytes) *
-                         heddle_dev_energy_time(d, c);
-    const double all = share * d->cls[c].nworkers;
-
-    s->alone[c] = s->ns[c];
-    if (!(share > 0))
-        return;
-    s->share[c] = share;
-    if (isfinite(s->ns[c]) && all > s->ns[c])
-        s->ns[c] = all;
-}
-
-static void shape_costs(struct heddle_devs *d, const struct heddle_exec *x, struct dev_shape *s)
-{
-    const heddle_kernel *k = x->kinfo->kernel;
-
-    for (unsigned c = 0; c < d->ncls && d->is_virtual; c++) {
-        s->ns[c] = heddle_plat_time(d->plat, k->name, d->cls[c].plat, s->bytes, s->cost.flops);
-        if (!isfinite(s->ns[c]) && d->executes)
-            s->ns[c] = UNKNOWN_NS;
-        s->ns[c] *= heddle_dev_energy_time(d, c);
-        s->ns[c] += d->plat->task_ns;
-        shape_share(d, k, s, c);
-    }
-}
-
-static double shape_variant_ns(const struct heddle_devs *d, const heddle_kernel *k,
-                               const struct dev_shape *s, unsigned v, unsigned c)
-{
-    return heddle_plat_variant_time(d->plat, k->name, k->variants[v].name, d->cls[c].plat, s->bytes,
-                                    s->cost.flops) *
-               heddle_dev_energy_time(d, c) +
-           d->plat->task_ns;
-}
-
-/* Virtual time: does the machine tell variants of the kernel apart? */
-static bool shape_has_own(const struct heddle_devs *d, const heddle_kernel *k,
-                          const struct dev_shape *s)
-{
-    for (unsigned v = 0; v < s->nvariants && d->is_virtual; v++)
-        for (unsigned c = 0; c < d->ncls; c++)
-            if (!isnan(shape_variant_ns(d, k, s, v, c)))
-                return true;
-    return false;
-}
-
-/* What few shapes have: times of variants, and watts. False: no memory. */
+/* Described times, and watts. False: no memory. */
 static bool shape_more(struct heddle_devs *d, const struct heddle_exec *x, struct dev_shape *s)
 {
-    const heddle_kernel *k = x->kinfo->kernel;
-    const size_t n = (size_t)x->kinfo->nvariants * d->ncls;
-
     s->nvariants = x->kinfo->nvariants;
-    if (shape_has_own(d, k, s)) {
-        s->own = heddle_zalloc(&d->ctx->alloc, n, sizeof(*s->own));
-        if (s->own == NULL)
-            return false;
-        for (unsigned v = 0; v < s->nvariants; v++)
-            for (unsigned c = 0; c < d->ncls; c++)
-                s->own[v * d->ncls + c] = shape_variant_ns(d, k, s, v, c);
-    }
-    if (d->energy != NULL) {
-        s->watts = heddle_zalloc(&d->ctx->alloc, n + 1, sizeof(*s->watts));
-        if (s->watts == NULL)
-            return false;
-        heddle_dev_energy_shape(d, x, s, s->watts);
-    }
+    if (!d->time->fill_shape(d, x, s))
+        return false;
+    if (d->energy == NULL)
+        return true;
+    s->watts = heddle_zalloc(&d->ctx->alloc, (size_t)s->nvariants * d->ncls + 1, sizeof(*s->watts));
+    if (s->watts == NULL)
+        return false;
+    heddle_dev_energy_shape(d, x, s, s->watts);
     return true;
 }
 
@@ -142,7 +78,6 @@ static struct dev_shape *shape_new(struct heddle_devs *d, struct heddle_exec *x,
         s->bytes += (double)x->op[i]->bytes;
     if (k->cost != NULL)
         s->cost = k->cost(x);
-    shape_costs(d, x, s);
     if (!shape_more(d, x, s)) {
         shape_free(d, s);
         return NULL;
@@ -180,9 +115,8 @@ struct dev_shape *heddle_dev_shape(struct heddle_devs *d, struct heddle_exec *x)
     return s;
 }
 
-void heddle_kinfo_free_shapes(heddle_ctx *ctx, struct heddle_kinfo *k)
+void heddle_dev_free_shapes(struct heddle_devs *d, struct heddle_kinfo *k)
 {
-    struct heddle_devs *d = ctx->dev;
     struct dev_shape *s = heddle_load_acq(&k->shapes);
 
     while (s != NULL) {
@@ -192,7 +126,7 @@ void heddle_kinfo_free_shapes(heddle_ctx *ctx, struct heddle_kinfo *k)
             struct dev_sort *q = s->sorts;
 
             s->sorts = q->next;
-            heddle_free(&ctx->alloc, q, sizeof(*q));
+            heddle_free(&d->ctx->alloc, q, sizeof(*q));
         }
         shape_free(d, s);
         s = next;

@@ -64,5 +64,7 @@ struct heddle_perf_entry *heddle_dev_model(struct heddle_devs *d, struct heddle_
 /* The sort of tasks of a shape that may run on these classes; all bits: wherever the kernel
  * can. */
 unsigned heddle_dev_shape_sort(struct heddle_devs *d, struct dev_shape *s, uint64_t classes);
+/* Frees the shapes of a kernel. End of the context. */
+void heddle_dev_free_shapes(struct heddle_devs *d, struct heddle_kinfo *k);
 
 #endif /* HEDDLE_CORE_DEV_SHAPE_H */

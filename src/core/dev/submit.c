@@ -41,7 +41,7 @@ static heddle_status check_refuse(heddle_ctx *ctx, struct heddle_exec *x,
                 continue;
             serves = true;
             s = heddle_dev_shape(d, x);
-            has_time = has_time || !d->is_virtual || (s != NULL && !isnan(s->ns[c]));
+            has_time = has_time || s == NULL || !isnan(s->ns[c]);
             need = heddle_dev_need(d, x, c);
             if (d->node[node].budget > best)
                 best = d->node[node].budget;

@@ -5,7 +5,6 @@
  * Threads    any, at any time.
  */
 #include <math.h>
-#include <pthread.h>
 
 #include "base/atomic.h"
 #include "core/cell.h"
@@ -13,17 +12,13 @@
 #include "core/dev/ahead.h"
 #include "core/dev/devs.h"
 #include "core/dev/estimate.h"
-#include "core/dev/loop.h"
 #include "core/dev/shape.h"
 #include "core/dev/task.h"
+#include "core/dev/time.h"
 #include "core/dev/view.h"
 #include "core/exec.h"
 #include "core/kinfo.h"
-#include "core/worker.h"
-#include "drive/sim/sim.h"
 #include "mem/mem.h"
-#include "perf/perf.h"
-#include "plat/plat.h"
 #include "sched/sched.h"
 
 static double view_cost(void *view, const struct heddle_sched_task *t, unsigned cls,
@@ -76,23 +71,6 @@ static int nearest_source(const struct heddle_devs *d, uint64_t valid, unsigned 
     return -1;
 }
 
-static double link_ns(struct heddle_devs *d, unsigned from, unsigned to, uint64_t bytes)
-{
-    if (d->is_virtual && heddle_load_rlx(&d->ctx->driver->self) == (uintptr_t)pthread_self())
-        return heddle_sim_copy_ns(d->sim, from, to, bytes);
-    if (d->is_virtual) { /* the queues of links are the driver's */
-        const int link = heddle_plat_find_link(d->plat, from, to);
-
-        return link < 0 ? link_ns(d, from, 0, bytes) + link_ns(d, 0, to, bytes)
-                        : d->plat->link[link].latency_ns +
-                              (double)bytes / d->plat->link[link].bytes_per_ns;
-    }
-    if (from != 0 && to != 0)
-        return link_ns(d, from, 0, bytes) + link_ns(d, 0, to, bytes);
-    return d->link[from][to] == NULL ? 1e4 + (double)bytes / 5
-                                     : heddle_perf_link_predict(d->link[from][to], bytes).ns;
-}
-
 static double view_fetch(void *view, const struct heddle_sched_task *t, unsigned cls)
 {
     struct heddle_devs *d = view;
@@ -124,7 +102,7 @@ static double view_fetch(void *view, const struct heddle_sched_task *t, unsigned
     }
     for (unsigned s = 0; sources != 0; s++, sources >>= 1)
         if ((sources & 1) != 0)
-            ns += link_ns(d, s, to, bytes[s]);
+            ns += d->time->fetch_ns(d, s, to, bytes[s]);
     return ns;
 }
 
@@ -208,20 +186,9 @@ static uint64_t view_id(void *view, const struct heddle_sched_task *t)
 
 static bool view_is_idle(void *view)
 {
-    struct heddle_devs *d = view;
-    const heddle_ctx *ctx = d->ctx;
+    const struct heddle_devs *d = view;
 
-    if (d->is_virtual) {
-        for (unsigned i = 0; i < d->nworkers; i++)
-            if (d->worker[i].ntasks != d->worker[i].nblocked)
-                return false;
-        return true;
-    }
-    /* Relaxed: a guess; who was missed asks again. */
-    for (unsigned i = 0; i < ctx->nworkers; i++)
-        if (heddle_load_rlx(&ctx->worker[i].is_busy) != 0)
-            return false;
-    return !heddle_dev_is_running(d) && heddle_load_rlx(&d->nsupplied) == 0;
+    return d->time->is_idle(d);
 }
 
 const struct heddle_sched_view heddle_dev_view = {

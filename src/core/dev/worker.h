@@ -62,6 +62,13 @@ struct dev_worker {
     uint8_t shown;    /* the state in its lane; UINT8_MAX: none, it runs a task */
 };
 
+/* Where launches queue on a device: may a worker that has n tasks get another? Short ones are
+ * given in time. */
+static inline bool heddle_dev_wants_more(const struct dev_worker *dw, unsigned n)
+{
+    return n < DEV_DEPTH_QUEUE || (n < DEV_DEPTH_MOST && dw->work_ns < DEV_AHEAD_NS);
+}
+
 /* Have enough tasks been launched on its stream, whoever got them? */
 static inline bool heddle_dev_is_full(const struct dev_worker *on)
 {

@@ -24,6 +24,7 @@
 #include "core/kinfo.h"
 #include "core/scope.h"
 #include "core/slow.h"
+#include "core/time.h"
 #include "core/worker.h"
 #include "sched/sched.h"
 #include "trace/trace.h"
@@ -79,8 +80,6 @@ struct heddle_sched_task *heddle_run_nodes(struct worker *w, struct graph_run *r
     if (HEDDLE_UNLIKELY(heddle_trace_is_on(w->lane, HEDDLE_TRACE_SUBMIT)))
         run_trace(w, r);
     heddle_store_rlx(&r->left, g->nsinks); /* published by the pushes */
-    for (size_t i = 0; i < g->ntasks && ctx->dev != NULL; i++)
-        heddle_dev_announce(ctx, &r->node[i].sched, g->task[i].ndeps == 0);
     for (size_t i = g->ntasks; i-- > 0;) {
         if (g->task[i].ndeps != 0)
             continue;
@@ -256,15 +255,14 @@ static struct heddle_sched_task *node_run_slow(struct heddle_exec *x, uint64_t s
     struct exec_slow s;
     heddle_status st;
 
-    if (w->ctx->dev != NULL && !heddle_dev_supply_host(w, &x->node->sched, x, &ext))
+    if (w->ctx->dev != NULL && heddle_dev_supply(w, &x->node->sched, x, &ext) == HEDDLE_AGAIN)
         return NULL;
     st = heddle_slow_body(x, &s, &ext);
     if (st == TASK_PUT_BACK) {
-        if (w->ctx->dev != NULL) {
-            heddle_dev_drop(w, &x->node->sched);
-            heddle_dev_defer(w, &x->node->sched);
-        }
-        heddle_engine_push_foreign(w->ctx, &x->node->sched);
+        if (w->ctx->dev != NULL)
+            heddle_dev_put_back(w, &x->node->sched, false);
+        else
+            heddle_engine_push_foreign(w->ctx, &x->node->sched);
         return NULL;
     }
     return node_after(x, st, start);
