@@ -16,6 +16,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "common/output.h"
 #include "sim/graph.h"
 #include "sim/replay.h"
 
@@ -228,7 +229,7 @@ static int memory_run(struct cli *c, int argc, char **argv)
                                    {"--policy", CLI_STRING, &b.policy, 0, 0},
                                    {"--devices", CLI_STRING, &b.devices, 0, 0},
                                    {"--seed", CLI_UINT, &b.seed, 0, UINT64_MAX},
-                                   {"--log", CLI_STRING, &b.log, 0, 0},
+                                   {"--log", CLI_OUTPUT, &b.log, 0, 0},
                                    {0}};
     int rc = sim_take_machines(c, &argc, argv, &b.machines);
 
@@ -245,6 +246,8 @@ static int memory_run(struct cli *c, int argc, char **argv)
         return cli_error(c, "bench memory needs a --machine");
     if (rc == 0 && b.log != NULL && b.machines.n > 1)
         return cli_error(c, "--log is for one --machine");
+    for (unsigned i = 0; i < b.machines.n && b.log != NULL && rc == 0; i++)
+        rc = output_check_input(c, b.log, b.machines.source[i]);
     if (rc == 0)
         rc = run_all(&b);
     sim_graph_free(&b.graph);

@@ -31,7 +31,7 @@ int bench_parse(struct cli *c, const char *what, int argc, char **argv, unsigned
     } all[] = {
         {0, {"--workers", CLI_UINT, &o->workers, 1, MAX_WORKERS}},
         {0, {"--sched", CLI_STRING, &o->sched, 0, 0}},
-        {0, {"--log", CLI_STRING, &o->log, 0, 0}},
+        {0, {"--log", CLI_OUTPUT, &o->log, 0, 0}},
         {0, {"--log-level", CLI_UINT, &o->log_level, 0, HEDDLE_LOG_EXPERT}},
         {0, {"--no-bind", CLI_FLAG, &o->no_bind, 0, 0}},
         {BENCH_SHAPE, {"--shape", CLI_STRING, &o->shape, 0, 0}},

@@ -579,7 +579,7 @@ static int parse(struct la_bench *b, int argc, char **argv)
                                    {"--resident", CLI_FLAG, &b->is_resident, 0, 0},
                                    {"--no-bound", CLI_FLAG, &b->no_bound, 0, 0},
                                    {"--no-bind", CLI_FLAG, &b->o.no_bind, 0, 0},
-                                   {"--log", CLI_STRING, &b->o.log, 0, 0},
+                                   {"--log", CLI_OUTPUT, &b->o.log, 0, 0},
                                    {0}};
     const char *letter;
     int rc;
