@@ -25,7 +25,8 @@
 #
 # Unit tests and tests link libheddle.a and may call private functions. Tools
 # and benchmarks link libheddle.so and, beside it, the toolbox src/base.
-# Exit status 77 of a test means skipped.
+# Exit status 77 of a test means skipped. HOME of each test is a folder of its own
+# below <build>/home.
 
 # Include folders of everything that may see more than the public headers.
 function(heddle_private_includes target)
@@ -123,6 +124,12 @@ function(heddle_test_properties name labels env timeout serial)
   if(HEDDLE_SANITIZE STREQUAL "address" AND name STREQUAL "property.fuzz.opencl")
     list(APPEND env "ASAN_OPTIONS=detect_leaks=0:strict_string_checks=1:detect_stack_use_after_return=1")
   endif()
+  # Nothing of the user's: models, caches and settings of a test are its own. PoCL's
+  # compiled kernels are the same for all.
+  set(home ${PROJECT_BINARY_DIR}/home/${name})
+  file(MAKE_DIRECTORY ${home})
+  list(PREPEND env HOME=${home} XDG_CACHE_HOME=${home}/.cache
+    XDG_CONFIG_HOME=${home}/.config POCL_CACHE_DIR=${PROJECT_BINARY_DIR}/home/pocl)
   set_tests_properties(${name} PROPERTIES
     SKIP_RETURN_CODE 77
     LABELS "${labels}"
