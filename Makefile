@@ -17,7 +17,7 @@ test  = log=build/$(1)/ctest.log; \
 
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all setup setup-check setup-demo check demo debug asan tsan cuda no-deps lint coverage bench \
+.PHONY: all setup setup-check setup-clang setup-demo check demo debug asan tsan cuda no-deps clang lint coverage bench \
 	bench-peers gpu-check install format clean help
 
 all: | build        ## build the release preset, the tool is build/release/heddle
@@ -42,6 +42,13 @@ demo: setup-demo | build ## set up, build the tool, run a tile Cholesky on all c
 debug asan tsan cuda no-deps: | build ## the same with another preset: build and test
 	@$(call build,$@)
 	@$(call test,$@)
+
+setup-clang:
+	@$(if $(SETUP),$(SETUP) clang)
+
+clang: setup-clang | build ## the same with clang 14, and some of the tests
+	@command -v clang-14 >/dev/null || { echo 'make clang: no clang-14, left out'; exit 0; }; \
+	$(call build,$@) && { $(call test,$@); }
 
 lint: all           ## layers, symbols, headers, style, format
 	@$(call test,release,-L lint)
