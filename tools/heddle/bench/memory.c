@@ -17,7 +17,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "common/output.h"
-#include "sim/graph.h"
+#include "sim/opts.h"
 #include "sim/replay.h"
 
 struct memory_bench {
@@ -235,11 +235,8 @@ static int memory_run(struct cli *c, int argc, char **argv)
 
     if (rc == 0)
         rc = cli_parse(c, "bench memory", argc, argv, opts, NULL);
-    if (rc == 0 && !sim_workload_find(b.workload_name, &b.workload))
-        return cli_error(c,
-                         "there is no workload '%s', but cholesky, lu, gemm "
-                         "and random",
-                         b.workload_name);
+    if (rc == 0)
+        rc = sim_check_workload(c, b.workload_name, &b.workload);
     if (rc == 0)
         rc = sim_check_policy(c, b.policy);
     if (rc == 0 && b.machines.n == 0)

@@ -17,6 +17,7 @@
 #include "common/run_bound.h"
 #include "heddle/machine.h"
 #include "heddle/trace.h"
+#include "sim/opts.h"
 
 /* --- options ------------------------------------------------------------- */
 
@@ -89,23 +90,13 @@ static void keep_sentence(void *user, enum heddle_severity severity, const char 
         snprintf(m->why, sizeof(m->why), "%s", text);
 }
 
-static bool is_scheduler(const char *name)
-{
-    struct heddle_sched_info s;
-
-    for (unsigned i = 0; heddle_sched_get_info(i, &s) == HEDDLE_OK; i++)
-        if (strcmp(s.name, name) == 0)
-            return true;
-    return false;
-}
-
 int bench_open(struct cli *c, const struct bench_opts *o, struct bench_memory *m,
                heddle_ctx **ctx_out)
 {
     struct heddle_ctx_opts opts = {.size = sizeof(opts), .ignore_env = true};
     heddle_status st;
 
-    if (o->sched != NULL && !is_scheduler(o->sched))
+    if (o->sched != NULL && !sim_is_policy(o->sched))
         return cli_error(c, "there is no scheduler '%s', see 'heddle info'", o->sched);
     opts.nworkers = (unsigned)o->workers;
     opts.sched = o->sched;

@@ -21,7 +21,7 @@
 #include "heddle/heddle.h"
 #include "heddle/machine.h"
 #include "sim/energy.h"
-#include "sim/graph.h"
+#include "sim/opts.h"
 
 extern const struct heddle_cmd heddle_cmd_sim; /* at the end */
 

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "heddle/ctx.h"
+#include "sim/opts.h"
 #include "trace/cmd.h"
 #include "trace/schedule/schedule.h"
 
@@ -225,15 +226,9 @@ static void schedule_free(struct schedule *s)
 static int check_policy(struct cli *c, const char *name)
 {
     struct heddle_offline_info info;
-    struct heddle_sched_info sched;
 
-    if (strncmp(name, RUNTIME, strlen(RUNTIME)) == 0) {
-        for (unsigned i = 0; heddle_sched_get_info(i, &sched) == HEDDLE_OK; i++)
-            if (strcmp(sched.name, name + strlen(RUNTIME)) == 0)
-                return 0;
-        return cli_error(c, "there is no scheduler '%s', see 'heddle info'",
-                         name + strlen(RUNTIME));
-    }
+    if (strncmp(name, RUNTIME, strlen(RUNTIME)) == 0)
+        return sim_check_policy(c, name + strlen(RUNTIME));
     for (unsigned i = 0; heddle_offline_get_info(i, &info) == HEDDLE_OK; i++)
         if (strcmp(info.name, name) == 0)
             return 0;
