@@ -6,9 +6,10 @@ SETUP  ?= scripts/setup
 TOOL   := build/release/heddle
 SHAPES := independent chain random cholesky replay
 
-# $(call build,PRESET) configures and builds; quiet unless something is wrong.
+# $(call build,PRESET,TARGET) configures and builds, all or one target; quiet unless
+# something is wrong.
 build = cmake --preset $(1) >build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }; \
-	cmake --build --preset $(1) -j $(JOBS)
+	cmake --build --preset $(1) -j $(JOBS) $(if $(2),--target $(2))
 # $(call test,PRESET,CTEST-ARGS): CTest's closing line comes last.
 test  = log=build/$(1)/ctest.log; \
 	ctest --preset $(1) -j $(JOBS) --output-log $$log $(2); rc=$$?; \
@@ -16,7 +17,7 @@ test  = log=build/$(1)/ctest.log; \
 
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all setup setup-check check demo debug asan tsan cuda no-deps lint coverage bench \
+.PHONY: all setup setup-check setup-clang setup-demo check demo debug asan tsan cuda no-deps clang lint coverage bench \
 	bench-peers gpu-check install format clean help
 
 all: | build        ## build the release preset, the tool is build/release/heddle
@@ -31,12 +32,23 @@ setup-check:        # the same, and a browser for the tests of the trace page
 check: setup-check all ## set up, build, run all tests
 	@$(call test,release)
 
-demo: setup all     ## set up, build, run a tile Cholesky on all cores
+setup-demo:         # what the tool is built with, and no more
+	@$(if $(SETUP),$(SETUP) demo)
+
+demo: setup-demo | build ## set up, build the tool, run a tile Cholesky on all cores
+	@$(call build,release,heddle)
 	@$(TOOL) demo --log build/heddle-demo.log --page build/heddle-demo.html
 
 debug asan tsan cuda no-deps: | build ## the same with another preset: build and test
 	@$(call build,$@)
 	@$(call test,$@)
+
+setup-clang:
+	@$(if $(SETUP),$(SETUP) clang)
+
+clang: setup-clang | build ## the same with clang 14, and some of the tests
+	@command -v clang-14 >/dev/null || { echo 'make clang: no clang-14, left out'; exit 0; }; \
+	$(call build,$@) && { $(call test,$@); }
 
 lint: all           ## layers, symbols, headers, style, format
 	@$(call test,release,-L lint)

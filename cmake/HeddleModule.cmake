@@ -25,7 +25,13 @@
 #
 # Unit tests and tests link libheddle.a and may call private functions. Tools
 # and benchmarks link libheddle.so and, beside it, the toolbox src/base.
-# Exit status 77 of a test means skipped.
+# Labels say what a test can find; CMakePresets.json chooses by them. Besides the level:
+#   pure    functions without threads: of HEDDLE_PURE_MODULES, or by LABELS
+#   tool    options, files and sentences of the tool; other tests look at its threads
+#   script  pages, scripts and documents: what no compiler made
+#   gpu     needs a CUDA device, or the stand-in for one
+# Exit status 77 of a test means skipped. HOME of each test is a folder of its own
+# below <build>/home.
 
 # Include folders of everything that may see more than the public headers.
 function(heddle_private_includes target)
@@ -123,6 +129,12 @@ function(heddle_test_properties name labels env timeout serial)
   if(HEDDLE_SANITIZE STREQUAL "address" AND name STREQUAL "property.fuzz.opencl")
     list(APPEND env "ASAN_OPTIONS=detect_leaks=0:strict_string_checks=1:detect_stack_use_after_return=1")
   endif()
+  # Nothing of the user's: models, caches and settings of a test are its own. PoCL's
+  # compiled kernels are the same for all.
+  set(home ${PROJECT_BINARY_DIR}/home/${name})
+  file(MAKE_DIRECTORY ${home})
+  list(PREPEND env HOME=${home} XDG_CACHE_HOME=${home}/.cache
+    XDG_CONFIG_HOME=${home}/.config POCL_CACHE_DIR=${PROJECT_BINARY_DIR}/home/pocl)
   set_tests_properties(${name} PROPERTIES
     SKIP_RETURN_CODE 77
     LABELS "${labels}"
@@ -141,6 +153,9 @@ function(heddle_test_program target sources library libs)
     ${libs} ${library} Threads::Threads m)
 endfunction()
 
+# Modules whose functions start no thread and share nothing.
+set(HEDDLE_PURE_MODULES bound energy explain log_graph offline pipeline plan plat split)
+
 function(heddle_unit_tests module)
   if(NOT BUILD_TESTING)
     return()
@@ -154,7 +169,13 @@ function(heddle_unit_tests module)
     set(name unit.${module}.${short})
     add_test(NAME ${name}
       COMMAND ${HEDDLE_TEST_LAUNCHER} $<TARGET_FILE:${target}>)
-    heddle_test_properties(${name} "" "" "" FALSE)
+    set(labels)
+    file(STRINGS ${PROJECT_SOURCE_DIR}/src/${module}/${t}.c context
+      REGEX "heddle_ctx_create" LIMIT_COUNT 1)
+    if(module IN_LIST HEDDLE_PURE_MODULES AND NOT context)
+      set(labels pure)
+    endif()
+    heddle_test_properties(${name} "${labels}" "" "" FALSE)
   endforeach()
 endfunction()
 

@@ -11,9 +11,9 @@
  * LA_TEST_DEVICES in the environment: "cuda", tasks run on a device as well;
  * "only-cuda", no task of a sequence may run elsewhere: one that is declined fails.
  */
-#include <complex.h>
 #include <float.h>
 
+#include "base/complex.h"
 #include "base/rng.h"
 #include "la/la.h"
 #include "tests/test.h"

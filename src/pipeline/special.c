@@ -15,7 +15,9 @@
 #include "base/assert.h"
 #include "pipeline/pipeline.h"
 
-enum { LABELS = 24, TRIES = 16, NO_LABEL = UINT32_MAX };
+#define NO_LABEL UINT32_MAX
+
+enum { LABELS = 24, TRIES = 16 };
 enum { RAISES = 400, SUMS = 8192, NODES = 300000 };
 
 struct label {

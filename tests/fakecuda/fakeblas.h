@@ -7,11 +7,11 @@
  * columns; a leading dimension is the distance of two columns. Elements of all types
  * are read as complex doubles.
  */
-#include <complex.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "base/complex.h"
 #include "fakecuda.h"
 
 #define BLAS(name, ...)                                                                            \

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -109,8 +110,11 @@ static bool hold_streams(void)
 int main(int argc, char **argv)
 {
     struct cli c = {.prog = argc > 0 ? argv[0] : "heddle", .out = stdout, .err = stderr};
-    int rc = hold_streams() ? dispatch(&c, argc, argv) : 1;
+    int rc;
 
+    /* A file over the limit of its size is an error with a sentence, not the end. */
+    (void)signal(SIGXFSZ, SIG_IGN);
+    rc = hold_streams() ? dispatch(&c, argc, argv) : 1;
     errno = 0;
     if ((fflush(c.out) != 0 || ferror(c.out)) && rc == 0)
         rc = cli_fail(&c, "the output cannot be written: %s",

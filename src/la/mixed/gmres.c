@@ -12,11 +12,11 @@
  * Orthogonal by two rounds of Gram-Schmidt, some vectors at once: what a task on a device
  * can see of its operands. A task does a block column.
  */
-#include <complex.h>
 #include <float.h>
 #include <math.h>
 
 #include "base/alloc.h"
+#include "base/complex.h"
 #include "la/cuda/mixed.h"
 #include "la/mixed/mixed.h"
 

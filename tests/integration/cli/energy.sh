@@ -35,8 +35,11 @@ ok energy plant heft.log --model true.energy -o other.plant --counters gpu --see
 has 'the run of'
 ok energy plant heft.log --model true.energy -o wraps.plant --counters cpu --wrap 3000000
 
-# What the fit finds, and where it is kept.
+# What the fit finds, and where it is kept when that is asked for.
 json 1 energy fit heft.plant eager.plant
+holds "'model' not in r[0] and r[0]['logs'] == 2"
+[ ! -e cache/heddle/energy ] || wrong 'a model that nobody asked for'
+json 1 energy fit heft.plant eager.plant --keep
 cp out fit.json
 holds "r[0]['model'].endswith('/energy/node.energy') and r[0]['logs'] == 2"
 holds "abs(next(d for d in r[0]['domains'] if d['name'] == 'gpu0')['idle_watts'] - 55) < 2"
@@ -46,7 +49,7 @@ holds "0 <= r[0]['held_out'] < 0.05"
 holds "all(k['low'] <= k['watts'] <= k['high'] for k in r[0]['kernels'])"
 holds "abs(r[0]['idle_joules'] + r[0]['active_joules'] + r[0]['move_joules'] -
     r[0]['measured_joules']) < 0.03 * r[0]['measured_joules']"
-json 1 energy fit heft.plant eager.plant
+json 1 energy fit heft.plant eager.plant --keep
 cmp -s out fit.json || wrong 'the fit is another one the second time'
 ok energy fit heft.plant --lag 1ms --bootstrap 0 -o one.energy
 has '^gemm .* gpu0 '
@@ -94,7 +97,7 @@ cp bad.energy kept.energy
 fails 1 'left alone' energy fit heft.plant -o bad.energy
 cmp -s bad.energy kept.energy || wrong 'a file that is no model was replaced'
 XDG_CACHE_HOME=$dir/empty
-fails 1 "make one with 'heddle energy fit'" energy report heft.log
+fails 1 "make one with 'heddle energy fit --keep'" energy report heft.log
 
 json 2 bench energy --seeds 2 --tiles 12
 holds "all(b['worst_error'] < b['bar'] for b in r)"

@@ -82,7 +82,7 @@ json 1 plan show small.plan -o page.html
 holds "r[0]['checked'] and r[0]['file'] == 'page.html'"
 fails 1 'cannot be written' plan show small.plan -o /nowhere/x.html
 fails 2 'needs a plan and -o' plan show small.plan
-fails 2 'would replace' plan show small.plan -o small.plan
+fails 2 'is an input' plan show small.plan -o small.plan
 
 # The whole trade-off; budgets grow, the last one needs nothing twice.
 json 24 plan small.graph --sweep --time 50ms

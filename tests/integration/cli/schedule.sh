@@ -106,9 +106,9 @@ fails 1 'cannot be' trace schedule run.log --time 1ms --placement /nowhere/x
 fails 2 'one file' trace schedule run.log -o both --placement both
 if [ -w /dev/full ]; then
     ln -s /dev/full full
-    fails 1 'No space' trace placement run.log -o full
-    fails 1 'No space' trace schedule run.log --time 1ms --placement full
-    fails 1 'No space' trace schedule run.log --time 1ms -o full
+    fails 2 'no plain file' trace placement run.log -o full
+    fails 2 'no plain file' trace schedule run.log --time 1ms --placement full
+    fails 2 'no plain file' trace schedule run.log --time 1ms -o full
     [ -h full ] || wrong 'what is no file of ours was removed'
 fi
 fails 1 'No such file' trace schedule none.log

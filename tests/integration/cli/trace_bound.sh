@@ -9,9 +9,11 @@ ok demo --n 240 --nb 30 --log run.log --no-progress
 has 'of the best possible on this machine'
 ok trace bound run.log
 has 'This run is at'
+[ ! -e run.log.cert ] || wrong 'a certificate that nobody asked for'
+ok trace bound run.log -o run.log.cert
 has 'certificate  run.log.cert'
 [ -s run.log.cert ] || wrong 'no certificate'
-json 1 trace bound run.log
+json 1 trace bound run.log -o run.log.cert
 holds "{'makespan', 'critical_path', 'area', 'mixed', 'window', 'focus', 'best',
     'efficiency', 'certificate', 'gap', 'seconds', 'unit'} <= set(r[0])"
 holds "r[0]['unit'] == 's' and r[0]['certificate'] == 'run.log.cert' and
@@ -38,7 +40,7 @@ fails 2 'is an input' trace bound run.log -o run.log
 fails 1 'cannot be written' trace bound run.log -o /nowhere/x.cert
 if [ -w /dev/full ]; then
     ln -s /dev/full full
-    fails 1 'No space' trace bound run.log -o full
+    fails 2 'no plain file' trace bound run.log -o full
     [ -h full ] || wrong 'what is no file of ours was removed'
 fi
 fails 1 'nowhere.log' trace bound nowhere.log
@@ -137,7 +139,7 @@ time gemm cpu 11059200 87780
 time gemm cuda 11059200 2821
 END
 ok bench memory --machine two.machine --workload cholesky --tiles 8 --log sim.log
-json 1 trace bound sim.log
+json 1 trace bound sim.log -o sim.log.cert
 holds "r[0]['tasks'] == 120 and
     {t['name']: t['workers'] for t in r[0]['types']} ==
         {'cpu': 3, 'cuda0': 2, 'cuda1': 2}"

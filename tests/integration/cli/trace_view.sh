@@ -105,9 +105,6 @@ fails 1 'not a Heddle log' trace view run.html -o x.html
 fails 1 'cannot be read' trace view none.log -o x.html
 fails 1 'cannot be written' trace view run.log -o /nowhere/x.html
 [ ! -e x.html ] || wrong 'a page in spite of an error'
-if [ -w /dev/full ]; then
-    fails 1 'cannot be written' trace view run.log -o /dev/full
-fi
 check full "$heddle" run.log
 
 fails 2 'needs the file' trace serve

@@ -312,7 +312,7 @@ def full(heddle, logfile):
     r = subprocess.run([heddle, "trace", "view", logfile, "-o", "full.html"],
                        preexec_fn=limits, capture_output=True, text=True)
     assert r.returncode == 1, r
-    assert r.stderr.startswith("heddle: the page 'full.html' cannot be"), r
+    assert r.stderr.startswith("heddle: the file 'full.html' cannot be"), r
     assert not os.path.exists("full.html")
 
 

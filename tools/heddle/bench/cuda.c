@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/graph.h"
+#include "sim/opts.h"
 
 /* --- contexts ------------------------------------------------------------ */
 

@@ -26,7 +26,7 @@
 #include "base/text.h"
 #include "bench/bench.h"
 #include "demo/demo.h"
-#include "sim/graph.h"
+#include "sim/opts.h"
 
 enum { PROBE_TILES = 32, MAX_TILES = 64, MIN_NB = 8, MAX_NB = 4096, MAX_ORDERS = 16 };
 

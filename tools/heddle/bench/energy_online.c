@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "bench/bench.h"
-#include "sim/graph.h"
+#include "sim/opts.h"
 
 enum { MAX_SIZES = 16, MAX_GOALS = 16 };
 
@@ -103,8 +103,9 @@ static int run_goals(struct energy_bench *b, const char *machine, const struct s
     return rc;
 }
 
-static int run_policy(struct energy_bench *b, const char *policy, bool all)
+static int run_policy(void *user, const char *policy, bool all)
 {
+    struct energy_bench *b = user;
     int rc = 0;
 
     for (unsigned m = 0; m < b->machines.n && rc == 0; m++)
@@ -146,18 +147,6 @@ static int parse_goals(struct energy_bench *b, const char *option, const char *t
     return 0;
 }
 
-static int run_policies(struct energy_bench *b)
-{
-    struct heddle_sched_info s;
-    int rc = 0;
-
-    if (b->policy == NULL || strcmp(b->policy, "all") != 0)
-        return run_policy(b, b->policy, false);
-    for (unsigned i = 0; rc == 0 && heddle_sched_get_info(i, &s) == HEDDLE_OK; i++)
-        rc = run_policy(b, s.name, true);
-    return rc;
-}
-
 static int energy_online_run(struct cli *c, int argc, char **argv)
 {
     struct energy_bench b = {.c = c,
@@ -180,13 +169,10 @@ static int energy_online_run(struct cli *c, int argc, char **argv)
         rc = cli_parse(c, "bench energy_online", argc, argv, opts, NULL);
     if (rc == 0)
         rc = sim_parse_tiles(c, b.tiles_text, b.tiles, MAX_SIZES, &b.ntiles);
-    if (rc == 0 && !sim_workload_find(b.workload_name, &b.workload))
-        return cli_error(c,
-                         "there is no workload '%s', but cholesky, lu, gemm "
-                         "and random",
-                         b.workload_name);
-    if (rc == 0 && (b.policy == NULL || strcmp(b.policy, "all") != 0))
-        rc = sim_check_policy(c, b.policy);
+    if (rc == 0)
+        rc = sim_check_workload(c, b.workload_name, &b.workload);
+    if (rc == 0)
+        rc = sim_check_policies(c, b.policy);
     if (rc == 0)
         rc = parse_goals(&b, "--weights", b.weights_text, false);
     if (rc == 0)
@@ -194,7 +180,7 @@ static int energy_online_run(struct cli *c, int argc, char **argv)
     if (rc == 0 && (b.machines.n == 0 || b.model == NULL))
         return cli_error(c, "bench energy_online needs a --machine and an "
                             "--energy-model");
-    return rc == 0 ? run_policies(&b) : rc;
+    return rc == 0 ? sim_each_policy(b.policy, run_policy, &b) : rc;
 }
 
 const struct heddle_cmd heddle_bench_energy_online = {

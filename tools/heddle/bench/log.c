@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
+#include "common/output.h"
 #include "common/run_bound.h"
 
 enum {
@@ -130,8 +131,9 @@ static int log_print(struct bench_pair *p, const struct log_cost *l)
     return bench_json_end(p->c, &j);
 }
 
-/* ns[0] is without the recorder, ns[1] with it. */
-static int run_shape(struct cli *c, const struct bench_opts *o, enum stream_shape shape)
+/* ns[0] is without the recorder, ns[1] with it. `out` is where the log goes, or NULL. */
+static int run_shape(struct cli *c, const struct bench_opts *o, enum stream_shape shape,
+                     struct output *out)
 {
     struct bench_pair p = {.c = c, .o = {*o, *o}, .shape = shape};
     struct log_cost l = {.read_ns = clock_read_ns()};
@@ -149,28 +151,23 @@ static int run_shape(struct cli *c, const struct bench_opts *o, enum stream_shap
     }
     if (rc == 0)
         rc = log_print(&p, &l);
-    if (rc == 0 && o->log != NULL)
-        st = heddle_ctx_dump_log(p.ctx[1], o->log);
+    if (rc == 0 && out != NULL)
+        st = heddle_ctx_dump_log(p.ctx[1], out->at);
     if (st != HEDDLE_OK)
         rc = cli_fail(c, "the log '%s' cannot be written: %s", o->log, heddle_status_text(st));
     rc = bench_pair_close(&p, rc);
+    if (out != NULL)
+        rc = output_end(out, rc);
     if (rc == 0 && !c->json)
         run_bound_line(c->out, o->log);
     return rc;
-}
-
-/* Says so before the run, not after it. */
-static bool can_write(const char *path)
-{
-    FILE *f = fopen(path, "wb");
-
-    return f != NULL && fclose(f) == 0;
 }
 
 static int log_run(struct cli *c, int argc, char **argv)
 {
     struct bench_opts o = {.shape = "independent", .tasks = 1000000, .workers = 1, .reps = 9};
     enum stream_shape shape = STREAM_INDEPENDENT;
+    struct output out;
     bool all;
     int rc = bench_parse(c, "bench log", argc, argv,
                          BENCH_SHAPE | BENCH_TASKS | BENCH_REPS | BENCH_TASK_US | BENCH_WINDOW, &o);
@@ -185,11 +182,11 @@ static int log_run(struct cli *c, int argc, char **argv)
     if (all && o.log != NULL)
         return cli_error(c, "--log needs one --shape: each would overwrite the "
                             "log of the one before");
-    if (o.log != NULL && !can_write(o.log))
-        return cli_fail(c, "the log '%s' cannot be written: %s", o.log, strerror(errno));
+    if (o.log != NULL)
+        rc = output_begin(&out, c, o.log); /* says so before the run, not after it */
     for (unsigned i = 0; i < STREAM_NSHAPES && rc == 0; i++)
         if (all || i == (unsigned)shape)
-            rc = run_shape(c, &o, (enum stream_shape)i);
+            rc = run_shape(c, &o, (enum stream_shape)i, o.log != NULL ? &out : NULL);
     return rc;
 }
 

@@ -16,7 +16,8 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "sim/graph.h"
+#include "common/output.h"
+#include "sim/opts.h"
 #include "sim/replay.h"
 
 struct memory_bench {
@@ -228,23 +229,22 @@ static int memory_run(struct cli *c, int argc, char **argv)
                                    {"--policy", CLI_STRING, &b.policy, 0, 0},
                                    {"--devices", CLI_STRING, &b.devices, 0, 0},
                                    {"--seed", CLI_UINT, &b.seed, 0, UINT64_MAX},
-                                   {"--log", CLI_STRING, &b.log, 0, 0},
+                                   {"--log", CLI_OUTPUT, &b.log, 0, 0},
                                    {0}};
     int rc = sim_take_machines(c, &argc, argv, &b.machines);
 
     if (rc == 0)
         rc = cli_parse(c, "bench memory", argc, argv, opts, NULL);
-    if (rc == 0 && !sim_workload_find(b.workload_name, &b.workload))
-        return cli_error(c,
-                         "there is no workload '%s', but cholesky, lu, gemm "
-                         "and random",
-                         b.workload_name);
+    if (rc == 0)
+        rc = sim_check_workload(c, b.workload_name, &b.workload);
     if (rc == 0)
         rc = sim_check_policy(c, b.policy);
     if (rc == 0 && b.machines.n == 0)
         return cli_error(c, "bench memory needs a --machine");
     if (rc == 0 && b.log != NULL && b.machines.n > 1)
         return cli_error(c, "--log is for one --machine");
+    for (unsigned i = 0; i < b.machines.n && b.log != NULL && rc == 0; i++)
+        rc = output_check_input(c, b.log, b.machines.source[i]);
     if (rc == 0)
         rc = run_all(&b);
     sim_graph_free(&b.graph);

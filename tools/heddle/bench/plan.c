@@ -16,8 +16,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "bench/bench.h"
-#include "bench/plan/chain.h"
-#include "plan/cmd.h"
+#include "bench/plan/plan.h"
 #include "plan/gen.h"
 
 enum { MAX_FILES = 256, MAX_BUDGETS = 16, MAX_CASES = 4096 };
@@ -35,6 +34,7 @@ struct plan_bench {
     uint64_t chains; /* > 0: only tables of chains of up to so many layers */
     char *file[MAX_FILES];
     unsigned nfiles;
+    unsigned nchosen; /* instances that --instance means */
     /* of the solver at hand */
     unsigned ncases, nplans, nbad, ngaps;
     double gap[MAX_CASES]; /* at budgets of half or more */
@@ -93,6 +93,11 @@ static int find_instances(struct plan_bench *b)
     }
     qsort(b->file, b->nfiles, sizeof(b->file[0]), by_name);
     return 0;
+}
+
+int plan_bench_no_instance(struct cli *c, const char *text)
+{
+    return cli_error(c, "--instance '%s' is in the name of no graph", text);
 }
 
 /* --- output -------------------------------------------------------------- */
@@ -190,6 +195,7 @@ static int run_instance(struct plan_bench *b, const char *solver, const struct h
 
     if (b->only != NULL && strstr(g->name, b->only) == NULL)
         return 0;
+    b->nchosen++;
     if (b->is_least)
         rc = plan_bench_least(b->c, g, b->limit_s);
     for (unsigned i = 0; i < b->nbudgets && rc == 0; i++) {
@@ -251,6 +257,8 @@ static int run_solver(struct plan_bench *b, const char *solver)
             rc = run_instance(b, solver, g);
         heddle_plan_graph_destroy(g);
     }
+    if (rc == 0 && b->nchosen == 0)
+        return plan_bench_no_instance(b->c, b->only);
     if (rc == 0 && !has_own_rows(b))
         rc = print_summary(b, solver);
     return rc == 0 && b->nbad > 0 ? cli_fail(b->c, "the checker refuses %u plans", b->nbad) : rc;

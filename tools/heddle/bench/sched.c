@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "sim/graph.h"
+#include "sim/opts.h"
 
 enum { MAX_SIZES = 64 };
 
@@ -118,8 +118,9 @@ static int run_case(struct sched_bench *b, const char *source, const heddle_mach
     return rc;
 }
 
-static int run_policy(struct sched_bench *b, const char *policy, bool all)
+static int run_policy(void *user, const char *policy, bool all)
 {
+    struct sched_bench *b = user;
     char why[320] = "";
     int rc = 0;
 
@@ -135,18 +136,6 @@ static int run_policy(struct sched_bench *b, const char *policy, bool all)
         heddle_machine_close(m);
     }
     return rc == 0 && b->n > 0 ? print_summary(b) : rc;
-}
-
-static int run_policies(struct sched_bench *b)
-{
-    struct heddle_sched_info s;
-    int rc = 0;
-
-    if (b->policy == NULL || strcmp(b->policy, "all") != 0)
-        return run_policy(b, b->policy, false);
-    for (unsigned i = 0; rc == 0 && heddle_sched_get_info(i, &s) == HEDDLE_OK; i++)
-        rc = run_policy(b, s.name, true);
-    return rc;
 }
 
 static int sched_run(struct cli *c, int argc, char **argv)
@@ -165,16 +154,13 @@ static int sched_run(struct cli *c, int argc, char **argv)
         rc = cli_parse(c, "bench sched", argc, argv, opts, NULL);
     if (rc == 0)
         rc = sim_parse_tiles(c, b.tiles_text, b.tiles, MAX_SIZES, &b.ntiles);
-    if (rc == 0 && !sim_workload_find(b.workload_name, &b.workload))
-        return cli_error(c,
-                         "there is no workload '%s', but cholesky, lu, gemm "
-                         "and random",
-                         b.workload_name);
-    if (rc == 0 && (b.policy == NULL || strcmp(b.policy, "all") != 0))
-        rc = sim_check_policy(c, b.policy);
+    if (rc == 0)
+        rc = sim_check_workload(c, b.workload_name, &b.workload);
+    if (rc == 0)
+        rc = sim_check_policies(c, b.policy);
     if (rc == 0 && b.machines.n == 0)
         return cli_error(c, "bench sched needs a --machine");
-    return rc == 0 ? run_policies(&b) : rc;
+    return rc == 0 ? sim_each_policy(b.policy, run_policy, &b) : rc;
 }
 
 const struct heddle_cmd heddle_bench_sched = {

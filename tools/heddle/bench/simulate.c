@@ -28,7 +28,7 @@
 #include "common/overhead.h"
 #include "demo/demo.h"
 #include "heddle/trace.h"
-#include "sim/graph.h"
+#include "sim/opts.h"
 
 enum { MAX_POINTS = 32, MAX_REPS = 101 };
 

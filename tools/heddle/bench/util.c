@@ -17,6 +17,7 @@
 #include "common/run_bound.h"
 #include "heddle/machine.h"
 #include "heddle/trace.h"
+#include "sim/opts.h"
 
 /* --- options ------------------------------------------------------------- */
 
@@ -31,7 +32,7 @@ int bench_parse(struct cli *c, const char *what, int argc, char **argv, unsigned
     } all[] = {
         {0, {"--workers", CLI_UINT, &o->workers, 1, MAX_WORKERS}},
         {0, {"--sched", CLI_STRING, &o->sched, 0, 0}},
-        {0, {"--log", CLI_STRING, &o->log, 0, 0}},
+        {0, {"--log", CLI_OUTPUT, &o->log, 0, 0}},
         {0, {"--log-level", CLI_UINT, &o->log_level, 0, HEDDLE_LOG_EXPERT}},
         {0, {"--no-bind", CLI_FLAG, &o->no_bind, 0, 0}},
         {BENCH_SHAPE, {"--shape", CLI_STRING, &o->shape, 0, 0}},
@@ -89,23 +90,13 @@ static void keep_sentence(void *user, enum heddle_severity severity, const char 
         snprintf(m->why, sizeof(m->why), "%s", text);
 }
 
-static bool is_scheduler(const char *name)
-{
-    struct heddle_sched_info s;
-
-    for (unsigned i = 0; heddle_sched_get_info(i, &s) == HEDDLE_OK; i++)
-        if (strcmp(s.name, name) == 0)
-            return true;
-    return false;
-}
-
 int bench_open(struct cli *c, const struct bench_opts *o, struct bench_memory *m,
                heddle_ctx **ctx_out)
 {
     struct heddle_ctx_opts opts = {.size = sizeof(opts), .ignore_env = true};
     heddle_status st;
 
-    if (o->sched != NULL && !is_scheduler(o->sched))
+    if (o->sched != NULL && !sim_is_policy(o->sched))
         return cli_error(c, "there is no scheduler '%s', see 'heddle info'", o->sched);
     opts.nworkers = (unsigned)o->workers;
     opts.sched = o->sched;

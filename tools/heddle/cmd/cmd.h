@@ -47,6 +47,9 @@ int cli_error(struct cli *c, const char *fmt, ...);
 /* The same for anything else that went wrong; returns 1. */
 HEDDLE_PRINTF(2, 3)
 int cli_fail(struct cli *c, const char *fmt, ...);
+/* The same for what is worth saying and stops nothing. */
+HEDDLE_PRINTF(2, 3)
+void cli_warn(struct cli *c, const char *fmt, ...);
 /* Results could not be written, as `st` and errno say; returns 1. */
 int cli_output_failed(struct cli *c, heddle_status st);
 /* help and usage of a command, to c->out; returns 0. */
@@ -66,6 +69,8 @@ bool cli_wants_help(int argc, char **argv);
 enum cli_kind {
     CLI_FLAG,   /* bool: becomes true */
     CLI_STRING, /* const char *: borrowed from argv, never empty */
+    CLI_INPUT,  /* the same: a file that is read, if it is the name of one */
+    CLI_OUTPUT, /* the same: a file that is written, see common/output.h */
     CLI_UINT,   /* uint64_t, between min and max */
     CLI_NS      /* double, nanoseconds, given in microseconds up to max */
 };
@@ -81,13 +86,15 @@ struct cli_opt {
 struct cli_args {
     const char *operand[4];
     unsigned n;
-    unsigned max; /* more are an error; at most 4 */
+    unsigned max;   /* more are an error; at most 4 */
+    bool are_words; /* they name no files */
 };
 
 /*
  * Reads `--x V`, `--x=V` and `--flag` behind argv[0], in any order. --json is
  * understood without being in the table. `what` names the command in
- * sentences. Returns 0, or the exit status after a sentence.
+ * sentences. A file to write is refused when it is an input, another output, or
+ * something that no file may replace. Returns 0, or the exit status after a sentence.
  */
 int cli_parse(struct cli *c, const char *what, int argc, char **argv, const struct cli_opt *opts,
               struct cli_args *args);

@@ -15,6 +15,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "common/output.h"
 #include "common/progress.h"
 #include "demo/demo.h"
 #include "heddle/machine.h"
@@ -222,7 +223,7 @@ static int demo_page(struct demo *d)
     const struct view_opts o = {
         .file = d->log, .title = "The demo of Heddle", .npacks = 1, .is_packed = true};
     struct view_pack *pack = NULL;
-    int rc = trace_check_output(d->c, d->log, d->page);
+    int rc = output_check_input(d->c, d->page, d->log);
 
     if (rc == 0)
         rc = view_load(d->c, &o, &pack);
@@ -391,8 +392,8 @@ static int demo_run(struct cli *c, int argc, char **argv)
     const struct cli_opt opts[] = {{"--n", CLI_UINT, &d.n, 1, MAX_N},
                                    {"--nb", CLI_UINT, &d.nb, 1, MAX_NB},
                                    {"--workers", CLI_UINT, &d.workers, 1, 4096},
-                                   {"--log", CLI_STRING, &d.log, 0, 0},
-                                   {"--page", CLI_STRING, &d.page, 0, 0},
+                                   {"--log", CLI_OUTPUT, &d.log, 0, 0},
+                                   {"--page", CLI_OUTPUT, &d.page, 0, 0},
                                    {"--log-level", CLI_UINT, &d.log_level, 0, HEDDLE_LOG_EXPERT},
                                    {"--kernels", CLI_STRING, &d.kernels, 0, 0},
                                    {"--devices", CLI_STRING, &d.devices, 0, 0},

@@ -223,7 +223,7 @@ static int hpl_parse(struct hpl *h, int argc, char **argv)
                                    {"--sched", CLI_STRING, &h->o.sched, 0, 0},
                                    {"--devices", CLI_STRING, &h->o.devices, 0, 0},
                                    {"--device-memory", CLI_UINT, &h->o.device_memory, 1, SIZE_MAX},
-                                   {"--log", CLI_STRING, &h->o.log, 0, 0},
+                                   {"--log", CLI_OUTPUT, &h->o.log, 0, 0},
                                    {"--no-bind", CLI_FLAG, &h->o.no_bind, 0, 0},
                                    {"--no-progress", CLI_FLAG, &h->no_progress, 0, 0},
                                    {0}};

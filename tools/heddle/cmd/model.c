@@ -333,11 +333,11 @@ static heddle_status model_path(struct cli *c, heddle_perf *perf)
 /* 0, or the exit status after a sentence. */
 static int model_parse(struct cli *c, int argc, char **argv, struct model_args *a)
 {
-    struct cli_args args = {.max = 2};
+    struct cli_args args = {.max = 2, .are_words = true};
     const struct cli_opt opts[] = {
         {"--all", CLI_FLAG, &a->all, 0, 0},       {"--links", CLI_FLAG, &a->links, 0, 0},
-        {"--dir", CLI_STRING, &a->dir, 0, 0},     {"-o", CLI_STRING, &a->file, 0, 0},
-        {"--output", CLI_STRING, &a->file, 0, 0}, {0}};
+        {"--dir", CLI_STRING, &a->dir, 0, 0},     {"-o", CLI_OUTPUT, &a->file, 0, 0},
+        {"--output", CLI_OUTPUT, &a->file, 0, 0}, {0}};
     const int rc = cli_parse(c, "model", argc, argv, opts, &args);
 
     if (rc != 0)
@@ -426,7 +426,7 @@ static int model_end(struct cli *c, const struct model_args *a, heddle_perf *per
     if (st != HEDDLE_OK)
         return cli_fail(c, "%s", why[0] != '\0' ? why : heddle_status_text(st));
     if (nignored > 0)
-        fprintf(c->err, "heddle: warning: %s\n", why);
+        cli_warn(c, "warning: %s", why);
     return 0;
 }
 

@@ -151,16 +151,6 @@ static int print_plan(struct plan_run *r)
     return rc;
 }
 
-static int save(struct plan_run *r)
-{
-    char why[PLAN_WHY] = "";
-    const struct heddle_plan_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
-
-    if (r->file == NULL || heddle_plan_write(r->g, &r->t.m, r->t.plan, r->file, &o) == HEDDLE_OK)
-        return 0;
-    return cli_fail(r->c, "%s", why);
-}
-
 static void tell_point(void *user, const struct plan_point *p)
 {
     struct plan_run *r = user;
@@ -236,7 +226,8 @@ static int run(struct plan_run *r)
         fputs("\r\033[K", r->progress.out);
     if (r->t.st == HEDDLE_EINVAL)
         return cli_error(r->c, "%s", r->t.why);
-    rc = r->t.is_checked ? save(r) : 0;
+    if (r->t.is_checked && r->file != NULL)
+        rc = plan_save(r->c, r->g, &r->t, r->file);
     return rc == 0 ? print_plan(r) : rc;
 }
 
@@ -245,7 +236,7 @@ static int plan_graph(struct cli *c, int argc, char **argv)
     struct plan_run r = {.c = c};
     struct cli_args args = {.max = 1};
     const struct cli_opt opts[] = {{"--budget", CLI_STRING, &r.budget, 0, 0},
-                                   {"--machine", CLI_STRING, &r.machine, 0, 0},
+                                   {"--machine", CLI_INPUT, &r.machine, 0, 0},
                                    {"--link", CLI_STRING, &r.link, 0, 0},
                                    {"--unit", CLI_STRING, &r.unit, 0, 0},
                                    {"--offload", CLI_FLAG, &r.offload, 0, 0},
@@ -258,7 +249,7 @@ static int plan_graph(struct cli *c, int argc, char **argv)
                                    {"--policy", CLI_STRING, &r.policy, 0, 0},
                                    {"--sweep", CLI_FLAG, &r.sweep, 0, 0},
                                    {"--no-progress", CLI_FLAG, &r.no_progress, 0, 0},
-                                   {"-o", CLI_STRING, &r.file, 0, 0},
+                                   {"-o", CLI_OUTPUT, &r.file, 0, 0},
                                    {0}};
     double unit_s = 0;
     int rc = cli_parse(c, "plan", argc, argv, opts, &args);

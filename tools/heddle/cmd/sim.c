@@ -9,6 +9,7 @@
  *            afterwards.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,10 +17,11 @@
 #include <unistd.h>
 
 #include "cmd/cmd.h"
+#include "common/output.h"
 #include "heddle/heddle.h"
 #include "heddle/machine.h"
 #include "sim/energy.h"
-#include "sim/graph.h"
+#include "sim/opts.h"
 
 extern const struct heddle_cmd heddle_cmd_sim; /* at the end */
 
@@ -134,6 +136,7 @@ static int check_options(struct sim *s)
 
 static int start_here(struct sim *s, char **argv)
 {
+    (void)signal(SIGXFSZ, SIG_DFL); /* main() ignores it */
     execvp(argv[0], argv);
     return cli_fail(s->c, "'%s' cannot be started: %s", argv[0], strerror(errno));
 }
@@ -206,13 +209,13 @@ static int start(struct sim *s, char **argv)
 static int sim_run(struct cli *c, int argc, char **argv)
 {
     struct sim s = {.c = c};
-    const struct cli_opt opts[] = {{"--machine", CLI_STRING, &s.machine, 0, 0},
+    const struct cli_opt opts[] = {{"--machine", CLI_INPUT, &s.machine, 0, 0},
                                    {"--policy", CLI_STRING, &s.policy, 0, 0},
                                    {"--faults", CLI_STRING, &s.faults, 0, 0},
                                    {"--devices", CLI_STRING, &s.devices, 0, 0},
-                                   {"--log", CLI_STRING, &s.log, 0, 0},
+                                   {"--log", CLI_OUTPUT, &s.log, 0, 0},
                                    {"--execute", CLI_FLAG, &s.execute, 0, 0},
-                                   {"--energy-model", CLI_STRING, &s.model, 0, 0},
+                                   {"--energy-model", CLI_INPUT, &s.model, 0, 0},
                                    {"--energy-weight", CLI_STRING, &s.weight, 0, 0},
                                    {"--energy-slack", CLI_STRING, &s.slack, 0, 0},
                                    {"--power-cap", CLI_STRING, &s.caps, 0, 0},
@@ -230,6 +233,12 @@ static int sim_run(struct cli *c, int argc, char **argv)
         return rc;
     if (n + 1 >= argc)
         return cli_error(c, "sim needs a program behind '--'");
+    for (int i = n + 1; i < argc && s.log != NULL && rc == 0; i++)
+        rc = output_check_input(c, s.log, argv[i]);
+    if (rc == 0 && s.log != NULL && getenv("HEDDLE_MACHINE") != NULL)
+        rc = output_check_input(c, s.log, getenv("HEDDLE_MACHINE"));
+    if (rc != 0)
+        return rc;
     if (c->json && s.model == NULL)
         return cli_error(c, "sim prints nothing itself: give --json to the "
                             "program, behind '--'");

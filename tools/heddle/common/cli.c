@@ -10,20 +10,52 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/text.h"
 #include "cmd/cmd.h"
+#include "common/output.h"
 
 /* --- sentences ----------------------------------------------------------- */
+
+/* One line, whatever names are in it: what is no text is written as C writes it. */
+static void put_line(FILE *f, const char *s)
+{
+    for (; *s != '\0'; s++) {
+        const unsigned char ch = (unsigned char)*s;
+
+        if (ch == '\n')
+            fputs("\\n", f);
+        else if (ch < ' ' || ch == 0x7f)
+            fprintf(f, "\\x%02x", ch);
+        else
+            fputc(ch, f);
+    }
+}
 
 HEDDLE_PRINTF(2, 0)
 static void say(struct cli *c, const char *fmt, va_list ap)
 {
+    char *text = NULL;
+    const int n = vasprintf(&text, fmt, ap);
+
     fflush(c->out); /* keeps the order when both are one terminal */
     fputs("heddle: ", c->err);
-    vfprintf(c->err, fmt, ap);
+    put_line(c->err, n >= 0 ? text : heddle_status_text(HEDDLE_ENOMEM));
     fputc('\n', c->err);
+    if (n >= 0)
+        free(text);
+}
+
+void cli_warn(struct cli *c, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    say(c, fmt, ap);
+    va_end(ap);
 }
 
 int cli_error(struct cli *c, const char *fmt, ...)
@@ -165,6 +197,8 @@ static int parse_value(struct cli *c, const struct cli_opt *o, const char *text)
     case CLI_UINT: return parse_uint(c, o, text);
     case CLI_NS: return parse_us(c, o, text);
     case CLI_STRING:
+    case CLI_INPUT:
+    case CLI_OUTPUT:
         if (text[0] == '\0')
             return cli_error(c, "%s needs a value that is not empty", o->name);
         *(const char **)o->out = text;
@@ -214,6 +248,49 @@ static int parse_option(struct cli *c, const char *what, int argc, char **argv,
     return parse_value(c, o, value);
 }
 
+static const char *value_of(const struct cli_opt *o)
+{
+    return *(const char *const *)o->out;
+}
+
+/* Two outputs in one file: nobody could read it. A pipe or /dev/null takes both. */
+static bool is_one_output(const char *a, const char *b)
+{
+    struct stat sb;
+
+    if (strcmp(a, b) != 0 && !output_is_same(a, b))
+        return false;
+    return stat(a, &sb) != 0 || S_ISREG(sb.st_mode);
+}
+
+/* The output `out` against everything else that the command line names. */
+static int check_output(struct cli *c, const struct cli_opt *out, const struct cli_opt *opts,
+                        const struct cli_args *args)
+{
+    int rc = output_check(c, out->name, value_of(out));
+
+    for (const struct cli_opt *o = opts; o->name != NULL && rc == 0; o++) {
+        if (o->kind == CLI_INPUT && value_of(o) != NULL)
+            rc = output_check_input(c, value_of(out), value_of(o));
+        else if (o->kind == CLI_OUTPUT && o->out != out->out && value_of(o) != NULL &&
+                 is_one_output(value_of(o), value_of(out)))
+            rc = cli_error(c, "%s and %s are one file, '%s'", out->name, o->name, value_of(o));
+    }
+    for (unsigned i = 0; args != NULL && !args->are_words && i < args->n && rc == 0; i++)
+        rc = output_check_input(c, value_of(out), args->operand[i]);
+    return rc;
+}
+
+static int check_outputs(struct cli *c, const struct cli_opt *opts, const struct cli_args *args)
+{
+    int rc = 0;
+
+    for (const struct cli_opt *o = opts; o->name != NULL && rc == 0; o++)
+        if (o->kind == CLI_OUTPUT && value_of(o) != NULL)
+            rc = check_output(c, o, opts, args);
+    return rc;
+}
+
 int cli_parse(struct cli *c, const char *what, int argc, char **argv, const struct cli_opt *opts,
               struct cli_args *args)
 {
@@ -235,5 +312,5 @@ int cli_parse(struct cli *c, const char *what, int argc, char **argv, const stru
             args->operand[args->n++] = s;
         }
     }
-    return 0;
+    return check_outputs(c, opts, args);
 }

@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "common/output.h"
 #include "energy/cmd.h"
 #include "heddle/energy_fit.h"
 #include "trace/cmd.h"
@@ -20,7 +21,7 @@
 struct fit_args {
     const char *file, *lag, *window, *prior;
     uint64_t bootstrap, seed;
-    bool by_size;
+    bool by_size, is_kept;
     const char *log[ENERGY_LOGS];
     int nlogs;
 };
@@ -129,7 +130,8 @@ static void print_text(struct cli *c, const struct heddle_energy_fit_report *r, 
                     "(condition %.0f): their intervals are wide, their sum is "
                     "surer\n",
                     r->domains[i].name, r->domains[i].condition);
-    fprintf(f, "model        %s\n", path);
+    if (path[0] != '\0')
+        fprintf(f, "model        %s\n", path);
 }
 
 static void json_domains(struct heddle_json *j, const struct heddle_energy_fit_report *r)
@@ -193,7 +195,8 @@ static int print_json(struct cli *c, const struct heddle_energy_fit_report *r, c
 
     heddle_json_init_file(&j, c->out);
     heddle_json_object(&j);
-    heddle_json_key_str(&j, "model", path);
+    if (path[0] != '\0')
+        heddle_json_key_str(&j, "model", path);
     heddle_json_key_uint(&j, "logs", r->nlogs);
     heddle_json_key_double(&j, "measured_joules", r->measured_joules);
     heddle_json_key_double(&j, "idle_joules", r->idle_joules);
@@ -220,8 +223,11 @@ static int check_file(struct cli *c, const char *path)
 {
     char why[512] = "";
     heddle_energy *old = NULL;
-    const heddle_status st = heddle_energy_read(NULL, path, &old, why, sizeof(why));
+    heddle_status st;
 
+    if (output_is_in_place(path)) /* a pipe has nothing to replace */
+        return 0;
+    st = heddle_energy_read(NULL, path, &old, why, sizeof(why));
     heddle_energy_destroy(old);
     if (st == HEDDLE_OK || st == HEDDLE_ENOENT)
         return 0;
@@ -235,23 +241,31 @@ static int write_model(struct cli *c, const struct fit_args *a, const heddle_ene
                        const char *path)
 {
     char why[512] = "";
+    struct output o;
+    int rc;
 
-    if (a->file == NULL)
+    if (a->is_kept)
         energy_make_folders(path);
-    if (heddle_energy_write(model, path, why, sizeof(why)) != HEDDLE_OK)
-        return cli_fail(c, "%s", why);
-    return 0;
+    rc = output_begin(&o, c, path);
+    if (rc != 0)
+        return rc;
+    if (heddle_energy_write(model, o.at, why, sizeof(why)) != HEDDLE_OK)
+        rc = output_fail(&o, why);
+    return output_end(&o, rc);
 }
 
-/* Of the last log's machine, or what -o says. */
+/* What -o says, or with --keep that of the last log's machine; else none, "". */
 static int choose_file(struct cli *c, const struct fit_args *a, const heddle_log *log,
                        char path[ENERGY_PATH])
 {
     struct heddle_text t;
 
+    path[0] = '\0';
+    if (a->file == NULL && !a->is_kept)
+        return 0;
     if (a->file != NULL) {
         for (int i = 0; i < a->nlogs; i++) {
-            const int rc = trace_check_output(c, a->log[i], a->file);
+            const int rc = output_check_input(c, a->file, a->log[i]);
 
             if (rc != 0)
                 return rc;
@@ -316,7 +330,8 @@ static int fit(struct cli *c, const struct fit_args *a, const heddle_log *const 
     st = heddle_energy_fit(logs, (size_t)a->nlogs, &o, &model, &r);
     if (st != HEDDLE_OK)
         return cli_fail(c, "%s: %s", a->log[0], why[0] != '\0' ? why : heddle_status_text(st));
-    rc = write_model(c, a, model, path);
+    if (path[0] != '\0')
+        rc = write_model(c, a, model, path);
     if (rc == 0 && c->json)
         rc = print_json(c, r, path);
     else if (rc == 0)
@@ -330,14 +345,15 @@ static int fit_run(struct cli *c, int argc, char **argv)
 {
     struct fit_args a = {.lag = "auto", .bootstrap = 200};
     const struct cli_opt opts[] = {
-        {.name = "-o", .kind = CLI_STRING, .out = &a.file},
-        {.name = "--output", .kind = CLI_STRING, .out = &a.file},
+        {.name = "-o", .kind = CLI_OUTPUT, .out = &a.file},
+        {.name = "--output", .kind = CLI_OUTPUT, .out = &a.file},
         {.name = "--lag", .kind = CLI_STRING, .out = &a.lag},
         {.name = "--window", .kind = CLI_STRING, .out = &a.window},
-        {.name = "--prior", .kind = CLI_STRING, .out = &a.prior},
+        {.name = "--prior", .kind = CLI_INPUT, .out = &a.prior},
         {"--bootstrap", CLI_UINT, &a.bootstrap, 0, 2000},
         {"--seed", CLI_UINT, &a.seed, 0, UINT64_MAX},
         {.name = "--by-size", .kind = CLI_FLAG, .out = &a.by_size},
+        {.name = "--keep", .kind = CLI_FLAG, .out = &a.is_kept},
         {.name = NULL},
     };
     heddle_log *logs[ENERGY_LOGS] = {NULL};
@@ -351,6 +367,8 @@ static int fit_run(struct cli *c, int argc, char **argv)
         return rc;
     if (a.nlogs == 0)
         return cli_error(c, "energy fit needs the file of a log");
+    if (a.is_kept && a.file != NULL)
+        return cli_error(c, "-o and --keep exclude each other");
     for (int i = 0; i < a.nlogs && rc == 0; i++)
         rc = energy_open_log(c, a.log[i], &logs[i]);
     if (rc == 0 && a.prior != NULL)
@@ -366,11 +384,12 @@ static int fit_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_energy_verb_fit = {
     .name = "fit",
     .help = "what kernels cost, from logs with samples of counters",
-    .usage = "heddle energy fit LOG... [-o MODEL] [--lag auto|T] [--window T]\n"
+    .usage = "heddle energy fit LOG... [-o MODEL | --keep] [--lag auto|T] [--window T]\n"
              "    [--by-size] [--prior MODEL] [--bootstrap N] [--seed N] [--json]\n"
              "\n"
-             "  -o           the model (default: beside the models of time, under\n"
-             "               the name of the machine)\n"
+             "  -o           writes the model to a file\n"
+             "  --keep       keeps it beside the models of time, under the name of\n"
+             "               the machine: other commands take it from there\n"
              "  --lag        how late counters are, as in 10ms (default: "
              "estimated,\n"
              "               with what they average over)\n"

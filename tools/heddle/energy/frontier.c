@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/output.h"
 #include "common/page.h"
 #include "energy/input.h"
 #include "trace/cmd.h"
@@ -196,10 +197,12 @@ static void put_table(const struct frontier *x, FILE *f)
 
 static int write_page(const struct frontier *x, const char *file)
 {
-    FILE *f = fopen(file, "w");
+    struct output o;
+    const int rc = output_begin_stream(&o, x->in.c, file);
+    FILE *f = o.f;
 
-    if (f == NULL)
-        return cli_fail(x->in.c, "the file '%s' cannot be written: %s", file, strerror(errno));
+    if (rc != 0)
+        return rc;
     fputs("<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8>\n<title>"
           "Energy against time</title>\n",
           f);
@@ -212,7 +215,7 @@ static int write_page(const struct frontier *x, const char *file)
     put_picture(x, f);
     put_table(x, f);
     fputs("</body></html>\n", f);
-    return trace_close_output(x->in.c, f, file, false);
+    return output_end(&o, 0);
 }
 
 /* --- command line ----------------------------------------------------------------- */
@@ -257,15 +260,13 @@ static int frontier_run(struct cli *c, int argc, char **argv)
         return cli_fail(c, "%s", heddle_status_text(HEDDLE_ENOMEM));
     energy_args_opts(&a, opts);
     opts[ENERGY_NOPTS - 1] = (struct cli_opt){"--points", CLI_UINT, &n, 2, MAX_POINTS};
-    opts[ENERGY_NOPTS] = (struct cli_opt){"-o", CLI_STRING, &file, 0, 0};
-    opts[ENERGY_NOPTS + 1] = (struct cli_opt){"--output", CLI_STRING, &file, 0, 0};
+    opts[ENERGY_NOPTS] = (struct cli_opt){"-o", CLI_OUTPUT, &file, 0, 0};
+    opts[ENERGY_NOPTS + 1] = (struct cli_opt){"--output", CLI_OUTPUT, &file, 0, 0};
     rc = cli_parse(c, "energy frontier", argc, argv, opts, &args);
-    if (rc == 0 && args.n > 0 && file != NULL)
-        rc = trace_check_output(c, args.operand[0], file);
-    if (rc == 0 && a.model != NULL && file != NULL)
-        rc = trace_check_output(c, a.model, file);
     if (rc == 0)
         rc = energy_input_open(&x->in, c, "frontier", &args, &a);
+    if (rc == 0 && file != NULL)
+        rc = output_check_input(c, file, x->in.model_path);
     if (rc == 0)
         rc = frontier_all(x, &a, (uint32_t)n, file);
     if (rc == 0)

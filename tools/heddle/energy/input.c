@@ -19,8 +19,8 @@
 void energy_args_opts(struct energy_args *a, struct cli_opt *opts)
 {
     const struct cli_opt own[ENERGY_NOPTS] = {
-        {"--model", CLI_STRING, &a->model, 0, 0},
-        {"--machine", CLI_STRING, &a->machine, 0, 0},
+        {"--model", CLI_INPUT, &a->model, 0, 0},
+        {"--machine", CLI_INPUT, &a->machine, 0, 0},
         {"--durations", CLI_STRING, &a->durations, 0, 0},
         {"--cap", CLI_STRING, &a->caps, 0, 0},
         {"--time", CLI_STRING, &a->time, 0, 0},

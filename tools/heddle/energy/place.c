@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "common/output.h"
 #include "heddle/energy_place.h"
 #include "trace/cmd.h"
 
@@ -275,10 +276,12 @@ static int print_json(struct cli *c, const struct place *p)
 
 static int write_placement(struct cli *c, const struct place *p)
 {
-    FILE *f = fopen(p->out, "we");
+    struct output o;
+    const int rc = output_begin_stream(&o, c, p->out);
+    FILE *f = o.f;
 
-    if (f == NULL)
-        return cli_fail(c, "the file '%s' cannot be written: %s", p->out, strerror(errno));
+    if (rc != 0)
+        return rc;
     fputs("heddle-jobs-placed 1\n", f);
     for (size_t i = 0; i < p->r.njobs; i++) {
         const uint64_t us = p->r.start_us[i];
@@ -289,7 +292,7 @@ static int write_placement(struct cli *c, const struct place *p)
             fprintf(f, "here %s %" PRIu32 " %" PRIu64 ".%06" PRIu64 "\n", p->jobs.jobs[i].name,
                     p->r.machine[i], us / 1000000, us % 1000000);
     }
-    return trace_close_output(c, f, p->out, false);
+    return output_end(&o, 0);
 }
 
 static int solve(struct cli *c, struct place *p)
@@ -331,7 +334,7 @@ static int place_run(struct cli *c, int argc, char **argv)
                                    {"--eps", CLI_STRING, &p.eps.text, 0, 0},
                                    {"--intensity", CLI_STRING, &p.grid.text, 0, 0},
                                    {"--intensity-there", CLI_STRING, &p.grid_there.text, 0, 0},
-                                   {"-o", CLI_STRING, &p.out, 0, 0},
+                                   {"-o", CLI_OUTPUT, &p.out, 0, 0},
                                    {0}};
     int rc = cli_parse(c, "energy place", argc, argv, opts, &args);
 
@@ -343,10 +346,6 @@ static int place_run(struct cli *c, int argc, char **argv)
     if (rc != 0)
         return rc;
     p.file = args.operand[0];
-    if (p.out != NULL)
-        rc = trace_check_output(c, p.file, p.out);
-    if (rc != 0)
-        return rc;
     if (heddle_energy_jobs_read(NULL, p.file, &p.jobs, p.why, sizeof(p.why)) != HEDDLE_OK)
         return cli_fail(c, "%s", p.why);
     rc = solve(c, &p);

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "common/output.h"
 #include "energy/cmd.h"
 #include "heddle/energy_fit.h"
 #include "trace/cmd.h"
@@ -79,6 +80,7 @@ static int write_log(struct cli *c, const struct plant_args *a, const heddle_log
                                                .why = why,
                                                .why_bytes = sizeof(why)};
     struct heddle_energy_run *run = NULL;
+    struct output out;
     struct heddle_json j;
     char cell[32];
     heddle_status st;
@@ -86,9 +88,15 @@ static int write_log(struct cli *c, const struct plant_args *a, const heddle_log
 
     if (rc != 0)
         return rc;
-    st = heddle_energy_plant_write(log, model, &o, a->file);
+    rc = output_begin(&out, c, a->file);
+    if (rc != 0)
+        return rc;
+    st = heddle_energy_plant_write(log, model, &o, out.at);
     if (st != HEDDLE_OK)
-        return cli_fail(c, "%s", why[0] != '\0' ? why : heddle_status_text(st));
+        rc = output_fail(&out, why[0] != '\0' ? why : heddle_status_text(st));
+    rc = output_end(&out, rc);
+    if (rc != 0)
+        return rc;
     st = heddle_energy_run_create(NULL, model, log, &run);
     if (st != HEDDLE_OK)
         return trace_end(c, st);
@@ -123,9 +131,9 @@ static int plant_run(struct cli *c, int argc, char **argv)
     struct plant_args a = {.counters = "auto"};
     struct cli_args args = {.max = 1};
     const struct cli_opt opts[] = {
-        {.name = "--model", .kind = CLI_STRING, .out = &a.model},
-        {.name = "-o", .kind = CLI_STRING, .out = &a.file},
-        {.name = "--output", .kind = CLI_STRING, .out = &a.file},
+        {.name = "--model", .kind = CLI_INPUT, .out = &a.model},
+        {.name = "-o", .kind = CLI_OUTPUT, .out = &a.file},
+        {.name = "--output", .kind = CLI_OUTPUT, .out = &a.file},
         {.name = "--counters", .kind = CLI_STRING, .out = &a.counters},
         {.name = "--lag", .kind = CLI_STRING, .out = &a.lag},
         {.name = "--period", .kind = CLI_STRING, .out = &a.period},
@@ -148,13 +156,11 @@ static int plant_run(struct cli *c, int argc, char **argv)
         return cli_error(c, "energy plant needs the file of a log");
     if (a.file == NULL)
         return cli_error(c, "energy plant needs -o");
-    rc = trace_check_output(c, args.operand[0], a.file);
-    if (rc == 0 && a.model != NULL)
-        rc = trace_check_output(c, a.model, a.file);
-    if (rc == 0)
-        rc = energy_open_log(c, args.operand[0], &log);
+    rc = energy_open_log(c, args.operand[0], &log);
     if (rc == 0)
         rc = energy_open_model(c, a.model, log, path, &model);
+    if (rc == 0)
+        rc = output_check_input(c, a.file, path);
     if (rc == 0)
         rc = write_log(c, &a, log, model);
     heddle_energy_destroy(model);

@@ -141,7 +141,7 @@ int energy_open_model_for(struct cli *c, const char *file, const char *machine,
     if (st == HEDDLE_ENOENT && file == NULL)
         return cli_fail(c,
                         "there is no energy model of this machine (%s): give "
-                        "--model, or make one with 'heddle energy fit'",
+                        "--model, or make one with 'heddle energy fit --keep'",
                         path);
     return st == HEDDLE_OK ? 0 : cli_fail(c, "%s", why);
 }

@@ -66,24 +66,31 @@ static struct fuzz_mem spot_mem(const struct spot *s, enum heddle_mode mode)
 
 /* --- flags of elements --------------------------------------------------- */
 
+/* Goes on to the next element; false: there is none. */
+static bool spot_next(const struct spot *s, size_t index[HEDDLE_MAX_DIMS], size_t *at)
+{
+    for (unsigned d = s->layout.ndim; d-- > 0;) {
+        *at += s->layout.stride[d];
+        if (++index[d] < s->layout.extent[d])
+            return true;
+        *at -= s->layout.extent[d] * s->layout.stride[d];
+        index[d] = 0;
+    }
+    return false;
+}
+
 /* All flags together; then those in `clear` go and those in `set` come. */
 static unsigned spot_flags(const struct spot *s, unsigned clear, unsigned set)
 {
-    size_t index[HEDDLE_MAX_DIMS] = {0};
-    unsigned char *at = s->root->flag + s->offset;
-    unsigned all = 0, d;
+    size_t index[HEDDLE_MAX_DIMS] = {0}, at = s->offset;
+    unsigned all = 0;
 
     do {
-        all |= *at;
-        *at = (unsigned char)((*at & ~clear) | set);
-        for (d = s->layout.ndim; d-- > 0;) {
-            at += s->layout.stride[d];
-            if (++index[d] < s->layout.extent[d])
-                break;
-            at -= s->layout.extent[d] * s->layout.stride[d];
-            index[d] = 0;
-        }
-    } while (d != UINT32_MAX);
+        unsigned char *flag = &s->root->flag[at];
+
+        all |= *flag;
+        *flag = (unsigned char)((*flag & ~clear) | set);
+    } while (spot_next(s, index, &at));
     return all;
 }
 
@@ -267,7 +274,6 @@ static void check_bytes(struct check *c, const struct fuzz_op *op, const struct 
     const size_t elem = heddle_dtype_bytes(s->layout.dtype);
     const unsigned char *got = op->copy;
     size_t index[HEDDLE_MAX_DIMS] = {0}, at = s->offset, n = 0;
-    unsigned d;
 
     do {
         if ((s->root->flag[at] & FLAG_UNKNOWN) == 0 &&
@@ -280,14 +286,7 @@ static void check_bytes(struct check *c, const struct fuzz_op *op, const struct 
         }
         got += elem;
         n++;
-        for (d = s->layout.ndim; d-- > 0;) {
-            at += s->layout.stride[d];
-            if (++index[d] < s->layout.extent[d])
-                break;
-            at -= s->layout.extent[d] * s->layout.stride[d];
-            index[d] = 0;
-        }
-    } while (d != UINT32_MAX);
+    } while (spot_next(s, index, &at));
 }
 
 static void check_acquire(struct check *c, struct fuzz_op *op)

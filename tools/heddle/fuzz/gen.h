@@ -2,7 +2,7 @@
 #ifndef HEDDLE_TOOLS_FUZZ_GEN_H
 #define HEDDLE_TOOLS_FUZZ_GEN_H
 
-/* The generator: fuzz/gen.c and fuzz/region.c. */
+/* The generator: fuzz/gen.c, fuzz/gen_unit.c and fuzz/region.c. */
 #include "fuzz/fuzz.h"
 
 struct gen {
@@ -36,8 +36,6 @@ static inline bool has_room(const struct gen *g)
 /* --- fuzz/gen.c ---------------------------------------------------------- */
 
 struct fuzz_op *gen_emit(struct gen *g, enum fuzz_kind kind, int unit);
-/* A live one, or -1. */
-int gen_pick_unit(struct gen *g);
 bool gen_units_meet(const struct gen *g, int u, int v);
 struct fuzz_task *gen_task_new(struct gen *g);
 struct fuzz_task *gen_task(struct gen *g, bool in_graph);
@@ -46,6 +44,16 @@ void gen_emit_task(struct gen *g, struct fuzz_task *t);
 void gen_task_needs(struct gen *g, const struct fuzz_task *t, const struct fuzz_launch *l);
 void gen_task_options(struct gen *g, struct fuzz_task *t);
 void gen_acquire(struct gen *g, int u);
+
+/* --- fuzz/gen_unit.c ----------------------------------------------------- */
+
+/* A random box inside of a layout. */
+struct fuzz_box gen_box(struct gen *g, const struct heddle_layout *l);
+void gen_root(struct gen *g);
+void gen_slots(struct gen *g);
+void gen_view(struct gen *g);
+/* A live one, or -1. */
+int gen_pick_unit(struct gen *g);
 
 /* --- fuzz/region.c ------------------------------------------------------- */
 

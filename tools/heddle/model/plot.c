@@ -8,14 +8,16 @@
  * Size       declared flops where all points of a kernel have them, else bytes;
  *            a point that has neither is left out.
  */
-#include <errno.h>
+#include <dirent.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "base/text.h"
+#include "common/output.h"
 #include "model/model.h"
 
 struct panels {
@@ -314,27 +316,32 @@ static heddle_status print_points(struct cli *c, const struct panels *all)
     return st;
 }
 
+/* The files of models are inputs: 0, or the exit status after a sentence. */
+static int check_models(struct cli *c, const char *file, const char *dir)
+{
+    DIR *d = opendir(dir);
+    char path[PATH_MAX + 256];
+    int rc = 0;
+
+    for (const struct dirent *e; d != NULL && rc == 0 && (e = readdir(d)) != NULL;) {
+        snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
+        rc = output_check_input(c, file, path);
+    }
+    if (d != NULL)
+        closedir(d);
+    return rc;
+}
+
 /* 0, or the exit status after a sentence. */
 static int write_picture(struct cli *c, const char *file, const struct panels *all)
 {
-    FILE *f = fopen(file, "we");
-    bool is_bad = f == NULL;
-    int why = errno;
+    struct output o;
+    const int rc = output_begin_stream(&o, c, file);
 
-    if (f != NULL) {
-        errno = 0;
-        model_svg(f, all->panel, all->n);
-        is_bad = ferror(f) != 0;
-        why = errno;
-        if (fclose(f) != 0 && !is_bad) {
-            is_bad = true;
-            why = errno;
-        }
-    }
-    if (!is_bad)
-        return 0;
-    return cli_fail(c, "the file '%s' cannot be written: %s", file,
-                    why != 0 ? strerror(why) : heddle_status_text(HEDDLE_EIO));
+    if (rc != 0)
+        return rc;
+    model_svg(o.f, all->panel, all->n);
+    return output_end(&o, 0);
 }
 
 /* No picture is a failure when one was asked for. */
@@ -385,6 +392,8 @@ heddle_status model_plot(struct cli *c, heddle_perf *perf, const struct model_pl
     else if (st == HEDDLE_OK && a->file == NULL)
         st = print_points(c, &all);
     else if (st == HEDDLE_OK)
+        *rc_out = check_models(c, a->file, heddle_perf_get_dir(perf));
+    if (st == HEDDLE_OK && all.n > 0 && a->file != NULL && *rc_out == 0)
         *rc_out = write_picture(c, a->file, &all);
     if (st == HEDDLE_OK && all.n > 0 && a->file != NULL && *rc_out == 0 && c->json)
         st = picture_json(c, a->file, &all);

@@ -38,6 +38,10 @@ struct plan_try {
 void plan_try_run(struct plan_try *t, const struct heddle_plan_graph *g);
 void plan_try_close(struct plan_try *t);
 
+/* Writes t->plan to a file. Returns 0, or the exit status after a sentence. */
+int plan_save(struct cli *c, const struct heddle_plan_graph *g, const struct plan_try *t,
+              const char *path);
+
 /* Relative to every operation once. */
 double plan_increase(const struct heddle_plan *p);
 double plan_bound(const struct heddle_plan *p);
@@ -69,23 +73,6 @@ void plan_sweep(const struct heddle_plan_graph *g, const struct plan_try *t,
 /* Stages on m->ndevices devices, printed. Returns the exit status. */
 int plan_pipeline(struct cli *c, const struct heddle_plan_graph *g,
                   const struct heddle_plan_machine *m, const char *policy, uint64_t nmicro);
-
-/* --- rows of the benchmark (bench/plan/more.c) -------------------------------- */
-
-/* Moving data at `rate` bytes per unit of time, against computing again alone. */
-int plan_bench_moving(struct cli *c, const struct heddle_plan_graph *g, double fraction,
-                      double rate, double limit_s);
-/* Every policy; nothing for graphs that are not chains. */
-int plan_bench_pipeline(struct cli *c, const struct heddle_plan_graph *g, double fraction,
-                        uint32_t ndevices);
-/* The smallest budget with a plan. */
-int plan_bench_least(struct cli *c, const struct heddle_plan_graph *g, double limit_s);
-
-/* --- graphs of 10 000 operations (bench/plan/large.c) ------------------------- */
-
-/* When the first plan comes, and how good it is after the limit and six times it. */
-int plan_bench_large(struct cli *c, const char *only, const char *solver, const double *fraction,
-                     unsigned nfractions, double limit_s, uint64_t seed);
 
 /* --- verbs ------------------------------------------------------------------ */
 

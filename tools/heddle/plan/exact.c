@@ -240,14 +240,7 @@ static int solve(struct exact *e)
         rc = cli_fail(e->c, "%s", e->t.why);
     else if (rc == 0 && !e->t.is_checked)
         rc = cli_fail(e->c, "the checker refuses the plan: %s", e->t.why);
-    if (rc == 0 && e->file != NULL) {
-        const struct heddle_plan_opts o = {
-            .size = sizeof(o), .why = e->t.why, .why_bytes = sizeof(e->t.why)};
-
-        if (heddle_plan_write(e->g, &e->t.m, e->t.plan, e->file, &o) != HEDDLE_OK)
-            rc = cli_fail(e->c, "%s", e->t.why);
-    }
-    return rc;
+    return rc == 0 && e->file != NULL ? plan_save(e->c, e->g, &e->t, e->file) : rc;
 }
 
 static int check_graph(struct exact *e)
@@ -275,7 +268,7 @@ static int exact_run(struct cli *c, int argc, char **argv)
     struct cli_args args = {.max = 1};
     const struct cli_opt opts[] = {{"--budget", CLI_STRING, &e.budget, 0, 0},
                                    {"--time", CLI_STRING, &e.time, 0, 0},
-                                   {"-o", CLI_STRING, &e.file, 0, 0},
+                                   {"-o", CLI_OUTPUT, &e.file, 0, 0},
                                    {0}};
     uint64_t ns = 0;
     int rc = cli_parse(c, "plan exact", argc, argv, opts, &args);

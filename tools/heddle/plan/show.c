@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/output.h"
 #include "plan/cmd.h"
 #include "plan/page.h"
 
@@ -37,17 +38,14 @@ static int load(struct cli *c, const char *path, struct plan_page *s)
 
 static int write_page(struct cli *c, const struct plan_page *s, const char *file)
 {
-    FILE *f = fopen(file, "w");
-    bool is_good;
+    struct output o;
+    int rc = output_begin_stream(&o, c, file);
 
-    if (f == NULL)
-        return cli_fail(c, "%s cannot be written: %s", file, strerror(errno));
-    is_good = plan_page_write(s, f) && ferror(f) == 0;
-    is_good = fclose(f) == 0 && is_good;
-    if (is_good)
-        return 0;
-    (void)remove(file);
-    return cli_fail(c, "%s cannot be written", file);
+    if (rc != 0)
+        return rc;
+    if (!plan_page_write(s, o.f))
+        rc = cli_fail(c, "no memory for the page");
+    return output_end(&o, rc);
 }
 
 static int print(struct cli *c, const struct plan_page *s, const char *file)
@@ -75,13 +73,11 @@ static int show_run(struct cli *c, int argc, char **argv)
     bool wants_sweep = false;
     struct plan_point point[PLAN_POINTS];
     const struct cli_opt opts[] = {
-        {"-o", CLI_STRING, &file, 0, 0}, {"--sweep", CLI_FLAG, &wants_sweep, 0, 0}, {0}};
+        {"-o", CLI_OUTPUT, &file, 0, 0}, {"--sweep", CLI_FLAG, &wants_sweep, 0, 0}, {0}};
     int rc = cli_parse(c, "plan show", argc, argv, opts, &args);
 
     if (rc == 0 && (args.n != 1 || file == NULL))
         rc = cli_error(c, "plan show needs a plan and -o PAGE.html");
-    if (rc == 0 && strcmp(file, args.operand[0]) == 0)
-        rc = cli_error(c, "the page would replace the plan");
     if (rc == 0)
         rc = load(c, args.operand[0], &s);
     if (rc == 0 && wants_sweep) {

@@ -5,6 +5,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "common/output.h"
 #include "plan/cmd.h"
 
 /* The log of a run; HEDDLE_EFORMAT: it is none. */
@@ -96,6 +97,21 @@ void plan_try_close(struct plan_try *t)
 static double share(double part, double whole)
 {
     return whole > 0 ? part / whole : 0;
+}
+
+int plan_save(struct cli *c, const struct heddle_plan_graph *g, const struct plan_try *t,
+              const char *path)
+{
+    char why[PLAN_WHY] = "";
+    const struct heddle_plan_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
+    struct output out;
+    int rc = output_begin(&out, c, path);
+
+    if (rc != 0)
+        return rc;
+    if (heddle_plan_write(g, &t->m, t->plan, out.at, &o) != HEDDLE_OK)
+        rc = output_fail(&out, why);
+    return output_end(&out, rc);
 }
 
 double plan_increase(const struct heddle_plan *p)

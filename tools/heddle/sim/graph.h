@@ -100,20 +100,4 @@ heddle_status sim_graph_bound(const struct sim_graph *g, const heddle_machine *m
 /* Edges of the graph, as pairs; NULL: no memory. Free it. */
 uint32_t *sim_graph_edges(const struct sim_graph *g, size_t *nedges_out);
 
-/* --- options ------------------------------------------------------------- */
-
-struct sim_machines {
-    const char *source[SIM_MAX_MACHINES];
-    unsigned n;
-};
-
-/* Takes every --machine out of argv, which is NULL-terminated again after it.
- * Returns 0, or the exit status after a sentence. */
-int sim_take_machines(struct cli *c, int *argc, char **argv, struct sim_machines *out);
-/* "8,12,16": from 1 to SIM_MAX_TILES each. Returns 0, or the exit status. */
-int sim_parse_tiles(struct cli *c, const char *text, uint32_t *tiles, unsigned max,
-                    unsigned *n_out);
-/* 0, or the exit status after a sentence. `name` may be NULL. */
-int sim_check_policy(struct cli *c, const char *name);
-
 #endif /* HEDDLE_TOOLS_SIM_GRAPH_H */

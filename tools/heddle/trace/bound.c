@@ -161,8 +161,9 @@ static void print_text(struct cli *c, const struct run_bound *b, const struct ga
         trace_put_name(c->out, b->g->notes[i], 0);
         fputc('\n', c->out);
     }
-    fprintf(c->out, "certificate  %s; '%s trace certify %s %s' checks it\n", a->file, c->prog,
-            a->file, log);
+    if (a->file != NULL)
+        fprintf(c->out, "certificate  %s; '%s trace certify %s %s' checks it\n", a->file, c->prog,
+                a->file, log);
 }
 
 /* --- JSON ----------------------------------------------------------------- */
@@ -219,7 +220,8 @@ static heddle_status print_json(struct cli *c, const struct run_bound *b, const 
             gain->part[i]);
     heddle_json_end(&j);
     heddle_json_key_double(&j, "seconds", b->read_s + b->solve_s);
-    heddle_json_key_str(&j, "certificate", a->file);
+    if (a->file != NULL)
+        heddle_json_key_str(&j, "certificate", a->file);
     json_graph(&j, b->g);
     heddle_json_end(&j);
     heddle_json_line(&j);
@@ -238,7 +240,7 @@ static int check_args(struct cli *c, const struct cli_args *args, struct bound_a
         return 2;
     if (a->time != NULL && (heddle_parse_ns(a->time, &a->time_ns) != HEDDLE_OK || a->time_ns == 0))
         return cli_error(c, "'%s' is not a time such as 2s or 500ms", a->time);
-    return a->file != NULL ? trace_check_output(c, args->operand[0], a->file) : 0;
+    return 0;
 }
 
 static int bound_print(struct cli *c, const struct run_bound *b, const heddle_log *log,
@@ -254,30 +256,20 @@ static int bound_print(struct cli *c, const struct run_bound *b, const heddle_lo
     return trace_end(c, st);
 }
 
-static int bound_log(struct cli *c, const heddle_log *log, const char *path, struct bound_args *a)
+static int bound_log(struct cli *c, const heddle_log *log, const char *path,
+                     const struct bound_args *a)
 {
     struct run_bound b = {0};
-    char *own = NULL;
     int rc = 0;
 
-    if (a->file == NULL) {
-        const size_t bytes = strlen(path) + sizeof(".cert");
-
-        own = malloc(bytes);
-        if (own == NULL)
-            return cli_fail(c, "%s", heddle_status_text(HEDDLE_ENOMEM));
-        snprintf(own, bytes, "%s.cert", path);
-        a->file = own;
-    }
     if (run_bound_graph(&b, log, a->by, a->machine) != HEDDLE_OK ||
         run_bound_solve(&b, a->time_ns) != HEDDLE_OK)
         rc = cli_fail(c, "%s: %s", path, b.why);
-    else if (cert_write(&b, a->file, a->by, a->machine, b.why, sizeof(b.why)) != HEDDLE_OK)
-        rc = cli_fail(c, "%s", b.why);
-    else
+    else if (a->file != NULL)
+        rc = cert_write(c, &b, a->file, a->by, a->machine);
+    if (rc == 0)
         rc = bound_print(c, &b, log, path, a);
     run_bound_close(&b);
-    free(own);
     return rc;
 }
 
@@ -287,10 +279,10 @@ static int bound_run(struct cli *c, int argc, char **argv)
     struct cli_args args = {.max = 1};
     const struct cli_opt opts[] = {
         {.name = "--durations", .kind = CLI_STRING, .out = &a.durations},
-        {.name = "--machine", .kind = CLI_STRING, .out = &a.machine},
+        {.name = "--machine", .kind = CLI_INPUT, .out = &a.machine},
         {.name = "--time", .kind = CLI_STRING, .out = &a.time},
-        {.name = "-o", .kind = CLI_STRING, .out = &a.file},
-        {.name = "--output", .kind = CLI_STRING, .out = &a.file},
+        {.name = "-o", .kind = CLI_OUTPUT, .out = &a.file},
+        {.name = "--output", .kind = CLI_OUTPUT, .out = &a.file},
         {.name = NULL},
     };
     heddle_log *log = NULL;
@@ -323,7 +315,7 @@ const struct heddle_cmd heddle_trace_verb_bound = {
              "log\n"
              "                  does not have\n"
              "  --time T        the most time to compute, as 2s (default 25s)\n"
-             "  -o CERT         where the proof goes (default LOG.cert)\n"
+             "  -o CERT         writes the proof, for 'heddle trace certify'\n"
              "  --json          one JSON object, times in seconds\n",
     .run = bound_run,
 };

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "trace/cmd.h"
+#include "common/output.h"
 
 #define MAGIC "heddle-certificate"
 enum { VERSION = 1, WORDS = 7 };
@@ -70,36 +70,22 @@ static void put_head(FILE *f, const struct run_bound *b, enum heddle_log_duratio
     fprintf(f, "makespan %" PRId64 "\n", g->makespan_ns);
 }
 
-heddle_status cert_write(const struct run_bound *b, const char *path,
-                         enum heddle_log_durations durations, const char *machine, char *why,
-                         size_t why_bytes)
+int cert_write(struct cli *c, const struct run_bound *b, const char *path,
+               enum heddle_log_durations durations, const char *machine)
 {
-    FILE *f;
-    int e = 0;
+    struct output o;
+    int rc;
 
-    if (machine != NULL && strchr(machine, '\n') != NULL) {
-        snprintf(why, why_bytes, "the name of the machine has two lines");
-        return HEDDLE_EINVAL;
-    }
-    errno = 0;
-    f = fopen(path, "w");
-    if (f != NULL) {
-        put_head(f, b, durations, machine);
-        for (int k = 0; k < HEDDLE_BOUND_KINDS; k++)
-            put_cert(f, (enum heddle_bound_kind)k, &b->r.cert[k]);
-        fputs("end\n", f);
-        if (ferror(f) != 0)
-            e = errno != 0 ? errno : EIO;
-        if (fclose(f) != 0 && e == 0)
-            e = errno;
-        if (e == 0)
-            return HEDDLE_OK;
-        trace_discard(path);
-    } else {
-        e = errno;
-    }
-    snprintf(why, why_bytes, "the file '%s' cannot be written: %s", path, strerror(e));
-    return HEDDLE_EIO;
+    if (machine != NULL && strchr(machine, '\n') != NULL)
+        return cli_fail(c, "the name of the machine has two lines");
+    rc = output_begin_stream(&o, c, path);
+    if (rc != 0)
+        return rc;
+    put_head(o.f, b, durations, machine);
+    for (int k = 0; k < HEDDLE_BOUND_KINDS; k++)
+        put_cert(o.f, (enum heddle_bound_kind)k, &b->r.cert[k]);
+    fputs("end\n", o.f);
+    return output_end(&o, 0);
 }
 
 /* --- reading -------------------------------------------------------------- */

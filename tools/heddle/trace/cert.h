@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cmd/cmd.h"
 #include "common/run_bound.h"
 
 struct cert_file {
@@ -22,11 +23,10 @@ struct cert_file {
     bool has[HEDDLE_BOUND_KINDS];
 };
 
-/* Writes the bounds of b. On failure a sentence is in `why` and there is no
- * file. `machine` may be NULL. HEDDLE_EIO, HEDDLE_EINVAL. */
-heddle_status cert_write(const struct run_bound *b, const char *path,
-                         enum heddle_log_durations durations, const char *machine, char *why,
-                         size_t why_bytes);
+/* Writes the bounds of b. `machine` may be NULL. Returns 0, or the exit status after a
+ * sentence; then there is no file. */
+int cert_write(struct cli *c, const struct run_bound *b, const char *path,
+               enum heddle_log_durations durations, const char *machine);
 
 /* Reads one; cert_free() it in every case. On failure a sentence with the line
  * is in `why`. HEDDLE_ENOENT, HEDDLE_EIO, HEDDLE_EFORMAT, HEDDLE_EVERSION,

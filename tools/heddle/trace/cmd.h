@@ -33,16 +33,6 @@ void trace_warn_partial(struct cli *c, const char *path, const heddle_log *log);
 /* Exit status of a status, after a sentence unless it is HEDDLE_OK. */
 int trace_end(struct cli *c, heddle_status st);
 
-/* Refuses `file` as output: it is `input` (may be NULL), a file that is read, or "-".
- * 0, or the exit status. */
-int trace_check_output(struct cli *c, const char *input, const char *file);
-
-/* Ends an output file: closes it, and removes it when `is_bad` or not all of it
- * could be written. 0, or the exit status after a sentence. */
-int trace_close_output(struct cli *c, FILE *f, const char *path, bool is_bad);
-/* Removes what was written in part, if that is a file: /dev/full is not ours. */
-void trace_discard(const char *path);
-
 /* What --durations says, NULL: nothing. False: after a sentence; exit with 2. */
 bool trace_check_durations(struct cli *c, const char *text, enum heddle_log_durations *by);
 

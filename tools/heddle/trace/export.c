@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "common/output.h"
 #include "trace/cmd.h"
 
 struct export_args {
@@ -18,19 +19,26 @@ struct export_args {
 static int export_write(struct cli *c, const heddle_log *log, const struct export_args *a)
 {
     unsigned flags = 0;
+    struct output o;
     struct heddle_json j;
     heddle_status st;
+    int rc = output_begin(&o, c, a->file);
 
+    if (rc != 0)
+        return rc;
     flags |= a->deps ? HEDDLE_LOG_EXPORT_DEPS : 0;
     flags |= a->states ? HEDDLE_LOG_EXPORT_STATES : 0;
     errno = 0;
-    st = heddle_log_export(log, a->format, a->file, flags);
+    st = heddle_log_export(log, a->format, o.at, flags);
     if (st != HEDDLE_OK) {
         const int e = errno;
 
-        return cli_fail(c, "the file '%s' cannot be written: %s", a->file,
-                        st == HEDDLE_EIO && e != 0 ? strerror(e) : heddle_status_text(st));
+        rc = cli_fail(c, "the file '%s' cannot be written: %s", a->file,
+                      st == HEDDLE_EIO && e != 0 ? strerror(e) : heddle_status_text(st));
     }
+    rc = output_end(&o, rc);
+    if (rc != 0)
+        return rc;
     if (c->json) {
         heddle_json_init_file(&j, c->out);
         heddle_json_object(&j);
@@ -55,7 +63,7 @@ static const struct heddle_log_format *find_format(const char *name)
     return f;
 }
 
-/* No file that is written beside `file` may be the log. */
+/* Files of a format that go next to `file` are outputs as well. */
 static int check_parts(struct cli *c, const char *log, const char *file,
                        const struct heddle_log_format *f)
 {
@@ -65,13 +73,17 @@ static int check_parts(struct cli *c, const char *log, const char *file,
     char path[4096];
     int rc = 0;
 
+    if (f->parts != NULL && output_is_in_place(file))
+        return cli_error(c, "%s has several files, so '%s' cannot take it", f->name, file);
     if (dot == NULL || dot == name)
         dot = file + strlen(file);
     for (size_t i = 0; f->parts != NULL && f->parts[i] != NULL && rc == 0; i++) {
         snprintf(path, sizeof path, "%.*s%s", (int)(dot - file), file, f->parts[i]);
         if (strcmp(path, file) == 0)
             return cli_error(c, "'%s' has the extension of another file of %s", file, f->name);
-        rc = trace_check_output(c, log, path);
+        rc = output_check(c, "-o", path);
+        if (rc == 0)
+            rc = output_check_input(c, path, log);
     }
     return rc;
 }
@@ -80,7 +92,6 @@ static int check_parts(struct cli *c, const char *log, const char *file,
 static int check_args(struct cli *c, const struct cli_args *args, const struct export_args *a)
 {
     const struct heddle_log_format *f;
-    int rc;
 
     if (args->n < 1)
         return cli_error(c, "trace export needs the file of a log");
@@ -92,8 +103,7 @@ static int check_args(struct cli *c, const struct cli_args *args, const struct e
                          "'%s' is not a format of trace export, see 'heddle "
                          "trace export --help'",
                          a->format);
-    rc = trace_check_output(c, args->operand[0], a->file);
-    return rc != 0 ? rc : check_parts(c, args->operand[0], a->file, f);
+    return check_parts(c, args->operand[0], a->file, f);
 }
 
 extern const struct heddle_cmd heddle_trace_verb_export; /* at the end */
@@ -115,8 +125,8 @@ static int export_run(struct cli *c, int argc, char **argv)
     struct cli_args args = {.max = 1};
     const struct cli_opt opts[] = {
         {.name = "--format", .kind = CLI_STRING, .out = &a.format},
-        {.name = "-o", .kind = CLI_STRING, .out = &a.file},
-        {.name = "--output", .kind = CLI_STRING, .out = &a.file},
+        {.name = "-o", .kind = CLI_OUTPUT, .out = &a.file},
+        {.name = "--output", .kind = CLI_OUTPUT, .out = &a.file},
         {.name = "--deps", .kind = CLI_FLAG, .out = &a.deps},
         {.name = "--states", .kind = CLI_FLAG, .out = &a.states},
         {.name = NULL},

@@ -3,6 +3,7 @@
  * trace import: makes a log from the trace of another runtime.
  */
 #include "base/json.h"
+#include "common/output.h"
 #include "heddle/compose.h"
 #include "trace/cmd.h"
 
@@ -49,10 +50,18 @@ static int import_write(struct cli *c, const char *tasks, const struct import_ar
 {
     char why[512] = "";
     const struct heddle_log_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
-    const heddle_status st = heddle_log_import(tasks, a->platform, a->file, &o);
+    struct output out;
+    heddle_status st;
+    int rc = output_begin(&out, c, a->file);
 
+    if (rc != 0)
+        return rc;
+    st = heddle_log_import(tasks, a->platform, out.at, &o);
     if (st != HEDDLE_OK)
-        return cli_fail(c, "%s", why[0] != '\0' ? why : heddle_status_text(st));
+        rc = output_fail(&out, why[0] != '\0' ? why : heddle_status_text(st));
+    rc = output_end(&out, rc);
+    if (rc != 0 || out.is_in_place) /* what went into a pipe cannot be read back */
+        return rc;
     return import_report(c, a->file);
 }
 
@@ -61,9 +70,9 @@ static int import_run(struct cli *c, int argc, char **argv)
     struct import_args a = {0};
     struct cli_args args = {.max = 1};
     const struct cli_opt opts[] = {
-        {.name = "-o", .kind = CLI_STRING, .out = &a.file},
-        {.name = "--output", .kind = CLI_STRING, .out = &a.file},
-        {.name = "--platform", .kind = CLI_STRING, .out = &a.platform},
+        {.name = "-o", .kind = CLI_OUTPUT, .out = &a.file},
+        {.name = "--output", .kind = CLI_OUTPUT, .out = &a.file},
+        {.name = "--platform", .kind = CLI_INPUT, .out = &a.platform},
         {.name = NULL},
     };
     int rc = cli_parse(c, "trace import", argc, argv, opts, &args);
@@ -74,10 +83,7 @@ static int import_run(struct cli *c, int argc, char **argv)
         return cli_error(c, "trace import needs the file of a trace");
     if (a.file == NULL)
         return cli_error(c, "trace import needs -o");
-    rc = trace_check_output(c, args.operand[0], a.file);
-    if (rc == 0 && a.platform != NULL)
-        rc = trace_check_output(c, a.platform, a.file);
-    return rc != 0 ? rc : import_write(c, args.operand[0], &a);
+    return import_write(c, args.operand[0], &a);
 }
 
 const struct heddle_cmd heddle_trace_verb_import = {

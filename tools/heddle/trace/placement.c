@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "common/output.h"
 #include "trace/cmd.h"
 #include "trace/schedule/schedule.h"
 
@@ -35,15 +36,15 @@ static uint64_t write_lines(FILE *f, const struct heddle_log_view *v)
 
 static int write_file(struct cli *c, const heddle_log *log, const char *path)
 {
-    FILE *f = fopen(path, "we");
+    struct output o;
     struct heddle_json j;
-    uint64_t n;
-    int rc;
+    uint64_t n = 0;
+    int rc = output_begin_stream(&o, c, path);
 
-    if (f == NULL)
-        return cli_fail(c, "the file '%s' cannot be written: %s", path, strerror(errno));
-    n = write_lines(f, heddle_log_get_view(log));
-    rc = trace_close_output(c, f, path, false);
+    if (rc == 0) {
+        n = write_lines(o.f, heddle_log_get_view(log));
+        rc = output_end(&o, 0);
+    }
     if (rc != 0)
         return rc;
     if (!c->json) {
@@ -67,8 +68,8 @@ static int placement_run(struct cli *c, int argc, char **argv)
     const char *file = NULL;
     struct cli_args args = {.max = 1};
     const struct cli_opt opts[] = {
-        {.name = "-o", .kind = CLI_STRING, .out = &file},
-        {.name = "--output", .kind = CLI_STRING, .out = &file},
+        {.name = "-o", .kind = CLI_OUTPUT, .out = &file},
+        {.name = "--output", .kind = CLI_OUTPUT, .out = &file},
         {.name = NULL},
     };
     heddle_log *log = NULL;
@@ -80,9 +81,7 @@ static int placement_run(struct cli *c, int argc, char **argv)
         return cli_error(c, "trace placement needs the file of a log");
     if (file == NULL)
         return cli_error(c, "trace placement needs -o");
-    rc = trace_check_output(c, args.operand[0], file);
-    if (rc == 0)
-        rc = trace_open(c, "placement", &args, &log);
+    rc = trace_open(c, "placement", &args, &log);
     if (rc == 0)
         rc = write_file(c, log, file);
     if (rc == 0)

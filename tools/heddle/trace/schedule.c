@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "heddle/ctx.h"
+#include "sim/opts.h"
 #include "trace/cmd.h"
 #include "trace/schedule/schedule.h"
 
@@ -225,15 +226,9 @@ static void schedule_free(struct schedule *s)
 static int check_policy(struct cli *c, const char *name)
 {
     struct heddle_offline_info info;
-    struct heddle_sched_info sched;
 
-    if (strncmp(name, RUNTIME, strlen(RUNTIME)) == 0) {
-        for (unsigned i = 0; heddle_sched_get_info(i, &sched) == HEDDLE_OK; i++)
-            if (strcmp(sched.name, name + strlen(RUNTIME)) == 0)
-                return 0;
-        return cli_error(c, "there is no scheduler '%s', see 'heddle info'",
-                         name + strlen(RUNTIME));
-    }
+    if (strncmp(name, RUNTIME, strlen(RUNTIME)) == 0)
+        return sim_check_policy(c, name + strlen(RUNTIME));
     for (unsigned i = 0; heddle_offline_get_info(i, &info) == HEDDLE_OK; i++)
         if (strcmp(info.name, name) == 0)
             return 0;
@@ -243,15 +238,8 @@ static int check_policy(struct cli *c, const char *name)
                      name);
 }
 
-static int check_output(struct cli *c, const struct cli_args *args, const char *file)
-{
-    return file == NULL ? 0 : trace_check_output(c, args->operand[0], file);
-}
-
 static int check_args(struct cli *c, const struct cli_args *args, struct schedule_args *a)
 {
-    int rc;
-
     if (args->n < 1)
         return cli_error(c, "trace schedule needs the file of a log");
     if (!trace_check_durations(c, a->durations, &a->by))
@@ -263,14 +251,7 @@ static int check_args(struct cli *c, const struct cli_args *args, struct schedul
         a->by = HEDDLE_DURATIONS_MEDIAN;
     if (a->transfers && strncmp(a->policy, RUNTIME, strlen(RUNTIME)) == 0)
         return cli_error(c, "--transfers is not for policies of the runtime");
-    rc = check_policy(c, a->policy);
-    if (rc == 0)
-        rc = check_output(c, args, a->log);
-    if (rc == 0)
-        rc = check_output(c, args, a->placement);
-    if (rc == 0 && a->log != NULL && a->placement != NULL && strcmp(a->log, a->placement) == 0)
-        rc = cli_error(c, "-o and --placement are one file, '%s'", a->log);
-    return rc;
+    return check_policy(c, a->policy);
 }
 
 static int schedule_run(struct cli *c, int argc, char **argv)
@@ -280,15 +261,15 @@ static int schedule_run(struct cli *c, int argc, char **argv)
     const struct cli_opt opts[] = {
         {.name = "--policy", .kind = CLI_STRING, .out = &a.policy},
         {.name = "--durations", .kind = CLI_STRING, .out = &a.durations},
-        {.name = "--machine", .kind = CLI_STRING, .out = &a.machine},
+        {.name = "--machine", .kind = CLI_INPUT, .out = &a.machine},
         {.name = "--what-if", .kind = CLI_STRING, .out = &a.what_if},
         {.name = "--transfers", .kind = CLI_FLAG, .out = &a.transfers},
         {.name = "--time", .kind = CLI_STRING, .out = &a.time},
         {"--iterations", CLI_UINT, &a.iterations, 0, UINT64_MAX},
         {"--seed", CLI_UINT, &a.seed, 0, UINT64_MAX},
-        {.name = "-o", .kind = CLI_STRING, .out = &a.log},
-        {.name = "--output", .kind = CLI_STRING, .out = &a.log},
-        {.name = "--placement", .kind = CLI_STRING, .out = &a.placement},
+        {.name = "-o", .kind = CLI_OUTPUT, .out = &a.log},
+        {.name = "--output", .kind = CLI_OUTPUT, .out = &a.log},
+        {.name = "--placement", .kind = CLI_OUTPUT, .out = &a.placement},
         {.name = NULL},
     };
     struct schedule s = {.c = c};

@@ -47,7 +47,7 @@ int trace_open(struct cli *c, const char *verb, const struct cli_args *args, hed
 void trace_warn_partial(struct cli *c, const char *path, const heddle_log *log)
 {
     if (heddle_log_get_partial(log)[0] != '\0')
-        fprintf(c->err, "heddle: %s: %s\n", path, heddle_log_get_partial(log));
+        cli_warn(c, "%s: %s", path, heddle_log_get_partial(log));
 }
 
 int trace_end(struct cli *c, heddle_status st)
@@ -55,46 +55,6 @@ int trace_end(struct cli *c, heddle_status st)
     if (st == HEDDLE_OK)
         return 0;
     return st == HEDDLE_EIO ? cli_output_failed(c, st) : cli_fail(c, "%s", heddle_status_text(st));
-}
-
-/* Two names of one file? Then writing the one would destroy the other. */
-static bool is_same_file(const char *a, const char *b)
-{
-    struct stat sa, sb;
-
-    return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
-           sa.st_ino == sb.st_ino;
-}
-
-int trace_check_output(struct cli *c, const char *input, const char *file)
-{
-    if (strcmp(file, "-") == 0)
-        return cli_error(c, "-o needs the name of a file, or /dev/stdout");
-    if (input != NULL && is_same_file(input, file))
-        return cli_error(c, "'%s' is an input and would be overwritten", file);
-    return 0;
-}
-
-void trace_discard(const char *path)
-{
-    struct stat sb;
-
-    /* Of the name, not of what it leads to: so /dev/stdout stays, too. */
-    if (lstat(path, &sb) == 0 && S_ISREG(sb.st_mode))
-        (void)unlink(path);
-}
-
-int trace_close_output(struct cli *c, FILE *f, const char *path, bool is_bad)
-{
-    const int early = ferror(f) != 0 ? (errno != 0 ? errno : EIO) : 0;
-    const int late = fclose(f) != 0 ? errno : 0;
-    const int e = early != 0 ? early : late;
-
-    if (e == 0 && !is_bad)
-        return 0;
-    trace_discard(path);
-    return e == 0 ? cli_fail(c, "%s", heddle_status_text(HEDDLE_ENOMEM))
-                  : cli_fail(c, "the file '%s' cannot be written: %s", path, strerror(e));
 }
 
 const char *trace_lane_kind(uint32_t kind)

@@ -5,12 +5,14 @@
 /*
  * Benchmarks of dense linear algebra, `heddle bench potrf` and so on.
  *
- *   bench/la/la.c     options, rounds, what is printed
+ *   bench/la/la.c     options, rounds
  *   bench/la/la.def   one line per routine: its name and its help
+ *   bench/la/report.c what is printed
  *   bench/la/rows.c   one row per routine: operands, operations, the call
  *   bench/la/data.c   operands: memory, values, copies
  *   bench/la/ours.c   runs of ours
  *   bench/la/check.c  residuals, by plain loops
+ *   bench/la/vecs.c   vectors, and products with them
  *   bench/la/vec.h    these loops, for each of the four types
  *   bench/la/peer.c   the same routine of the machine's BLAS and LAPACK
  *   bench/la/cuda.c   the same by cuSOLVER and cuBLAS

@@ -199,28 +199,27 @@ int la_peer_trsm(const struct la_peer *peer, struct la_problem *p)
     return 0;
 }
 
-int la_peer_potrf(const struct la_peer *peer, struct la_problem *p)
+/* potrf or potri: both work in the lower triangle of one matrix. */
+static int in_triangle(const struct la_peer *peer, struct la_problem *p, const char *name)
 {
     const int n = (int)p->n, lda = ld_of(&p->out[0]);
     potrf_fn fn;
     int info = 0;
 
-    if (!routine(peer, p->t, "potrf", &fn))
+    if (!routine(peer, p->t, name, &fn))
         return INT_MIN;
     fn("L", &n, p->out[0].p, &lda, &info, 1);
     return info;
 }
 
+int la_peer_potrf(const struct la_peer *peer, struct la_problem *p)
+{
+    return in_triangle(peer, p, "potrf");
+}
+
 int la_peer_potri(const struct la_peer *peer, struct la_problem *p)
 {
-    const int n = (int)p->n, lda = ld_of(&p->out[0]);
-    potrf_fn fn;
-    int info = 0;
-
-    if (!routine(peer, p->t, "potri", &fn))
-        return INT_MIN;
-    fn("L", &n, p->out[0].p, &lda, &info, 1);
-    return info;
+    return in_triangle(peer, p, "potri");
 }
 
 int la_peer_trtri(const struct la_peer *peer, struct la_problem *p)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Plain loops over a matrix of elements T, with vectors of V, which is double or
- * double complex. Included once per type by bench/la/check.c, which defines
+ * double complex. Included once per type by bench/la/vecs.c, which defines
  * NAME(x), T, V, CONJ(x) and ABS(x).
  */
 
@@ -21,8 +21,8 @@ static V NAME(dot)(const T *col, const V *x, struct range r, bool is_plain)
 }
 
 /* y = y + alpha op(a) x with column j of a, for nv vectors. */
-static void NAME(mul_column)(const struct part *a, size_t j, double alpha, const V *x, size_t ldx,
-                             V *y, size_t ldy, size_t nv)
+static void NAME(mul_column)(const struct la_part *a, size_t j, double alpha, const V *x,
+                             size_t ldx, V *y, size_t ldy, size_t nv)
 {
     const T *col = (const T *)a->p + j * a->ld;
     const struct range r = part_rows(a, j);
@@ -46,8 +46,8 @@ static void NAME(mul_column)(const struct part *a, size_t j, double alpha, const
     }
 }
 
-static void NAME(mul)(const struct part *a, struct share h, double alpha, const void *x, size_t ldx,
-                      void *y, size_t ldy, size_t nv)
+static void NAME(mul)(const struct la_part *a, struct share h, double alpha, const void *x,
+                      size_t ldx, void *y, size_t ldy, size_t nv)
 {
     for (size_t j = 0; j < a->n; j++)
         if (is_mine(h, j))
@@ -55,7 +55,7 @@ static void NAME(mul)(const struct part *a, struct share h, double alpha, const 
 }
 
 /* x = Q x or Q^H x, with the reflectors below the diagonal of a. */
-static void NAME(reflect)(const struct part *a, const void *tau_ptr, void *x)
+static void NAME(reflect)(const struct la_part *a, const void *tau_ptr, void *x)
 {
     const T *tau = tau_ptr;
     const size_t k = a->m < a->n ? a->m : a->n;
@@ -75,7 +75,7 @@ static void NAME(reflect)(const struct part *a, const void *tau_ptr, void *x)
 }
 
 /* The largest sum of a column, and of a row. */
-static double NAME(norm1)(const struct part *a, struct share h)
+static double NAME(norm1)(const struct la_part *a, struct share h)
 {
     double most = 0;
 
@@ -96,7 +96,7 @@ static double NAME(norm1)(const struct part *a, struct share h)
     return most;
 }
 
-static double NAME(norm_inf)(const struct part *a, double *row)
+static double NAME(norm_inf)(const struct la_part *a, double *row)
 {
     double most = 0;
 
@@ -115,7 +115,7 @@ static double NAME(norm_inf)(const struct part *a, double *row)
 }
 
 /* x = U^-1 b, U the upper triangle of a. */
-static void NAME(back)(const struct part *a, const void *b_ptr, void *x_ptr)
+static void NAME(back)(const struct la_part *a, const void *b_ptr, void *x_ptr)
 {
     const T *b = b_ptr;
     V *x = x_ptr;

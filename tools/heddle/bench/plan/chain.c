@@ -11,8 +11,7 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
-#include "bench/plan/chain.h"
-#include "plan/cmd.h"
+#include "bench/plan/plan.h"
 #include "plan/gen.h"
 
 struct chain_bar {

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "plan/cmd.h"
+#include "bench/plan/plan.h"
 #include "plan/gen.h"
 
 struct watch {
@@ -92,6 +92,7 @@ int plan_bench_large(struct cli *c, const char *only, const char *solver, const 
         enum plan_family family;
         uint32_t size;
     } all[] = {{PLAN_CNN, 714}, {PLAN_TRANSFORMER, 416}, {PLAN_LAYERED, 10000}};
+    unsigned nchosen = 0;
     int rc = 0;
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]) && rc == 0; i++) {
@@ -99,6 +100,7 @@ int plan_bench_large(struct cli *c, const char *only, const char *solver, const 
 
         if (only != NULL && strstr(plan_family_name(all[i].family), only) == NULL)
             continue;
+        nchosen++;
         if (plan_gen(all[i].family, all[i].size, seed + 1, &g) != HEDDLE_OK)
             return cli_fail(c, "a graph cannot be made");
         for (unsigned k = 0; k < nfractions && rc == 0; k++) {
@@ -115,5 +117,5 @@ int plan_bench_large(struct cli *c, const char *only, const char *solver, const 
         }
         heddle_plan_graph_destroy(g);
     }
-    return rc;
+    return rc == 0 && nchosen == 0 ? plan_bench_no_instance(c, only) : rc;
 }

@@ -19,8 +19,8 @@
 #include <string.h>
 
 #include "bench/bench.h"
+#include "bench/plan/plan.h"
 #include "heddle/pipeline.h"
-#include "plan/cmd.h"
 
 enum { STEPS = 12 }; /* budgets tried above the one asked for */
 

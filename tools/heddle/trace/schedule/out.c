@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "common/output.h"
 #include "heddle/compose.h"
 #include "heddle/task.h"
 #include "trace/cmd.h"
@@ -220,9 +221,11 @@ int schedule_write_log(const struct schedule *s, const char *path)
     struct rows r = {.task = calloc((size_t)s->graph.ntasks + 1, sizeof(*r.task)),
                      .dep = calloc((size_t)s->graph.nedges + 1, sizeof(*r.dep)),
                      .info = calloc(v.ninfos + 1, sizeof(*r.info))};
+    struct output out;
     heddle_status st = HEDDLE_ENOMEM;
+    int rc = output_begin(&out, s->c, path);
 
-    if (lanes_make(s, &r.lanes) && r.task != NULL && r.dep != NULL && r.info != NULL) {
+    if (rc == 0 && lanes_make(s, &r.lanes) && r.task != NULL && r.dep != NULL && r.info != NULL) {
         fill_tasks(s, &r);
         fill_infos(s, &r);
         v.tasks = r.task;
@@ -236,11 +239,14 @@ int schedule_write_log(const struct schedule *s, const char *path)
         v.nstates = v.nmarks = v.nevents = 0;
         if (has_children(s))
             v.naccesses = 0;
-        st = heddle_log_compose(&v, path, &o);
+        st = heddle_log_compose(&v, out.at, &o);
     }
     rows_free(&r);
-    return st == HEDDLE_OK ? 0
-                           : cli_fail(s->c, "%s", why[0] != '\0' ? why : heddle_status_text(st));
+    if (rc != 0)
+        return rc;
+    if (st != HEDDLE_OK)
+        rc = output_fail(&out, why[0] != '\0' ? why : heddle_status_text(st));
+    return output_end(&out, rc);
 }
 
 /* --- the placement -----------------------------------------------------------*/
@@ -290,12 +296,13 @@ static bool write_lines(const struct schedule *s, FILE *f)
 
 int schedule_write_placement(const struct schedule *s, const char *path)
 {
-    FILE *f = fopen(path, "we");
-    bool is_ok;
+    struct output o;
+    int rc = output_begin_stream(&o, s->c, path);
 
-    if (f == NULL)
-        return cli_fail(s->c, "the file '%s' cannot be written: %s", path, strerror(errno));
-    fprintf(f, "# task  where  order\n");
-    is_ok = write_lines(s, f);
-    return trace_close_output(s->c, f, path, !is_ok);
+    if (rc != 0)
+        return rc;
+    fprintf(o.f, "# task  where  order\n");
+    if (!write_lines(s, o.f))
+        rc = cli_fail(s->c, "%s", heddle_status_text(HEDDLE_ENOMEM));
+    return output_end(&o, rc);
 }

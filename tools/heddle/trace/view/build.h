@@ -3,7 +3,7 @@
 #define HEDDLE_TOOLS_TRACE_VIEW_BUILD_H
 
 /*
- * What trace/view/pack.c and trace/view/time.c share while columns are made.
+ * What trace/view/pack.c, array.c and time.c share while columns are made.
  *
  * Errors are kept in `st`: after the first, nothing is added.
  */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "common/output.h"
 #include "trace/cmd.h"
 
 int view_load(struct cli *c, const struct view_opts *o, struct view_pack **out)
@@ -41,24 +42,16 @@ int view_energy_open(struct cli *c, const char *file, heddle_energy **out)
 int view_save(struct cli *c, const char *file, const char *title, struct view_pack *const *packs,
               unsigned n)
 {
-    FILE *f = fopen(file, "we");
+    struct output o;
     heddle_status st;
-    int e;
+    int rc = output_begin_stream(&o, c, file);
 
-    if (f == NULL)
-        return cli_fail(c, "the page '%s' cannot be written: %s", file, strerror(errno));
-    errno = 0;
-    st = view_page_write(f, title, packs, n);
-    e = errno;
-    if (fclose(f) != 0 && st == HEDDLE_OK) {
-        e = errno;
-        st = HEDDLE_EIO;
-    }
-    if (st == HEDDLE_OK)
-        return 0;
-    trace_discard(file);
-    return cli_fail(c, "the page '%s' cannot be written: %s", file,
-                    st == HEDDLE_EIO && e != 0 ? strerror(e) : heddle_status_text(st));
+    if (rc != 0)
+        return rc;
+    st = view_page_write(o.f, title, packs, n);
+    if (st != HEDDLE_OK && st != HEDDLE_EIO) /* of the stream: output_end() says why */
+        rc = cli_fail(c, "the page '%s' cannot be written: %s", file, heddle_status_text(st));
+    return output_end(&o, rc);
 }
 
 void view_title(char *buf, size_t bytes, const char *const *logs, unsigned n)

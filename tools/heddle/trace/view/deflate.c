@@ -19,6 +19,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "trace/view/huffman.h"
 #include "trace/view/view.h"
 
 enum {
@@ -29,17 +30,9 @@ enum {
     MIN_MATCH = 4, /* shorter ones seldom pay with planes */
     MAX_MATCH = 258,
     NICE = 64, /* long enough: stop the search */
-    NLIT = 286,
-    NDIST = 30,
     NCLEN = 19,
-    MAX_BITS = 15,
     END = 256,
     OUT = 65536
-};
-
-struct code {
-    uint16_t bits[NLIT]; /* reversed: ready for output */
-    uint8_t len[NLIT];
 };
 
 struct view_deflate {
@@ -54,8 +47,8 @@ struct view_deflate {
 
     size_t hist, len; /* the block is buf[hist..hist+len) */
     size_t ntokens;
-    uint32_t lit_freq[NLIT], dist_freq[NDIST];
-    struct code lit, dist;
+    uint32_t lit_freq[VIEW_NLIT], dist_freq[VIEW_NDIST];
+    struct view_code lit, dist;
     uint8_t len_sym[256];  /* of length - 3, from 257 */
     uint8_t dist_sym[512]; /* as in RFC 1951: see dist_symbol() */
 
@@ -114,138 +107,6 @@ static void put_align(struct view_deflate *z)
         z->nacc = z->nacc > 8 ? z->nacc - 8 : 0;
     }
     out_flush(z);
-}
-
-/* --- codes ---------------------------------------------------------------- */
-
-/* Symbols that occur, least frequent first: freq << 9 | symbol. */
-static unsigned sort_symbols(const uint32_t *freq, unsigned n, uint64_t *sorted)
-{
-    unsigned m = 0;
-
-    for (unsigned i = 0; i < n; i++)
-        if (freq[i] > 0) {
-            const uint64_t v = (uint64_t)freq[i] << 9 | i;
-            unsigned k = m++;
-
-            for (; k > 0 && sorted[k - 1] > v; k--)
-                sorted[k] = sorted[k - 1];
-            sorted[k] = v;
-        }
-    return m;
-}
-
-/* Depths of a Huffman tree over m >= 2 weights in ascending order: two queues,
- * the leaves and the inner nodes in order of their making. Counts the leaves
- * per depth. */
-static void tree_depths(const uint64_t *sorted, unsigned m, unsigned *count)
-{
-    uint64_t weight[NLIT];
-    uint16_t parent[2 * NLIT];
-    uint16_t depth[2 * NLIT];
-    unsigned leaf = 0, inner = 0;
-
-    for (unsigned k = 0; k + 1 < m; k++) {
-        uint64_t sum = 0;
-
-        for (unsigned side = 0; side < 2; side++) {
-            if (leaf < m && (inner >= k || sorted[leaf] >> 9 <= weight[inner])) {
-                sum += sorted[leaf] >> 9;
-                parent[leaf++] = (uint16_t)(m + k);
-            } else {
-                sum += weight[inner];
-                parent[m + inner++] = (uint16_t)(m + k);
-            }
-        }
-        weight[k] = sum;
-    }
-    depth[2 * m - 2] = 0;
-    for (unsigned i = 2 * m - 2; i-- > 0;) {
-        depth[i] = (uint16_t)(depth[parent[i]] + 1);
-        if (i < m)
-            count[depth[i] < NLIT ? depth[i] : NLIT - 1]++;
-    }
-}
-
-/* Makes a code that is too deep fit `max` bits: leaves below go up to max, then
- * shallower ones go down until the code is a prefix code again. */
-static void limit_depths(unsigned *count, unsigned max)
-{
-    uint64_t used = 0;
-
-    for (unsigned d = max + 1; d < NLIT; d++) {
-        count[max] += count[d];
-        count[d] = 0;
-    }
-    for (unsigned d = 1; d <= max; d++)
-        used += (uint64_t)count[d] << (max - d);
-    for (; used > UINT64_C(1) << max; used--) {
-        unsigned d = max - 1;
-
-        while (count[d] == 0)
-            d--;
-        count[d]--;
-        count[d + 1] += 2;
-        count[max]--;
-    }
-}
-
-static uint16_t reverse(unsigned v, unsigned n)
-{
-    unsigned r = 0;
-
-    for (; n > 0; n--, v >>= 1)
-        r = r << 1 | (v & 1);
-    return (uint16_t)r;
-}
-
-/* Bits of a code whose lengths are known: RFC 1951, 3.2.2. */
-static void code_assign(struct code *c, unsigned n)
-{
-    unsigned count[MAX_BITS + 1] = {0}, next[MAX_BITS + 1], v = 0;
-
-    for (unsigned i = 0; i < n; i++)
-        count[c->len[i]]++;
-    count[0] = 0;
-    for (unsigned d = 1; d <= MAX_BITS; d++) {
-        v = (v + count[d - 1]) << 1;
-        next[d] = v;
-    }
-    for (unsigned i = 0; i < n; i++)
-        c->bits[i] = c->len[i] > 0 ? reverse(next[c->len[i]]++, c->len[i]) : 0;
-}
-
-static void code_build(struct code *c, const uint32_t *freq, unsigned n, unsigned max)
-{
-    uint64_t sorted[NLIT];
-    unsigned count[NLIT] = {0}, m = sort_symbols(freq, n, sorted), k = m;
-
-    memset(c->len, 0, sizeof c->len);
-    if (m == 1)
-        c->len[sorted[0] & 511] = 1;
-    if (m > 1) {
-        tree_depths(sorted, m, count);
-        limit_depths(count, max);
-        for (unsigned d = 1; d <= max; d++) /* frequent ones get short codes */
-            for (unsigned i = 0; i < count[d]; i++)
-                c->len[sorted[--k] & 511] = (uint8_t)d;
-    }
-    code_assign(c, n);
-}
-
-static void code_fixed(struct code *lit, struct code *dist)
-{
-    for (unsigned i = 0; i < NLIT; i++)
-        lit->len[i] = i < 144 ? 8 : i < 256 ? 9 : i < 280 ? 7 : 8;
-    code_assign(lit, NLIT);
-    /* The standard's code has 288 symbols; the two that never occur are the
-     * last of length 8 and shift those of length 9. */
-    for (unsigned i = 144; i < 256; i++)
-        lit->bits[i] = reverse(400 + i - 144, 9);
-    for (unsigned i = 0; i < NDIST; i++) {
-        dist->len[i] = 5;
-        dist->bits[i] = reverse(i, 5);
-    }
 }
 
 /* --- matches -------------------------------------------------------------- */
@@ -388,7 +249,7 @@ static const uint8_t clen_order[NCLEN] = {16, 17, 18, 0, 8,  7, 9,  6, 10, 5,
 static unsigned code_lengths(const struct view_deflate *z, unsigned nlit, unsigned ndist,
                              uint16_t *seq, uint32_t *freq)
 {
-    uint8_t all[NLIT + NDIST];
+    uint8_t all[VIEW_NLIT + VIEW_NDIST];
     const unsigned n = nlit + ndist;
     unsigned m = 0;
 
@@ -416,7 +277,7 @@ static unsigned code_lengths(const struct view_deflate *z, unsigned nlit, unsign
     return m;
 }
 
-static uint64_t code_cost(const struct code *c, const uint32_t *freq, unsigned n)
+static uint64_t code_cost(const struct view_code *c, const uint32_t *freq, unsigned n)
 {
     uint64_t bits = 0;
 
@@ -431,7 +292,7 @@ static uint64_t extra_cost(const struct view_deflate *z)
 
     for (unsigned i = 0; i < 29; i++)
         bits += (uint64_t)z->lit_freq[257 + i] * len_extra[i];
-    for (unsigned i = 0; i < NDIST; i++)
+    for (unsigned i = 0; i < VIEW_NDIST; i++)
         bits += (uint64_t)z->dist_freq[i] * dist_extra[i];
     return bits;
 }
@@ -475,7 +336,7 @@ static void put_stored(struct view_deflate *z)
     }
 }
 
-static unsigned used_symbols(const struct code *c, unsigned n, unsigned least)
+static unsigned used_symbols(const struct view_code *c, unsigned n, unsigned least)
 {
     while (n > least && c->len[n - 1] == 0)
         n--;
@@ -485,27 +346,28 @@ static unsigned used_symbols(const struct code *c, unsigned n, unsigned least)
 /* The block that tokenize() made, by the shortest coding. */
 static void put_block(struct view_deflate *z)
 {
-    uint16_t seq[NLIT + NDIST];
-    uint32_t freq[NLIT] = {0};
-    struct code clen, flit, fdist;
+    uint16_t seq[VIEW_NLIT + VIEW_NDIST];
+    uint32_t freq[VIEW_NLIT] = {0};
+    struct view_code clen, flit, fdist;
     const uint64_t extra = extra_cost(z);
     uint64_t own, fixed;
     unsigned nlit, ndist, nseq, nclen = NCLEN;
 
-    code_build(&z->lit, z->lit_freq, NLIT, MAX_BITS);
-    code_build(&z->dist, z->dist_freq, NDIST, MAX_BITS);
-    code_fixed(&flit, &fdist);
-    nlit = used_symbols(&z->lit, NLIT, 257);
-    ndist = used_symbols(&z->dist, NDIST, 1);
+    view_code_build(&z->lit, z->lit_freq, VIEW_NLIT, VIEW_MAX_BITS);
+    view_code_build(&z->dist, z->dist_freq, VIEW_NDIST, VIEW_MAX_BITS);
+    view_code_fixed(&flit, &fdist);
+    nlit = used_symbols(&z->lit, VIEW_NLIT, 257);
+    ndist = used_symbols(&z->dist, VIEW_NDIST, 1);
     nseq = code_lengths(z, nlit, ndist, seq, freq);
-    code_build(&clen, freq, NCLEN, 7);
+    view_code_build(&clen, freq, NCLEN, 7);
     while (nclen > 4 && clen.len[clen_order[nclen - 1]] == 0)
         nclen--;
     own = 17 + 3 * (uint64_t)nclen + code_cost(&clen, freq, NCLEN) + 2 * (uint64_t)freq[16] +
-          3 * (uint64_t)freq[17] + 7 * (uint64_t)freq[18] + code_cost(&z->lit, z->lit_freq, NLIT) +
-          code_cost(&z->dist, z->dist_freq, NDIST) + extra;
-    fixed =
-        3 + code_cost(&flit, z->lit_freq, NLIT) + code_cost(&fdist, z->dist_freq, NDIST) + extra;
+          3 * (uint64_t)freq[17] + 7 * (uint64_t)freq[18] +
+          code_cost(&z->lit, z->lit_freq, VIEW_NLIT) +
+          code_cost(&z->dist, z->dist_freq, VIEW_NDIST) + extra;
+    fixed = 3 + code_cost(&flit, z->lit_freq, VIEW_NLIT) +
+            code_cost(&fdist, z->dist_freq, VIEW_NDIST) + extra;
     if (own > 8 * (uint64_t)z->len + 64 && fixed > 8 * (uint64_t)z->len + 64) {
         put_stored(z);
         return;
@@ -586,7 +448,7 @@ heddle_status view_deflate_create(const struct heddle_allocator *a, view_sink *s
     for (unsigned s = 0; s < 29; s++)
         for (unsigned n = len_base[s]; n < 259 && n < len_base[s] + (1u << len_extra[s]); n++)
             z->len_sym[n - 3] = (uint8_t)s;
-    for (unsigned s = 0; s < NDIST; s++)
+    for (unsigned s = 0; s < VIEW_NDIST; s++)
         for (unsigned d = 0; d < 1u << dist_extra[s]; d++) {
             const unsigned v = dist_base[s] + d - 1;
 

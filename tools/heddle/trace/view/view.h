@@ -6,12 +6,14 @@
  * The data of the trace page (docs/formats/view.md), and the page itself.
  *
  *   trace/view/pack.c     a log and its explanation become columns
+ *   trace/view/array.c    columns: added, found, freed
  *   trace/view/time.c     the columns that are not about tasks
  *   trace/view/dir.c      the directory of the columns, JSON
  *   trace/view/bound.c    lower bounds, for the directory
  *   trace/view/energy.c   joules, for the directory
  *   trace/view/sketch.c   instead of an explanation, when that takes too long
  *   trace/view/deflate.c  raw deflate
+ *   trace/view/huffman.c  its codes
  *   trace/view/html.c     one page that holds everything
  *   trace/view/http.c     requests and answers
  *   trace/view/serve.c    the same page and columns over loopback
