@@ -22,6 +22,8 @@ if(Python3_FOUND)
       $<TARGET_FILE:heddle_shared> ${PROJECT_SOURCE_DIR})
   heddle_test(lint.style
     COMMAND ${py} ${heddle_scripts}/check_style.py ${PROJECT_SOURCE_DIR})
+  heddle_test(lint.ptx
+    COMMAND ${py} ${heddle_scripts}/check_ptx.py ${PROJECT_SOURCE_DIR})
   heddle_test(lint.version
     COMMAND ${py} ${heddle_scripts}/check_version.py
       ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})

@@ -31,6 +31,15 @@ CLEAN = {
     "tests/test.h": HEADER % "",
 }
 
+# Generated PTX, for check_ptx: its hash is that of x.cu as it stands here.
+CU = TOP + "__global__ void x() {}\n"
+PTX = {
+    "scripts/ptx.list": "src/base/x.cu src/base/ptx/x.h x compute_75 7.0\n",
+    "src/base/x.cu": CU,
+    "src/base/ptx/x.h": "/* Made by `make ptx` from x.cu; do not edit.\n"
+                        " * hash 9ac972c6b3d1d915 */\n",
+}
+
 # script, planted file, its content, text wanted in the output ("": success)
 CASES = [
     ("layers", "src/base/x.c", TOP, ""),
@@ -73,6 +82,17 @@ CASES = [
     ("headers", "src/base/x.h", HEADER % "size_t heddle_n(void);", "alone"),
     ("headers", "include/heddle/x.h", HEADER % "int heddle_n(int class);",
      "c++17"),
+    ("ptx", "src/base/x.cu", CU, ""),
+    ("ptx", "src/base/x.cu", CU + "/* A comment is no change. */\n", ""),
+    ("ptx", "src/base/x.cu", CU + "__global__ void y() {}\n", "have changed"),
+    ("ptx", "scripts/ptx.list",
+     "src/base/x.cu src/base/ptx/x.h x compute_90 7.0\n", "have changed"),
+    ("ptx", "scripts/ptx.list", "", "not in scripts/ptx.list"),
+    ("ptx", "scripts/ptx.list",
+     PTX["scripts/ptx.list"] + "src/base/x.cu src/base/x_ptx.h y compute_75 7.0\n",
+     "a folder ptx/"),
+    ("ptx", "src/base/y.h", PTX["src/base/ptx/x.h"], "is generated"),
+    ("style", "src/base/ptx/x.h", TOP + "int x;\n" * 1000, ""),
     ("style", "src/base/x.c", BODY % "a->free(a), heddle_free(\"exit()\")", ""),
     ("style", "src/base/alloc.c", BODY % "free(p)", ""),
     ("style", "src/base/x.c", BODY % "fprintf(stderr, s)", "stderr"),
@@ -125,6 +145,7 @@ def run(tree, script):
     python = [sys.executable]
     command = {
         "layers": python + ["scripts/check_layers.py"],
+        "ptx": python + ["scripts/check_ptx.py"],
         "style": python + ["scripts/check_style.py"],
         "symbols": python + ["scripts/check_symbols.py", "."],
         "exports": python + ["scripts/check_exports.py", "x.so"],
@@ -140,6 +161,8 @@ def main():
             tree = pathlib.Path(tmp).resolve() / "tree"
             write(tree, CLEAN)
             shutil.copytree(ROOT / "scripts", tree / "scripts")
+            if script == "ptx":
+                write(tree, PTX)
             write(tree, {name: text})
             if script in ("symbols", "exports"):
                 build(tree)
