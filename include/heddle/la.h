@@ -266,15 +266,17 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_getrf(heddle_la *la, heddle_m
                                                          int *ipiv);
 /* A = L U without pivoting. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_getrf_nopiv(heddle_la *la, heddle_matrix *a);
-/* op(A) X = B with the factors in a; ipiv NULL: those of getrf_nopiv. gesv: both
- * (after a pivot that is zero the solve does nothing). */
+/* op(A) X = B with the factors in a; ipiv NULL: those of getrf_nopiv. Pivots outside of
+ * 1 .. n are an illegal argument. gesv: both (after a pivot that is zero the solve does
+ * nothing). */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_getrs(heddle_la *la, char trans,
                                                          heddle_matrix *a, const int *ipiv,
                                                          heddle_matrix *b);
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_gesv(heddle_la *la, heddle_matrix *a, int *ipiv,
                                                         heddle_matrix *b);
 /* Rows of A change places as rows i and ipiv[i] (from 1), i = 0 .. k - 1; back
- * from the last one when is_backward is not 0. */
+ * from the last one when is_backward is not 0. Pivots outside of 1 .. m are an illegal
+ * argument, and nothing is done. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_laswp(heddle_la *la, heddle_matrix *a,
                                                          const int *ipiv, size_t k,
                                                          int is_backward);

@@ -44,6 +44,7 @@ struct la_pivots {
     struct la_pivots *next;
     int *ipiv;
     size_t n, nb, nt;
+    size_t rows; /* of the matrix: no pivot will be larger */
     heddle_handle *part[];
 };
 
@@ -196,9 +197,15 @@ void heddle_la_gate_drop(heddle_la *la);
 
 /* --- lu/pivots.c ----------------------------------------------------------------- */
 
-/* The handles of pivots that tasks will write; they stay the sequence's. */
-heddle_status heddle_la_pivots(heddle_la *la, int *ipiv, size_t n, size_t nb,
+/* The handles of n pivots of a matrix with so many rows, which tasks will write; they stay
+ * the sequence's. */
+heddle_status heddle_la_pivots(heddle_la *la, int *ipiv, size_t n, size_t nb, size_t rows,
                                struct la_pivots **out);
+
+/* Are the n pivots at ipiv rows (from 1) of a matrix with so many? Of those that tasks will
+ * write this is known, unless their matrix has more rows: then all tasks are waited for. */
+heddle_status heddle_la_pivots_check(heddle_la *la, const int *ipiv, size_t n, size_t rows,
+                                     bool *are_legal_out);
 
 /* Those that tasks which read n pivots at ipiv should have as operands: `most` of
  * them at most. Where these are not enough, it waits for all tasks, and there are

@@ -675,7 +675,7 @@ static heddle_status submit_all(heddle_la *la, heddle_matrix *a, int *ipiv)
     if (n == 0)
         return HEDDLE_OK;
     if (ipiv != NULL)
-        LA_TRY(heddle_la_pivots(la, ipiv, n, a->nb, &c.pivots));
+        LA_TRY(heddle_la_pivots(la, ipiv, n, a->nb, a->m, &c.pivots));
     LA_TRY(heddle_la_record(la, a->nt, &c.record));
     st = submit_steps(&c, &g);
     for (unsigned i = 0; i < RING; i++)
