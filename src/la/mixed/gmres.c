@@ -12,11 +12,11 @@
  * Orthogonal by two rounds of Gram-Schmidt, some vectors at once: what a task on a device
  * can see of its operands. A task does a block column.
  */
-#include <complex.h>
 #include <float.h>
 #include <math.h>
 
 #include "base/alloc.h"
+#include "base/complex.h"
 #include "la/cuda/mixed.h"
 #include "la/mixed/mixed.h"
 
@@ -65,7 +65,7 @@ static double *products_of(struct heddle_exec *x, const struct gmres_arg *g, siz
 
 static double complex get(enum blas_type t, const double *c, unsigned i)
 {
-    return t == BLAS_D ? c[i] : CMPLX(c[2 * i], c[2 * i + 1]);
+    return t == BLAS_D ? c[i] : heddle_complex(c[2 * i], c[2 * i + 1]);
 }
 
 static void set(enum blas_type t, double *c, unsigned i, double complex v)
@@ -94,7 +94,7 @@ static double complex dot(enum blas_type t, const void *x, const void *y, size_t
             re[i & 1] += a[2 * i] * b[2 * i] + a[2 * i + 1] * b[2 * i + 1];
             im[i & 1] += a[2 * i] * b[2 * i + 1] - a[2 * i + 1] * b[2 * i];
         }
-        return CMPLX(re[0] + re[1], im[0] + im[1]);
+        return heddle_complex(re[0] + re[1], im[0] + im[1]);
     }
 }
 
