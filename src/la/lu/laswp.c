@@ -31,7 +31,7 @@ static heddle_status run_swap(struct heddle_exec *x)
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    local = heddle_la_work(n * sizeof(int));
+    local = heddle_la_work(g->h.la, n * sizeof(int));
     if (local == NULL)
         return HEDDLE_ENOMEM;
     for (size_t i = 0; i < n; i++)

@@ -16,11 +16,11 @@ static size_t bytes_of(const struct la_pivots *p)
     return sizeof(*p) + p->nt * sizeof(p->part[0]);
 }
 
-static void end(struct la_pivots *p)
+static void end(heddle_la *la, struct la_pivots *p)
 {
     for (size_t i = 0; i < p->nt; i++)
         heddle_handle_unref(p->part[i]);
-    heddle_free(&heddle_allocator_default, p, bytes_of(p));
+    heddle_free(&la->alloc, p, bytes_of(p));
 }
 
 /* Pivots that a device has found come home. Those of a task that failed do not. */
@@ -39,7 +39,7 @@ void heddle_la_pivots_drop(heddle_la *la)
         la->pivots = p->next;
         if (la->has_cuda)
             bring_home(p);
-        end(p);
+        end(la, p);
     }
 }
 
@@ -64,8 +64,7 @@ static heddle_status make(heddle_la *la, int *ipiv, size_t n, size_t nb, size_t 
                           struct la_pivots **out)
 {
     const size_t nt = n / nb + (n % nb != 0);
-    struct la_pivots *p =
-        heddle_zalloc(&heddle_allocator_default, 1, sizeof(*p) + nt * sizeof(p->part[0]));
+    struct la_pivots *p = heddle_zalloc(&la->alloc, 1, sizeof(*p) + nt * sizeof(p->part[0]));
     heddle_status st = HEDDLE_OK;
 
     if (p == NULL)
@@ -79,7 +78,7 @@ static heddle_status make(heddle_la *la, int *ipiv, size_t n, size_t nb, size_t 
         st = heddle_handle_vector(la->ctx, ipiv + i * nb, la_min(nb, n - i * nb), HEDDLE_I32,
                                   &p->part[i]);
     if (st != HEDDLE_OK) {
-        end(p);
+        end(la, p);
         return st;
     }
     p->next = la->pivots;
