@@ -187,7 +187,7 @@ static void try_some(call_fn call, size_t step)
 /* Not all of them in one run: it is the seed that says which. */
 static void try_all(call_fn call)
 {
-    try_some(call, TEST_SANITIZED ? 29 : 7);
+    try_some(call, TEST_SANITIZED ? 43 : 11);
 }
 
 TEST(lu)
