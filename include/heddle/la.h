@@ -235,6 +235,10 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_trmm(heddle_la *la, char side
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_trsm(heddle_la *la, char side, char uplo,
                                                         char trans, char diag, const void *alpha,
                                                         heddle_matrix *a, heddle_matrix *b);
+/* op(A) X = B with a triangle. info: the first zero on its diagonal; then B is as it was. */
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_trtrs(heddle_la *la, char uplo, char trans,
+                                                         char diag, heddle_matrix *a,
+                                                         heddle_matrix *b);
 
 /* --- Cholesky --------------------------------------------------------------- */
 
