@@ -18,7 +18,7 @@ test  = log=build/$(1)/ctest.log; \
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
 .PHONY: all setup setup-check setup-clang setup-demo check demo debug asan tsan cuda no-deps clang lint coverage bench \
-	bench-peers gpu-check install format clean help
+	bench-peers gpu-check install ptx format clean help
 
 all: | build        ## build the release preset, the tool is build/release/heddle
 	@$(call build,release)
@@ -71,6 +71,9 @@ gpu-check:          ## with an NVIDIA GPU: build, test and measure what needs it
 
 install: all        ## install under PREFIX (/usr/local), honours DESTDIR
 	@cmake --install build/release --prefix "$(PREFIX)"
+
+ptx:                ## with nvcc: PTX anew from the .cu files that have changed
+	@scripts/ptx_header.py
 
 format:             ## clang-format 14 over the sources
 	@scripts/check_format.sh --fix

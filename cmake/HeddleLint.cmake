@@ -24,6 +24,10 @@ if(Python3_FOUND)
     COMMAND ${py} ${heddle_scripts}/check_style.py ${PROJECT_SOURCE_DIR})
   heddle_test(lint.walk
     COMMAND ${py} ${heddle_scripts}/check_walk.py ${PROJECT_SOURCE_DIR})
+  heddle_test(lint.ptx
+    COMMAND ${py} ${heddle_scripts}/check_ptx.py ${PROJECT_SOURCE_DIR})
+  heddle_test(lint.routines
+    COMMAND ${py} ${heddle_scripts}/check_routines.py ${PROJECT_SOURCE_DIR})
   heddle_test(lint.version
     COMMAND ${py} ${heddle_scripts}/check_version.py
       ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})

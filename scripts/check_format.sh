@@ -24,7 +24,7 @@ fi
 
 list=$(for d in include src tools examples bench tests; do
     if [ -d $d ]; then
-        find $d -name '*.[ch]' -o -name '*.cu' -o -name '*.cc' -o -name '*.[ch]pp'
+        find $d -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cc' -o -name '*.[ch]pp'
     fi
 done | sort)
 # shellcheck disable=SC2086

@@ -68,7 +68,7 @@ def check_client(path, may):
         report.fail(path, n, f"{name} is private to src/{top}")
 
 
-for f in files(root, ".c", ".h", ".cu", ".def", under=("src",)):
+for f in files(root, ".c", ".h", ".cu", ".cuh", ".def", under=("src",)):
     mod = f.relative_to(root / "src").parts[0]
     if mod not in layers:
         report.fail(f, 1, f"'{mod}' is no module of src/LAYERS")

@@ -37,6 +37,30 @@ CLEAN = {
     "tests/test.h": HEADER % "",
 }
 
+# Generated PTX, for check_ptx: its hash is that of x.cu as it stands here.
+CU = TOP + "__global__ void x() {}\n"
+PTX = {
+    "scripts/ptx.list": "src/base/x.cu src/base/ptx/x.h x compute_75 7.0\n",
+    "src/base/x.cu": CU,
+    "src/base/ptx/x.h": "/* Made by `make ptx` from x.cu; do not edit.\n"
+                        " * hash 9ac972c6b3d1d915 */\n",
+}
+
+# A routine that all files name, for check_routines.
+ROW = 'LA_ROUTINE(x, tri/x, 1, 1, n * n,\n           "does x")\n'
+API_X = "HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_x(heddle_la *la);\n"
+GUIDE = ("<!-- routines: by a script -->\n| routine | what it does | drop-in | bench |\n"
+         "|---|---|---|---|\n| `x` | does x | yes | yes |\n<!-- /routines -->\n")
+ROUTINES = {
+    "src/la/routines.def": ROW,
+    "src/la/tri/x.c": "heddle_status heddle_la_x(heddle_la *la)\n{\n}\n",
+    "include/heddle/la.h": API_X,
+    "src/lapack/lapack.def": 'LAPACK(x, "x", "x", "x", "x", 0, 1)\n'
+                             'LAPACK(cblas_x, "x", "x", "x", "x", 0, 1)\n',
+    "tools/heddle/bench/la/la.def": 'HEDDLE_BENCH_LA(x, "x")\n',
+    "docs/guide/09-dense.md": GUIDE,
+}
+
 # script, planted file, its content, text wanted in the output ("": success)
 CASES = [
     ("layers", "src/base/x.c", TOP, ""),
@@ -79,6 +103,28 @@ CASES = [
     ("headers", "src/base/x.h", HEADER % "size_t heddle_n(void);", "alone"),
     ("headers", "include/heddle/x.h", HEADER % "int heddle_n(int class);",
      "c++17"),
+    ("routines", "src/la/routines.def", ROW, ""),
+    ("routines", "src/la/routines.def", ROW + ROW, "two rows"),
+    ("routines", "src/la/routines.def", ROW + "LA_ROUTINE(y)\n", "cannot be read"),
+    ("routines", "src/la/routines.def", "", "declares x, but"),
+    ("routines", "include/heddle/la.h", "", "does not declare x"),
+    ("routines", "src/la/tri/x.c", "", "does not define"),
+    ("routines", "src/lapack/lapack.def", "", "lapack.def:1: does not name x"),
+    ("routines", "src/la/routines.def", ROW.replace("1, 1", "0, 1"), "lapack.def:1: names x, but"),
+    ("routines", "tools/heddle/bench/la/la.def", "", "la.def:1: does not name x"),
+    ("routines", "docs/guide/09-dense.md", GUIDE.replace("does x", "does y"), "--fix"),
+    ("routines", "docs/guide/09-dense.md", "", "no place"),
+    ("ptx", "src/base/x.cu", CU, ""),
+    ("ptx", "src/base/x.cu", CU + "/* A comment is no change. */\n", ""),
+    ("ptx", "src/base/x.cu", CU + "__global__ void y() {}\n", "have changed"),
+    ("ptx", "scripts/ptx.list",
+     "src/base/x.cu src/base/ptx/x.h x compute_90 7.0\n", "have changed"),
+    ("ptx", "scripts/ptx.list", "", "not in scripts/ptx.list"),
+    ("ptx", "scripts/ptx.list",
+     PTX["scripts/ptx.list"] + "src/base/x.cu src/base/x_ptx.h y compute_75 7.0\n",
+     "a folder ptx/"),
+    ("ptx", "src/base/y.h", PTX["src/base/ptx/x.h"], "is generated"),
+    ("style", "src/base/ptx/x.h", TOP + "int x;\n" * 1000, ""),
     ("style", "src/base/x.c", BODY % "a->free(a), heddle_free(\"exit()\")", ""),
     ("style", "src/base/alloc.c", BODY % "free(p)", ""),
     ("style", "src/base/x.c", BODY % "fprintf(stderr, s)", "stderr"),
@@ -151,6 +197,8 @@ def run(tree, script):
     command = {
         "layers": python + ["scripts/check_layers.py"],
         "walk": python + ["scripts/check_walk.py"],
+        "routines": python + ["scripts/check_routines.py"],
+        "ptx": python + ["scripts/check_ptx.py"],
         "style": python + ["scripts/check_style.py"],
         "symbols": python + ["scripts/check_symbols.py", "."],
         "exports": python + ["scripts/check_exports.py", "x.so"],
@@ -166,6 +214,7 @@ def main():
             tree = pathlib.Path(tmp).resolve() / "tree"
             write(tree, CLEAN)
             shutil.copytree(ROOT / "scripts", tree / "scripts")
+            write(tree, {"ptx": PTX, "routines": ROUTINES}.get(script, {}))
             write(tree, {name: text})
             if script in ("symbols", "exports"):
                 build(tree)

@@ -182,6 +182,11 @@ struct heddle_ctx_stats {
  * HEDDLE_EINVAL: NULL, or a wrong size. */
 HEDDLE_API heddle_status heddle_ctx_get_stats(heddle_ctx *ctx, struct heddle_ctx_stats *out);
 
+/* Where the context gets host memory from, for libraries on top of it that want theirs from
+ * there as well. HEDDLE_EINVAL: NULL. */
+HEDDLE_API heddle_status heddle_ctx_get_allocator(const heddle_ctx *ctx,
+                                                  struct heddle_allocator *out);
+
 /* A memory of the context: the host's, a device's, a disk. */
 struct heddle_memory_info {
     size_t size;     /* sizeof(struct heddle_memory_info) */

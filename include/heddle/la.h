@@ -235,6 +235,10 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_trmm(heddle_la *la, char side
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_trsm(heddle_la *la, char side, char uplo,
                                                         char trans, char diag, const void *alpha,
                                                         heddle_matrix *a, heddle_matrix *b);
+/* op(A) X = B with a triangle. info: the first zero on its diagonal; then B is as it was. */
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_trtrs(heddle_la *la, char uplo, char trans,
+                                                         char diag, heddle_matrix *a,
+                                                         heddle_matrix *b);
 
 /* --- Cholesky --------------------------------------------------------------- */
 
@@ -266,15 +270,17 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_getrf(heddle_la *la, heddle_m
                                                          int *ipiv);
 /* A = L U without pivoting. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_getrf_nopiv(heddle_la *la, heddle_matrix *a);
-/* op(A) X = B with the factors in a; ipiv NULL: those of getrf_nopiv. gesv: both
- * (after a pivot that is zero the solve does nothing). */
+/* op(A) X = B with the factors in a; ipiv NULL: those of getrf_nopiv. Pivots outside of
+ * 1 .. n are an illegal argument. gesv: both (after a pivot that is zero the solve does
+ * nothing). */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_getrs(heddle_la *la, char trans,
                                                          heddle_matrix *a, const int *ipiv,
                                                          heddle_matrix *b);
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_gesv(heddle_la *la, heddle_matrix *a, int *ipiv,
                                                         heddle_matrix *b);
 /* Rows of A change places as rows i and ipiv[i] (from 1), i = 0 .. k - 1; back
- * from the last one when is_backward is not 0. */
+ * from the last one when is_backward is not 0. Pivots outside of 1 .. m are an illegal
+ * argument, and nothing is done. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_laswp(heddle_la *la, heddle_matrix *a,
                                                          const int *ipiv, size_t k,
                                                          int is_backward);
@@ -365,55 +371,26 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_latms(heddle_la *la, enum hed
                                                          double cond, uint64_t seed,
                                                          heddle_matrix *a);
 
-/* --- low precision, then refined --------------------------------------------------- */
+/* --- the list ------------------------------------------------------------------ */
 
-enum heddle_la_refine {
-    HEDDLE_LA_REFINE_AUTO = 0,
-    HEDDLE_LA_REFINE_CLASSIC, /* Newton's steps */
-    HEDDLE_LA_REFINE_GMRES    /* GMRES with the factors as preconditioner */
+/* A routine of the library: heddle_la_<name>(). */
+struct heddle_la_routine {
+    const char *name;
+    const char *what; /* what the routine does */
+    /* Real operations on real types, of a matrix m x n and r right-hand sides (products: r
+     * columns of the left factor); 0: the routine moves numbers, or it depends on these. */
+    double (*flops)(double m, double n, double r);
 };
 
-struct heddle_la_refined {
-    size_t size;               /* sizeof(struct heddle_la_refined) */
-    int iterations;            /* of all right-hand sides together */
-    int fell_back;             /* 1: it was factorised in full precision after all */
-    enum heddle_la_refine how; /* what was used at the end */
-    enum heddle_la_low low;    /* of the factors that were refined last */
-    int tries;                 /* how many such factors were made: those that do not lead to a
-                  solution are made again with more digits */
-    double backward_error;     /* the largest |b - A x| / (|A| |x| + |b|), inf norms */
-};
-
-/* A X = B in F64 or C128 with factors of half as many digits; a keeps its values
- * unless it fell back (then it has the factors), b stays, x gets the solution. These
- * wait: they decide by what they compute. info as getrf's or potrf's. `out` may be
- * NULL. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_gesv_mixed(
-    heddle_la *la, enum heddle_la_refine how, heddle_matrix *a, int *ipiv, heddle_matrix *b,
-    heddle_matrix *x, struct heddle_la_refined *out, int *info_out);
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_posv_mixed(
-    heddle_la *la, enum heddle_la_refine how, char uplo, heddle_matrix *a, heddle_matrix *b,
-    heddle_matrix *x, struct heddle_la_refined *out, int *info_out);
-
-/* --- polar decomposition, eigenvalues, singular values ----------------------------- */
-
-/* A = U H, m >= n, U with orthonormal columns, H (n x n) positive semidefinite
- * (NULL: not wanted). a becomes U. Waits. *iterations_out may be NULL. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_polar(heddle_la *la, heddle_matrix *a,
-                                                         heddle_matrix *h, int *iterations_out);
-/* Eigenvalues of a symmetric or hermitian matrix, ascending, in w (n real numbers
- * of the matrix's precision), and vectors in a when vectors is 'V' ('N': a is
- * overwritten). Waits. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_heev(heddle_la *la, char vectors, char uplo,
-                                                        heddle_matrix *a, void *w, int *info_out);
-/* Singular values, descending, in s; with u (m x n) and vt (n x n) not NULL the
- * vectors, m >= n. a is overwritten. Waits. */
-HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_gesvd(heddle_la *la, heddle_matrix *a, void *s,
-                                                         heddle_matrix *u, heddle_matrix *vt,
-                                                         int *info_out);
+/* All of them, i = 0, 1 and so on; NULL behind the last one. */
+HEDDLE_API const struct heddle_la_routine *heddle_la_routine(unsigned i);
 
 #ifdef __cplusplus
 }
 #endif
+
+/* What belongs to it as well. */
+#include "heddle/la_eig.h"
+#include "heddle/la_mixed.h"
 
 #endif /* HEDDLE_LA_H */

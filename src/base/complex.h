@@ -3,13 +3,19 @@
 #define HEDDLE_BASE_COMPLEX_H
 
 /*
- * <complex.h> with CMPLX(), which clang does not get from glibc before 2.37. The sum
- * re + im * I is no substitute: an infinite part makes the other one a NaN.
+ * A complex number from its parts. C11's CMPLX() does that, but glibc has it for GCC alone;
+ * re + im * I is another number where a part is infinite, no number, or -0.
  */
 #include <complex.h>
+#include <string.h>
 
-#ifndef CMPLX
-#define CMPLX(re, im) __builtin_complex((double)(re), (double)(im))
-#endif
+static inline double complex heddle_complex(double re, double im)
+{
+    const double part[2] = {re, im};
+    double complex z;
+
+    memcpy(&z, part, sizeof(z));
+    return z;
+}
 
 #endif /* HEDDLE_BASE_COMPLEX_H */

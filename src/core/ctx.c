@@ -208,6 +208,14 @@ heddle_status heddle_ctx_cancel(heddle_ctx *ctx)
 
 /* --- facts ------------------------------------------------------------------ */
 
+heddle_status heddle_ctx_get_allocator(const heddle_ctx *ctx, struct heddle_allocator *out)
+{
+    if (ctx == NULL || out == NULL)
+        return HEDDLE_EINVAL;
+    *out = ctx->alloc;
+    return HEDDLE_OK;
+}
+
 heddle_status heddle_ctx_get_stats(heddle_ctx *ctx, struct heddle_ctx_stats *out)
 {
     struct heddle_ctx_stats s = {.size = sizeof(s)};

@@ -26,7 +26,7 @@ heddle_status heddle_la_gate_open(heddle_la *la, struct la_gate **outer_out)
     *outer_out = la->gate;
     if (la->gate != NULL)
         return HEDDLE_OK;
-    g = heddle_zalloc(&heddle_allocator_default, 1, sizeof(*g));
+    g = heddle_zalloc(&la->alloc, 1, sizeof(*g));
     if (g == NULL)
         return HEDDLE_ENOMEM;
     atomic_init(&g->is_shut, false);
@@ -46,7 +46,7 @@ void heddle_la_gate_drop(heddle_la *la)
         struct la_gate *g = la->gates;
 
         la->gates = g->next;
-        heddle_free(&heddle_allocator_default, g, sizeof(*g));
+        heddle_free(&la->alloc, g, sizeof(*g));
     }
 }
 

@@ -7,7 +7,6 @@
  */
 #include "la/la.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -78,6 +77,7 @@ size_t heddle_la_fits(const heddle_la *la, const heddle_matrix *a)
 heddle_status heddle_la_create(heddle_ctx *ctx, const struct heddle_la_opts *opts,
                                heddle_la **la_out)
 {
+    struct heddle_allocator alloc;
     heddle_la *la;
     heddle_status st;
 
@@ -87,10 +87,13 @@ heddle_status heddle_la_create(heddle_ctx *ctx, const struct heddle_la_opts *opt
           (unsigned)opts->panel > HEDDLE_LA_PANEL_GANG || opts->priority > INT32_MAX / 2 ||
           opts->priority < INT32_MIN / 2)))
         return HEDDLE_EINVAL;
-    la = heddle_zalloc(&heddle_allocator_default, 1, sizeof(*la));
+    LA_TRY(heddle_ctx_get_allocator(ctx, &alloc));
+    la = heddle_zalloc(&alloc, 1, sizeof(*la));
     if (la == NULL)
         return HEDDLE_ENOMEM;
     la->ctx = ctx;
+    la->alloc = alloc;
+    atomic_init(&la->scratch, NULL);
     if (opts != NULL)
         la->opts = *opts;
     la->device_wide = heddle_la_device_wide(la->opts.routine);
@@ -98,13 +101,13 @@ heddle_status heddle_la_create(heddle_ctx *ctx, const struct heddle_la_opts *opt
     atomic_init(&la->found, none);
     atomic_init(&la->broken, none);
     if (heddle_blas_open(heddle_env_value("HEDDLE_BLAS_LIBRARY"), NULL, 0) == NULL) {
-        heddle_free(&heddle_allocator_default, la, sizeof(*la));
+        heddle_free(&alloc, la, sizeof(*la));
         return HEDDLE_ENOENT;
     }
     st = heddle_group_create(ctx, &la->group);
     if (st != HEDDLE_OK) {
         heddle_blas_close();
-        heddle_free(&heddle_allocator_default, la, sizeof(*la));
+        heddle_free(&alloc, la, sizeof(*la));
         return st;
     }
     la_look(la);
@@ -114,18 +117,21 @@ heddle_status heddle_la_create(heddle_ctx *ctx, const struct heddle_la_opts *opt
 
 void heddle_la_destroy(heddle_la *la)
 {
+    struct heddle_allocator alloc;
     heddle_status st;
 
     if (la == NULL)
         return;
+    alloc = la->alloc;
     st = heddle_group_wait(la->group, 0);
     (void)st; /* who wants to know has waited */
     heddle_la_pivots_drop(la);
     heddle_la_gate_drop(la);
+    heddle_la_scratch_drop(la);
     heddle_event_unref(la->looked);
     heddle_group_unref(la->group);
     heddle_blas_close();
-    heddle_free(&heddle_allocator_default, la, sizeof(*la));
+    heddle_free(&alloc, la, sizeof(*la));
 }
 
 heddle_status heddle_la_wait(heddle_la *la, int *info_out)
@@ -333,76 +339,4 @@ unsigned heddle_la_merge(struct heddle_exec *x, enum blas_type t, unsigned first
             out[count++] = b;
     }
     return count;
-}
-
-/* --- scratch of a thread ----------------------------------------------------- */
-
-enum { STORES = 2, LARGE = 4 << 20 /* in huge pages */ };
-
-struct store {
-    void *p[STORES];
-    size_t bytes[STORES];
-};
-
-static struct {
-    pthread_once_t once;
-    pthread_key_t key;
-    bool has_key;
-} stores = {.once = PTHREAD_ONCE_INIT};
-
-static void store_free(void *arg)
-{
-    struct store *s = arg;
-
-    for (unsigned i = 0; i < STORES; i++)
-        heddle_free(&heddle_allocator_default, s->p[i], s->bytes[i]);
-    heddle_free(&heddle_allocator_default, s, sizeof(*s));
-}
-
-static void store_key(void)
-{
-    stores.has_key = pthread_key_create(&stores.key, store_free) == 0;
-}
-
-static struct store *store_get(void)
-{
-    struct store *s;
-
-    (void)pthread_once(&stores.once, store_key);
-    if (!stores.has_key)
-        return NULL;
-    s = pthread_getspecific(stores.key);
-    if (s != NULL)
-        return s;
-    s = heddle_zalloc(&heddle_allocator_default, 1, sizeof(*s));
-    if (s != NULL && pthread_setspecific(stores.key, s) != 0) {
-        heddle_free(&heddle_allocator_default, s, sizeof(*s));
-        return NULL;
-    }
-    return s;
-}
-
-static void *store_room(unsigned i, size_t bytes)
-{
-    struct store *s = store_get();
-
-    if (s == NULL)
-        return NULL;
-    if (s->bytes[i] < bytes) {
-        heddle_free(&heddle_allocator_default, s->p[i], s->bytes[i]);
-        s->p[i] = bytes < LARGE ? heddle_alloc_aligned(&heddle_allocator_default, bytes, 4096)
-                                : heddle_alloc_large(&heddle_allocator_default, bytes);
-        s->bytes[i] = s->p[i] != NULL ? bytes : 0;
-    }
-    return s->p[i];
-}
-
-void *heddle_la_work(size_t bytes)
-{
-    return store_room(0, bytes);
-}
-
-void *heddle_la_pack_work(size_t bytes)
-{
-    return store_room(1, bytes);
 }

@@ -44,11 +44,15 @@ struct la_pivots {
     struct la_pivots *next;
     int *ipiv;
     size_t n, nb, nt;
+    size_t rows; /* of the matrix: no pivot will be larger */
     heddle_handle *part[];
 };
 
+struct la_scratch;
+
 struct heddle_la {
     heddle_ctx *ctx;
+    struct heddle_allocator alloc; /* the context's */
     heddle_group *group;
     struct heddle_la_opts opts;
     unsigned ncores;
@@ -61,16 +65,18 @@ struct heddle_la {
     int refused; /* -argument of the first call that was refused; 0: none */
     /* Numbers of calls go up, so the smallest key is the first call's smallest
      * info. All with relaxed order: tasks are ordered by their data. */
-    _Atomic uint64_t found;   /* call << 32 | info */
-    _Atomic uint64_t broken;  /* calls from this one on do nothing */
-    struct la_low low;        /* of the calls that are being submitted */
-    struct la_gate *gate;     /* the same, or NULL */
-    struct la_gate *gates;    /* all, until the next wait */
-    struct la_pivots *pivots; /* of the calls since the last wait */
+    _Atomic uint64_t found;               /* call << 32 | info */
+    _Atomic uint64_t broken;              /* calls from this one on do nothing */
+    struct la_low low;                    /* of the calls that are being submitted */
+    struct la_gate *gate;                 /* the same, or NULL */
+    struct la_gate *gates;                /* all, until the next wait */
+    struct la_pivots *pivots;             /* of the calls since the last wait */
+    _Atomic(struct la_scratch *) scratch; /* of threads that run its tasks, see scratch.c */
 };
 
 struct heddle_matrix {
     heddle_ctx *ctx;
+    struct heddle_allocator alloc; /* the context's, which may end before */
     enum heddle_dtype dtype;
     enum blas_type t;
     size_t m, n, nb, nt;  /* nt block columns of width nb, the last one less */
@@ -196,9 +202,15 @@ void heddle_la_gate_drop(heddle_la *la);
 
 /* --- lu/pivots.c ----------------------------------------------------------------- */
 
-/* The handles of pivots that tasks will write; they stay the sequence's. */
-heddle_status heddle_la_pivots(heddle_la *la, int *ipiv, size_t n, size_t nb,
+/* The handles of n pivots of a matrix with so many rows, which tasks will write; they stay
+ * the sequence's. */
+heddle_status heddle_la_pivots(heddle_la *la, int *ipiv, size_t n, size_t nb, size_t rows,
                                struct la_pivots **out);
+
+/* Are the n pivots at ipiv rows (from 1) of a matrix with so many? Of those that tasks will
+ * write this is known, unless their matrix has more rows: then all tasks are waited for. */
+heddle_status heddle_la_pivots_check(heddle_la *la, const int *ipiv, size_t n, size_t rows,
+                                     bool *are_legal_out);
 
 /* Those that tasks which read n pivots at ipiv should have as operands: `most` of
  * them at most. Where these are not enough, it waits for all tasks, and there are
@@ -242,6 +254,7 @@ heddle_status heddle_la_temporary(heddle_la *la, enum heddle_dtype dtype, size_t
  * its tasks. */
 struct la_owned {
     heddle_matrix *m;
+    struct heddle_allocator alloc;
     void *p;
     size_t bytes;
 };
@@ -283,10 +296,14 @@ static inline double la_flops(enum blas_type t, size_t m, size_t n, size_t k)
     return (blas_is_complex(t) ? 8.0 : 2.0) * (double)m * (double)n * (double)k;
 }
 
-/* Scratch of a task on a core: from the thread's own store, kept for the next
- * task. NULL: no memory. */
-void *heddle_la_work(size_t bytes);
+/* --- scratch.c ------------------------------------------------------------------ */
+
+/* Scratch of a task of la (NULL: of none) on a core, kept for the thread's next task. NULL:
+ * no memory. */
+void *heddle_la_work(heddle_la *la, size_t bytes);
 /* The same for packed.c alone, whose callers may use the one above. */
-void *heddle_la_pack_work(size_t bytes);
+void *heddle_la_pack_work(heddle_la *la, size_t bytes);
+/* All that belongs to the sequence; its tasks have ended. */
+void heddle_la_scratch_drop(heddle_la *la);
 
 #endif /* HEDDLE_LA_LA_H */

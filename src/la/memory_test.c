@@ -187,7 +187,7 @@ static void try_some(call_fn call, size_t step)
 /* Not all of them in one run: it is the seed that says which. */
 static void try_all(call_fn call)
 {
-    try_some(call, TEST_SANITIZED ? 29 : 7);
+    try_some(call, TEST_SANITIZED ? 43 : 11);
 }
 
 TEST(lu)
@@ -250,5 +250,43 @@ TEST(move)
     try_some(call_move, 1);
 }
 
-TEST_MAIN(lu, lu_gang, cholesky, qr, lq, least_squares, tree, by_cholesky, sketch, products, mixed,
-          move)
+/* Sequences, matrices and the scratch of tasks come from the context's allocator. */
+TEST(allocator)
+{
+    static struct use u;
+    struct heddle_ctx_opts o = {
+        .size = sizeof(o), .nworkers = 2, .devices = "none", .model_dir = ""};
+    struct heddle_allocator a;
+    size_t before;
+
+    if (heddle_la_missing()[0] != '\0')
+        SKIP("there is no BLAS here");
+    faulty_init(&u.f, 0);
+    o.allocator = u.f.a;
+    CHECK_OK(heddle_ctx_create(&o, &u.ctx));
+    CHECK_OK(heddle_ctx_get_allocator(u.ctx, &a));
+    CHECK(a.alloc == u.f.a.alloc && a.free == u.f.a.free && a.user == u.f.a.user);
+    CHECK_STATUS(heddle_ctx_get_allocator(NULL, &a), HEDDLE_EINVAL);
+    CHECK_STATUS(heddle_ctx_get_allocator(u.ctx, NULL), HEDDLE_EINVAL);
+    before = atomic_load(&u.f.nlive);
+    CHECK_OK(heddle_la_create(u.ctx, NULL, &u.la));
+    CHECK(atomic_load(&u.f.nlive) > before);
+    before = atomic_load(&u.f.ncalls);
+    CHECK(heddle_la_work(u.la, 1000) != NULL);
+    CHECK_EQ(atomic_load(&u.f.ncalls), before + 2); /* the list's entry, and the bytes */
+    CHECK(heddle_la_work(u.la, 900) == heddle_la_work(u.la, 1000));
+    CHECK_EQ(atomic_load(&u.f.ncalls), before + 2);
+    CHECK_OK(matrices(&u, N, N, N));
+    CHECK_OK(heddle_la_gesv(u.la, u.a, u.ipiv, u.b));
+    CHECK_OK(heddle_la_wait(u.la, NULL));
+    heddle_la_destroy(u.la);
+    CHECK_OK(heddle_ctx_destroy(u.ctx));
+    CHECK(atomic_load(&u.f.nlive) > 0); /* matrices may end after their context */
+    heddle_matrix_destroy(u.a);
+    heddle_matrix_destroy(u.b);
+    heddle_matrix_destroy(u.t);
+    CHECK_EQ(u.f.nlive, 0);
+}
+
+TEST_MAIN(allocator, lu, lu_gang, cholesky, qr, lq, least_squares, tree, by_cholesky, sketch,
+          products, mixed, move)

@@ -314,4 +314,68 @@ TEST(illegal_arguments)
     rig_close(&r);
 }
 
-TEST_MAIN(cholesky, not_positive, lu, singular, narrow_columns, rows, illegal_arguments)
+/* Pivots that name no row: nothing is touched. */
+TEST(illegal_pivots)
+{
+    enum { N = 5 };
+    static const int bad[] = {0, -1, N + 1, INT32_MAX, INT32_MIN};
+    const double one[N * N] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    double a[N * N], b[N * N];
+    heddle_matrix *ma, *mb;
+    RIG(r);
+
+    ma = rig_matrix(&r, BLAS_D, N, N, a, N, NB);
+    mb = rig_matrix(&r, BLAS_D, N, N, b, N, NB);
+    for (size_t at = 0; at < N; at++)
+        for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+            int ipiv[N] = {1, 2, 3, 4, 5};
+
+            ipiv[at] = bad[i];
+            memcpy(a, one, sizeof(a));
+            memcpy(b, one, sizeof(b));
+            refused(&r, heddle_la_laswp(r.la, mb, ipiv, N, 0), 2);
+            refused(&r, heddle_la_laswp(r.la, mb, ipiv, N, 1), 2);
+            refused(&r, heddle_la_getrs(r.la, 'N', ma, ipiv, mb), 3);
+            refused(&r, heddle_la_getrs(r.la, 'T', ma, ipiv, mb), 3);
+            CHECK(memcmp(a, one, sizeof(a)) == 0 && memcmp(b, one, sizeof(b)) == 0);
+            if (at > 0) /* what is not asked for is not looked at */
+                CHECK_OK(heddle_la_laswp(r.la, mb, ipiv, at, 0));
+            rig_wait(&r, 0);
+        }
+    heddle_matrix_destroy(ma);
+    heddle_matrix_destroy(mb);
+    rig_close(&r);
+}
+
+/* Pivots that tasks have still to find, for a matrix that has fewer rows than theirs. */
+TEST(pivots_of_a_taller_matrix)
+{
+    enum { M = 40, N = 6, FEW = 10 };
+    double a[M * N], b[FEW * N], was[FEW * N];
+    int ipiv[N];
+    heddle_matrix *ma, *mb;
+    RIG(r);
+
+    ma = rig_matrix(&r, BLAS_D, M, N, a, M, NB);
+    mb = rig_matrix(&r, BLAS_D, FEW, N, b, FEW, NB);
+    for (size_t i = 0; i < FEW * N; i++)
+        b[i] = was[i] = (double)i;
+    for (unsigned is_bad = 0; is_bad < 2; is_bad++) {
+        for (size_t j = 0; j < N; j++) /* the pivot of column j is in row j, or in the last ones */
+            for (size_t i = 0; i < M; i++)
+                a[i + j * M] = i == (is_bad ? M - 1 - j : j) ? 100 : 0.001 * (double)((i * j) % 7);
+        CHECK_OK(heddle_la_getrf(r.la, ma, ipiv));
+        if (is_bad)
+            refused(&r, heddle_la_laswp(r.la, mb, ipiv, N, 0), 2);
+        else
+            CHECK_OK(heddle_la_laswp(r.la, mb, ipiv, N, 0));
+        rig_wait(&r, 0);
+        CHECK(memcmp(b, was, sizeof(b)) == 0);
+    }
+    heddle_matrix_destroy(ma);
+    heddle_matrix_destroy(mb);
+    rig_close(&r);
+}
+
+TEST_MAIN(cholesky, not_positive, lu, singular, narrow_columns, rows, illegal_arguments,
+          illegal_pivots, pivots_of_a_taller_matrix)

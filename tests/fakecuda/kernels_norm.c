@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/complex.h"
 #include "fakeblas.h"
 
 #define ARG(type, i) (*(type *)l->arg[i])
@@ -312,7 +313,7 @@ static void random_numbers(const struct fc_launch *l, enum blas_type t)
             const double re = uniform(t, key, at) + (is_on ? ARG(double, 6) : 0);
             const double im = is_on && is_hermitian ? 0 : uniform(t, key, at + 1);
 
-            set(a, i, j, CMPLX(re, is_above && is_hermitian ? -im : im));
+            set(a, i, j, heddle_complex(re, is_above && is_hermitian ? -im : im));
         }
 }
 

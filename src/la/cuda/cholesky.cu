@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * cholesky: panels of Cholesky, each one launch, for devices of compute
- * capability 9.0 and later. Two headers are made from it, as a device compiles what it
- * gets:
- *
- *     nvcc -ptx -arch=compute_90 -o - src/la/cuda/cholesky.cu |
- *         python3 scripts/ptx_header.py la_cholesky_d 7.8 > src/la/cuda/ptx/cholesky_d.h
- *     nvcc -ptx -arch=compute_90 -DLA_FLOAT -o - src/la/cuda/cholesky.cu |
- *         python3 scripts/ptx_header.py la_cholesky_s 7.8 > src/la/cuda/ptx/cholesky_s.h
+ * capability 9.0 and later. `make ptx` makes two headers from it, one for each
+ * type, as a device compiles what it gets.
  *
  * Why      libraries make a panel of dozens of small launches, and beside products
  *          that hold the device each of them waits for its turn.

@@ -2,10 +2,7 @@
 /*
  * mixed: what solves with factors of low precision need besides products: copies
  * between types, norms, solves with few right-hand sides, vectors of GMRES.
- * la/cuda/ptx/mixed.h is made from it:
- *
- *     nvcc -ptx -arch=compute_75 -o - src/la/cuda/mixed.cu |
- *         python3 scripts/ptx_header.py la_mixed > src/la/cuda/ptx/mixed.h
+ * `make ptx` makes ptx/mixed.h from it.
  *
  * Sums  are added in an order that depends on the shape alone, so results repeat.
  *       A NaN stays one.

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nopiv: panels of LU without pivots, 64 columns at a time. la/cuda/ptx/nopiv.h is
- * made from it:
- *
- *     nvcc -ptx -arch=compute_75 -o - src/la/cuda/nopiv.cu |
- *         python3 scripts/ptx_header.py la_nopiv > src/la/cuda/ptx/nopiv.h
+ * nopiv: panels of LU without pivots, 64 columns at a time. `make ptx` makes
+ * ptx/nopiv.h from it.
  *
  * Diagonal  one block of threads; each has 4 x 4 elements in registers, 16 rows and 16
  *           columns apart, so that all have work until the end. For each column its

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * norm: norms, transposes, sums and test matrices; and for complex types what
- * mixed.cu does for real ones, copies and constants. la/cuda/ptx/norm.h is made from
- * it:
- *
- *     nvcc -ptx -arch=compute_75 -o - src/la/cuda/norm.cu |
- *         python3 scripts/ptx_header.py la_norm > src/la/cuda/ptx/norm.h
+ * mixed.cu does for real ones, copies and constants. `make ptx` makes
+ * ptx/norm.h from it.
  *
  * Numbers  All is computed in double, sums in an order that depends on the shape
  *          alone, so results repeat. A NaN stays one.

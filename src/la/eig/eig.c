@@ -73,7 +73,7 @@ static heddle_status run_leaf(struct heddle_exec *x)
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    work = heddle_la_work(bytes + a.n * sizeof(double));
+    work = heddle_la_work(g->h.la, bytes + a.n * sizeof(double));
     if (work == NULL)
         return HEDDLE_ENOMEM;
     info = heddle_blas_heevd(t, g->e->wants_vectors ? 'V' : 'N', 'L', a, work,
@@ -405,11 +405,11 @@ static heddle_status solve(struct eig *e, heddle_matrix *a, double *w, heddle_ma
 
     if (n <= la_min(LEAF, 4 * e->nb) || depth >= DEPTH)
         return leaf(e, a, w, v);
-    diagonal = heddle_zalloc(&heddle_allocator_default, n, sizeof(*diagonal));
+    diagonal = heddle_zalloc(&e->la->alloc, n, sizeof(*diagonal));
     if (diagonal == NULL)
         return HEDDLE_ENOMEM;
     st = solve_large(e, a, w, v, diagonal, depth);
-    heddle_free(&heddle_allocator_default, diagonal, n * sizeof(*diagonal));
+    heddle_free(&e->la->alloc, diagonal, n * sizeof(*diagonal));
     return st;
 }
 
@@ -506,13 +506,13 @@ heddle_status heddle_la_heev(heddle_la *la, char vectors, char uplo, heddle_matr
     LA_TRY(heddle_la_kept_open(la, &kept, &is_broken));
     if (is_broken)
         return HEDDLE_OK;
-    values = heddle_zalloc(&heddle_allocator_default, a->n, sizeof(*values));
+    values = heddle_zalloc(&la->alloc, a->n, sizeof(*values));
     st = values == NULL ? HEDDLE_ENOMEM : heev(&e, uplo, a, values);
     if (st == HEDDLE_OK)
         from_double(e.t, values, w, a->n);
     else
         end_tasks(la);
-    heddle_free(&heddle_allocator_default, values, a->n * sizeof(*values));
+    heddle_free(&la->alloc, values, a->n * sizeof(*values));
     heddle_la_kept_shut(la, &kept);
     if (info_out != NULL)
         *info_out = atomic_load_explicit(&e.info, memory_order_relaxed);
@@ -564,7 +564,7 @@ heddle_status heddle_la_gesvd(heddle_la *la, heddle_matrix *a, void *s, heddle_m
     LA_TRY(heddle_la_kept_open(la, &kept, &is_broken));
     if (is_broken)
         return HEDDLE_OK;
-    values = heddle_zalloc(&heddle_allocator_default, a->n, sizeof(*values));
+    values = heddle_zalloc(&la->alloc, a->n, sizeof(*values));
     st = values == NULL ? HEDDLE_ENOMEM : temporary(&e, a->n, a->n, &h);
     if (st == HEDDLE_OK)
         st = temporary(&e, a->n, a->n, &work);
@@ -576,7 +576,7 @@ heddle_status heddle_la_gesvd(heddle_la *la, heddle_matrix *a, void *s, heddle_m
         end_tasks(la);
     heddle_matrix_destroy(h);
     heddle_matrix_destroy(work);
-    heddle_free(&heddle_allocator_default, values, a->n * sizeof(*values));
+    heddle_free(&la->alloc, values, a->n * sizeof(*values));
     heddle_la_kept_shut(la, &kept);
     if (info_out != NULL)
         *info_out = atomic_load_explicit(&e.info, memory_order_relaxed);

@@ -76,7 +76,7 @@ static heddle_status run_rows(struct heddle_exec *x)
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    work = heddle_la_work(a.m * bytes);
+    work = heddle_la_work(g->h.la, a.m * bytes);
     if (work == NULL)
         return HEDDLE_ENOMEM;
     for (size_t j = 0; j < a.n; j++) {

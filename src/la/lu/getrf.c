@@ -129,8 +129,9 @@ static heddle_status pack_panel(struct heddle_exec *x, struct blas_block a)
     const struct getrf_arg *g = heddle_exec_arg(x);
     const int *ipiv = g->has_pivots ? heddle_exec_ptr(x, 1) : NULL;
 
-    return heddle_packed_lu_panel(blas_part(g->h.t, a, 0, 0, a.m, g->nk), ipiv, (int)g->k0 + 1,
-                                  heddle_exec_gang_rank(x), heddle_exec_gang_size(x),
+    return heddle_packed_lu_panel(g->h.la, blas_part(g->h.t, a, 0, 0, a.m, g->nk), ipiv,
+                                  (int)g->k0 + 1, heddle_exec_gang_rank(x),
+                                  heddle_exec_gang_size(x),
                                   heddle_exec_ptr(x, g->has_pivots ? 2 : 1))
                ? HEDDLE_OK
                : HEDDLE_ENOMEM;
@@ -207,7 +208,7 @@ static heddle_status run_gang(struct heddle_exec *x)
     heddle_exec_gang_barrier(x);
     if (room->is_off)
         return HEDDLE_OK;
-    LA_TRY(heddle_la_gang_panel(x, g->ngang, g->h.t, a, heddle_exec_ptr(x, 1), room->panel,
+    LA_TRY(heddle_la_gang_panel(g->h.la, x, g->ngang, g->h.t, a, heddle_exec_ptr(x, 1), room->panel,
                                 &room->info));
     if (is_first)
         end_panel(x, a, room->info);
@@ -224,7 +225,7 @@ static heddle_status swap_rows(struct heddle_exec *x, unsigned at, struct blas_b
 
     for (unsigned i = at; i < at + g->nsteps; i++)
         n += heddle_exec_count(x, i);
-    local = heddle_la_work(n * sizeof(int));
+    local = heddle_la_work(g->h.la, n * sizeof(int));
     if (local == NULL)
         return HEDDLE_ENOMEM;
     n = 0;
@@ -244,7 +245,7 @@ static heddle_status update_packed(struct heddle_exec *x)
     const struct getrf_arg *g = heddle_exec_arg(x);
     const struct blas_block a = la_operand(x, 1);
 
-    return heddle_packed_lu_update(heddle_exec_ptr(x, 0), g->nk,
+    return heddle_packed_lu_update(g->h.la, heddle_exec_ptr(x, 0), g->nk,
                                    blas_part(g->h.t, a, g->k0, 0, a.m - g->k0, a.n))
                ? HEDDLE_OK
                : HEDDLE_ENOMEM;
@@ -675,7 +676,7 @@ static heddle_status submit_all(heddle_la *la, heddle_matrix *a, int *ipiv)
     if (n == 0)
         return HEDDLE_OK;
     if (ipiv != NULL)
-        LA_TRY(heddle_la_pivots(la, ipiv, n, a->nb, &c.pivots));
+        LA_TRY(heddle_la_pivots(la, ipiv, n, a->nb, a->m, &c.pivots));
     LA_TRY(heddle_la_record(la, a->nt, &c.record));
     st = submit_steps(&c, &g);
     for (unsigned i = 0; i < RING; i++)

@@ -33,10 +33,15 @@ static bool fits(const heddle_matrix *a, const heddle_matrix *b)
 heddle_status heddle_la_getrs(heddle_la *la, char trans, heddle_matrix *a, const int *ipiv,
                               heddle_matrix *b)
 {
+    bool are_legal = true;
+
     trans = heddle_la_letter(trans, "NTC");
     LA_CHECK(la, 1, la != NULL && trans != '\0');
     LA_CHECK(la, 2, a != NULL && a->m == a->n);
     LA_CHECK(la, 4, fits(a, b));
+    if (ipiv != NULL)
+        LA_TRY(heddle_la_pivots_check(la, ipiv, a->n, a->n, &are_legal));
+    LA_CHECK(la, 3, are_legal);
     return solve(la, trans, a, ipiv, b);
 }
 

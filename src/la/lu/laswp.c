@@ -31,7 +31,7 @@ static heddle_status run_swap(struct heddle_exec *x)
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    local = heddle_la_work(n * sizeof(int));
+    local = heddle_la_work(g->h.la, n * sizeof(int));
     if (local == NULL)
         return HEDDLE_ENOMEM;
     for (size_t i = 0; i < n; i++)
@@ -155,12 +155,15 @@ heddle_status heddle_la_laswp(heddle_la *la, heddle_matrix *a, const int *ipiv, 
                               int is_backward)
 {
     struct laswp_arg g = {.ipiv = ipiv, .k1 = k, .is_backward = is_backward != 0};
+    bool are_legal;
 
     LA_CHECK(la, 1, la != NULL && a != NULL);
     LA_CHECK(la, 2, ipiv != NULL || k == 0);
     LA_CHECK(la, 3, k <= a->m);
     if (k == 0)
         return HEDDLE_OK;
+    LA_TRY(heddle_la_pivots_check(la, ipiv, k, a->m, &are_legal));
+    LA_CHECK(la, 2, are_legal);
     g.h = heddle_la_begin(la, a);
     if (la->has_cuda) {
         const size_t width = heddle_la_pivots_width(la, ipiv);

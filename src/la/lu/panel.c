@@ -44,6 +44,7 @@ struct room {
 _Static_assert(sizeof(struct room) <= LA_PANEL_ROOM, "it has to fit");
 
 struct panel {
+    heddle_la *la;
     struct heddle_exec *x;
     unsigned nparts, rank, size; /* parts; this member, and how many there are */
     enum blas_type t;
@@ -282,17 +283,19 @@ static bool get_memory(struct panel *p, size_t n)
     size_t bytes = 0;
 
     FOR_OWN(p, i) bytes += heddle_leaf_bytes(p->t, share(p, p->a.m));
-    p->work = heddle_la_work(bytes + n * sizeof(int));
+    p->work = heddle_la_work(p->la, bytes + n * sizeof(int));
     if (p->work == NULL)
         return false;
     p->local = (int *)(void *)((char *)p->work + bytes);
     return true;
 }
 
-heddle_status heddle_la_gang_panel(struct heddle_exec *x, unsigned nparts, enum blas_type t,
-                                   struct blas_block a, int *ipiv, void *room, int *info_out)
+heddle_status heddle_la_gang_panel(heddle_la *la, struct heddle_exec *x, unsigned nparts,
+                                   enum blas_type t, struct blas_block a, int *ipiv, void *room,
+                                   int *info_out)
 {
-    struct panel p = {.x = x,
+    struct panel p = {.la = la,
+                      .x = x,
                       .nparts = nparts,
                       .rank = heddle_exec_gang_rank(x),
                       .size = heddle_exec_gang_size(x),

@@ -25,8 +25,9 @@ enum {
  * a); the first member writes *info_out, as LAPACK's. All of it can be read after the
  * call. HEDDLE_ENOMEM: for all members, and a is as it was.
  */
-heddle_status heddle_la_gang_panel(struct heddle_exec *x, unsigned nparts, enum blas_type t,
-                                   struct blas_block a, int *ipiv, void *room, int *info_out);
+heddle_status heddle_la_gang_panel(heddle_la *la, struct heddle_exec *x, unsigned nparts,
+                                   enum blas_type t, struct blas_block a, int *ipiv, void *room,
+                                   int *info_out);
 
 /* --- model.c ------------------------------------------------------------- */
 

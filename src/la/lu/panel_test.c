@@ -52,7 +52,7 @@ static int by_one(enum blas_type t, unsigned nparts, struct blas_block a, int *i
     int info = -1;
 
     CHECK(room != NULL);
-    CHECK_OK(heddle_la_gang_panel(NULL, nparts, t, a, ipiv, room, &info));
+    CHECK_OK(heddle_la_gang_panel(NULL, NULL, nparts, t, a, ipiv, room, &info));
     free(room);
     return info;
 }

@@ -16,11 +16,11 @@ static size_t bytes_of(const struct la_pivots *p)
     return sizeof(*p) + p->nt * sizeof(p->part[0]);
 }
 
-static void end(struct la_pivots *p)
+static void end(heddle_la *la, struct la_pivots *p)
 {
     for (size_t i = 0; i < p->nt; i++)
         heddle_handle_unref(p->part[i]);
-    heddle_free(&heddle_allocator_default, p, bytes_of(p));
+    heddle_free(&la->alloc, p, bytes_of(p));
 }
 
 /* Pivots that a device has found come home. Those of a task that failed do not. */
@@ -39,7 +39,7 @@ void heddle_la_pivots_drop(heddle_la *la)
         la->pivots = p->next;
         if (la->has_cuda)
             bring_home(p);
-        end(p);
+        end(la, p);
     }
 }
 
@@ -60,11 +60,11 @@ static heddle_status settle(heddle_la *la)
     return st;
 }
 
-static heddle_status make(heddle_la *la, int *ipiv, size_t n, size_t nb, struct la_pivots **out)
+static heddle_status make(heddle_la *la, int *ipiv, size_t n, size_t nb, size_t rows,
+                          struct la_pivots **out)
 {
     const size_t nt = n / nb + (n % nb != 0);
-    struct la_pivots *p =
-        heddle_zalloc(&heddle_allocator_default, 1, sizeof(*p) + nt * sizeof(p->part[0]));
+    struct la_pivots *p = heddle_zalloc(&la->alloc, 1, sizeof(*p) + nt * sizeof(p->part[0]));
     heddle_status st = HEDDLE_OK;
 
     if (p == NULL)
@@ -73,11 +73,12 @@ static heddle_status make(heddle_la *la, int *ipiv, size_t n, size_t nb, struct 
     p->n = n;
     p->nb = nb;
     p->nt = nt;
+    p->rows = rows;
     for (size_t i = 0; i < nt && st == HEDDLE_OK; i++)
         st = heddle_handle_vector(la->ctx, ipiv + i * nb, la_min(nb, n - i * nb), HEDDLE_I32,
                                   &p->part[i]);
     if (st != HEDDLE_OK) {
-        end(p);
+        end(la, p);
         return st;
     }
     p->next = la->pivots;
@@ -85,20 +86,52 @@ static heddle_status make(heddle_la *la, int *ipiv, size_t n, size_t nb, struct 
     return HEDDLE_OK;
 }
 
-heddle_status heddle_la_pivots(heddle_la *la, int *ipiv, size_t n, size_t nb,
+heddle_status heddle_la_pivots(heddle_la *la, int *ipiv, size_t n, size_t nb, size_t rows,
                                struct la_pivots **out)
 {
     for (struct la_pivots *p = la->pivots; p != NULL; p = p->next) {
         if (!overlaps(p->ipiv, p->n, ipiv, n))
             continue;
         if (p->ipiv == ipiv && p->n == n && p->nb == nb) {
+            p->rows = la_max(p->rows, rows);
             *out = p;
             return HEDDLE_OK;
         }
         LA_TRY(settle(la)); /* cut in another way: nobody does that often */
         break;
     }
-    return make(la, ipiv, n, nb, out);
+    return make(la, ipiv, n, nb, rows, out);
+}
+
+/* The pivots of the sequence that this one, which tasks may still write, belongs to. */
+static const struct la_pivots *owner(const heddle_la *la, const int *pivot)
+{
+    for (const struct la_pivots *p = la->pivots; p != NULL; p = p->next)
+        if (overlaps(p->ipiv, p->n, pivot, 1))
+            return p;
+    return NULL;
+}
+
+heddle_status heddle_la_pivots_check(heddle_la *la, const int *ipiv, size_t n, size_t rows,
+                                     bool *are_legal_out)
+{
+    *are_legal_out = true;
+    for (const struct la_pivots *p = la->pivots; p != NULL; p = p->next)
+        if (p->rows > rows && overlaps(p->ipiv, p->n, ipiv, n)) {
+            LA_TRY(settle(la));
+            break;
+        }
+    for (size_t i = 0; i < n && *are_legal_out;) {
+        const struct la_pivots *p = owner(la, ipiv + i);
+
+        if (p != NULL)
+            i += p->n - (size_t)(ipiv + i - p->ipiv);
+        else {
+            *are_legal_out = ipiv[i] >= 1 && (size_t)ipiv[i] <= rows;
+            i++;
+        }
+    }
+    return HEDDLE_OK;
 }
 
 heddle_status heddle_la_pivots_read(heddle_la *la, const int *ipiv, size_t n, size_t most,

@@ -67,10 +67,11 @@ heddle_status heddle_matrix_create_nb(heddle_la *la, enum heddle_dtype dtype, si
         return HEDDLE_EOVERFLOW; /* BLAS counts with 32 bits */
     nb = la_min(nb, INT32_MAX);
     nt = m == 0 ? 0 : (n + nb - 1) / nb;
-    x = heddle_zalloc(&heddle_allocator_default, 1, sizeof(*x) + nt * sizeof(x->col[0]));
+    x = heddle_zalloc(&la->alloc, 1, sizeof(*x) + nt * sizeof(x->col[0]));
     if (x == NULL)
         return HEDDLE_ENOMEM;
     *x = (struct heddle_matrix){.ctx = la->ctx,
+                                .alloc = la->alloc,
                                 .dtype = dtype,
                                 .t = t,
                                 .m = m,
@@ -116,7 +117,8 @@ heddle_status heddle_la_owned_make(heddle_la *la, enum heddle_dtype dtype, size_
         return heddle_la_temporary(la, dtype, m, n, nb, &out->m);
     if (!heddle_mul(&out->bytes, ld, n) || !heddle_mul(&out->bytes, out->bytes, blas_bytes(t)))
         return HEDDLE_ENOMEM;
-    out->p = heddle_alloc_aligned(&heddle_allocator_default, out->bytes, 4096);
+    out->alloc = la->alloc;
+    out->p = heddle_alloc_aligned(&la->alloc, out->bytes, 4096);
     if (out->p == NULL)
         return HEDDLE_ENOMEM;
     st = heddle_matrix_create_nb(la, dtype, m, n, out->p, ld, nb, &out->m);
@@ -128,18 +130,22 @@ heddle_status heddle_la_owned_make(heddle_la *la, enum heddle_dtype dtype, size_
 void heddle_la_owned_end(struct la_owned *o)
 {
     heddle_matrix_destroy(o->m);
-    heddle_free(&heddle_allocator_default, o->p, o->bytes);
+    if (o->p != NULL)
+        heddle_free(&o->alloc, o->p, o->bytes);
     *o = (struct la_owned){.m = NULL};
 }
 
 void heddle_matrix_destroy(heddle_matrix *a)
 {
+    struct heddle_allocator alloc;
+
     if (a == NULL)
         return;
     for (size_t j = 0; j < a->nt; j++)
         heddle_handle_unref(a->col[j]);
     heddle_handle_unref(a->root);
-    heddle_free(&heddle_allocator_default, a, sizeof(*a) + a->nt * sizeof(a->col[0]));
+    alloc = a->alloc;
+    heddle_free(&alloc, a, sizeof(*a) + a->nt * sizeof(a->col[0]));
 }
 
 size_t heddle_matrix_rows(const heddle_matrix *a)

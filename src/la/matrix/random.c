@@ -219,7 +219,7 @@ static heddle_status run_reflect(struct heddle_exec *x)
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    return heddle_la_reflect(g->h.t, 'L', g->trans, la_operand(x, 0), la_operand(x, 1),
+    return heddle_la_reflect(g->h.la, g->h.t, 'L', g->trans, la_operand(x, 0), la_operand(x, 1),
                              la_operand(x, 2));
 }
 

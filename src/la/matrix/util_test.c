@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copies, transposes, norms, test matrices: against plain loops. */
+#include "base/complex.h"
 #include "la/la_test.h"
 
 enum { NB = 8 };
@@ -363,7 +364,7 @@ TEST(norms_of_extremes)
         for (size_t k = 0; k < 20; k++) {
             struct ref b = ref_op(a, 'N');
 
-            REF(b, (k * 7) % 20, k) = blas_is_complex(t) ? CMPLX(INFINITY, NAN) : NAN;
+            REF(b, (k * 7) % 20, k) = blas_is_complex(t) ? heddle_complex(INFINITY, NAN) : NAN;
             CHECK(isnan(norm_of(&r, t, "M1IF"[i], HEDDLE_LA_GENERAL, 'U', b, NB)));
         }
         test_forget();

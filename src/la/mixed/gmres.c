@@ -65,7 +65,7 @@ static double *products_of(struct heddle_exec *x, const struct gmres_arg *g, siz
 
 static double complex get(enum blas_type t, const double *c, unsigned i)
 {
-    return t == BLAS_D ? c[i] : CMPLX(c[2 * i], c[2 * i + 1]);
+    return t == BLAS_D ? c[i] : heddle_complex(c[2 * i], c[2 * i + 1]);
 }
 
 static void set(enum blas_type t, double *c, unsigned i, double complex v)
@@ -94,7 +94,7 @@ static double complex dot(enum blas_type t, const void *x, const void *y, size_t
             re[i & 1] += a[2 * i] * b[2 * i] + a[2 * i + 1] * b[2 * i + 1];
             im[i & 1] += a[2 * i] * b[2 * i + 1] - a[2 * i + 1] * b[2 * i];
         }
-        return CMPLX(re[0] + re[1], im[0] + im[1]);
+        return heddle_complex(re[0] + re[1], im[0] + im[1]);
     }
 }
 
@@ -564,14 +564,14 @@ static heddle_status cycles(struct gmres *q, bool *is_good_out)
 
 heddle_status heddle_la_mixed_gmres(struct la_mixed *s, bool *is_good_out)
 {
-    struct gmres *q = heddle_zalloc(&heddle_allocator_default, 1, sizeof(*q));
+    struct gmres *q = heddle_zalloc(&s->la->alloc, 1, sizeof(*q));
     heddle_status st = HEDDLE_ENOMEM;
 
     *is_good_out = false;
     if (q == NULL)
         return HEDDLE_ENOMEM;
     q->s = s;
-    q->krylov = heddle_zalloc(&heddle_allocator_default, s->nrhs, sizeof(*q->krylov));
+    q->krylov = heddle_zalloc(&s->la->alloc, s->nrhs, sizeof(*q->krylov));
     if (q->krylov != NULL)
         st = heddle_handle_vector(s->la->ctx, NULL, s->nrhs * NUMBERS, HEDDLE_F64, &q->numbers);
     if (st == HEDDLE_OK)
@@ -583,7 +583,7 @@ heddle_status heddle_la_mixed_gmres(struct la_mixed *s, bool *is_good_out)
         heddle_la_owned_end(&q->v[i]);
     for (unsigned i = 0; i < RESTART; i++)
         heddle_la_owned_end(&q->w[i]);
-    heddle_free(&heddle_allocator_default, q->krylov, s->nrhs * sizeof(*q->krylov));
-    heddle_free(&heddle_allocator_default, q, sizeof(*q));
+    heddle_free(&s->la->alloc, q->krylov, s->nrhs * sizeof(*q->krylov));
+    heddle_free(&s->la->alloc, q, sizeof(*q));
     return st;
 }

@@ -395,7 +395,7 @@ static heddle_status solve(struct la_mixed s, enum heddle_la_refine how, heddle_
     LA_TRY(heddle_la_kept_open(s.la, &kept, &is_broken));
     if (is_broken)
         return HEDDLE_OK;
-    s.rhs = heddle_zalloc(&heddle_allocator_default, la_max(s.nrhs, 1), sizeof(*s.rhs));
+    s.rhs = heddle_zalloc(&s.la->alloc, la_max(s.nrhs, 1), sizeof(*s.rhs));
     st = s.rhs == NULL ? HEDDLE_ENOMEM : work(&s, how, x, out, &info);
     if (st != HEDDLE_OK)
         end_tasks(s.la);
@@ -407,7 +407,7 @@ static heddle_status solve(struct la_mixed s, enum heddle_la_refine how, heddle_
     heddle_la_owned_end(&s.inv[0]);
     heddle_la_owned_end(&s.inv[1]);
     heddle_la_mixed_shut(&s);
-    heddle_free(&heddle_allocator_default, s.rhs, la_max(s.nrhs, 1) * sizeof(*s.rhs));
+    heddle_free(&s.la->alloc, s.rhs, la_max(s.nrhs, 1) * sizeof(*s.rhs));
     heddle_la_kept_shut(s.la, &kept);
     if (out != NULL && out->how == HEDDLE_LA_REFINE_AUTO)
         out->how = HEDDLE_LA_REFINE_CLASSIC;

@@ -251,7 +251,7 @@ heddle_status heddle_la_mixed_open(struct la_mixed *s)
 {
     const size_t m = s->a->m;
 
-    s->perm = heddle_zalloc(&heddle_allocator_default, m, sizeof(*s->perm));
+    s->perm = heddle_zalloc(&s->la->alloc, m, sizeof(*s->perm));
     if (s->perm == NULL)
         return HEDDLE_ENOMEM;
     for (unsigned i = 0; i < count_sums(s); i++)
@@ -265,7 +265,7 @@ void heddle_la_mixed_shut(struct la_mixed *s)
         heddle_handle_unref(s->sums[i]);
     heddle_handle_unref(s->told);
     heddle_handle_unref(s->perms);
-    heddle_free(&heddle_allocator_default, s->perm, s->a->m * sizeof(*s->perm));
+    heddle_free(&s->la->alloc, s->perm, s->a->m * sizeof(*s->perm));
 }
 
 heddle_status heddle_la_mixed_norm(struct la_mixed *s)

@@ -94,7 +94,7 @@ static heddle_status run_product(struct heddle_exec *x)
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    right = heddle_packed_right_room(k, g->j.end - g->j.first);
+    right = heddle_packed_right_room(g->h.la, k, g->j.end - g->j.first);
     if (right == NULL)
         return HEDDLE_ENOMEM;
     heddle_la_pieces(x, BLAS_D, 1, g->nc, g->c0, &c);

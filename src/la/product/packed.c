@@ -72,9 +72,9 @@ void heddle_packed_left(char trans, double alpha, struct blas_block a, size_t i,
                           to + r / rows * rows * k + (p + q) * rows + r % rows);
 }
 
-double *heddle_packed_right_room(size_t k, size_t n)
+double *heddle_packed_right_room(heddle_la *la, size_t k, size_t n)
 {
-    return heddle_la_pack_work(round_up(n, heddle_packed()->cols) * k * sizeof(double));
+    return heddle_la_pack_work(la, round_up(n, heddle_packed()->cols) * k * sizeof(double));
 }
 
 void heddle_packed_right(char trans, struct blas_block b, size_t p, size_t k, size_t n, double *to)
@@ -171,9 +171,10 @@ size_t heddle_packed_lu_bytes(enum blas_type t, size_t m, size_t n)
 }
 
 /* Where rows go: a row below the top that moved has one of the top now. */
-static bool fill_moves(size_t m, size_t n, const int *ipiv, int first, const struct lu_panel *l)
+static bool fill_moves(heddle_la *la, size_t m, size_t n, const int *ipiv, int first,
+                       const struct lu_panel *l)
 {
-    int *row = heddle_la_pack_work(m * sizeof(int)), count = 0;
+    int *row = heddle_la_pack_work(la, m * sizeof(int)), count = 0;
     int *source = (int *)(uintptr_t)l->source, *from = source + n, *to = from + n;
 
     if (row == NULL)
@@ -200,15 +201,15 @@ static bool fill_moves(size_t m, size_t n, const int *ipiv, int first, const str
     return true;
 }
 
-bool heddle_packed_lu_panel(struct blas_block l, const int *ipiv, int first, unsigned part,
-                            unsigned nparts, void *to)
+bool heddle_packed_lu_panel(heddle_la *la, struct blas_block l, const int *ipiv, int first,
+                            unsigned part, unsigned nparts, void *to)
 {
     const struct la_packed *f = heddle_packed();
     const struct lu_panel p = lu_panel(f, to, l.m, l.n);
     const size_t below = l.m - l.n, each = round_up(below / nparts + 1, BLOCK * f->rows),
                  from = la_min(part * each, below), rows = la_min(each, below - from);
 
-    if (part == 0 && !fill_moves(l.m, l.n, ipiv, first, &p))
+    if (part == 0 && !fill_moves(la, l.m, l.n, ipiv, first, &p))
         return false;
     if (part == 0)
         heddle_packed_left('N', 1, blas_part(BLAS_D, l, 0, 0, l.n, l.n), 0, 0, l.n, l.n, to);
@@ -237,11 +238,11 @@ static void gather(const struct la_packed *f, const struct lu_panel *l, size_t n
     }
 }
 
-bool heddle_packed_lu_update(const void *panel, size_t n, struct blas_block c)
+bool heddle_packed_lu_update(heddle_la *la, const void *panel, size_t n, struct blas_block c)
 {
     const struct la_packed *f = heddle_packed();
     const struct lu_panel l = lu_panel(f, panel, c.m, n);
-    double *right = heddle_packed_right_room(n, c.n);
+    double *right = heddle_packed_right_room(la, n, c.n);
 
     if (right == NULL)
         return false;

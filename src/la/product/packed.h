@@ -18,7 +18,7 @@
  *          part of C a call computes, nor on who packed.
  * Threads  any; no function has state.
  */
-#include "blas/blas.h"
+#include "la/la.h"
 
 /* What a kind of processor has for it. Panels are aligned to 64 bytes. */
 struct la_packed {
@@ -43,7 +43,7 @@ void heddle_packed_left(char trans, double alpha, struct blas_block a, size_t i,
 
 /* Memory of the thread for a right operand of k x n, until the next call of a
  * function of this file. NULL: none. */
-double *heddle_packed_right_room(size_t k, size_t n);
+double *heddle_packed_right_room(heddle_la *la, size_t k, size_t n);
 /* A part of it: rows p on, all columns, from op(B). */
 void heddle_packed_right(char trans, struct blas_block b, size_t p, size_t k, size_t n, double *to);
 
@@ -60,10 +60,10 @@ size_t heddle_packed_lu_bytes(enum blas_type t, size_t m, size_t n);
  * which that row has the number `first`; NULL: none. The work is cut into nparts,
  * of which the first one needs memory; all of them together are the whole. False: no
  * memory. */
-bool heddle_packed_lu_panel(struct blas_block l, const int *ipiv, int first, unsigned part,
-                            unsigned nparts, void *to);
+bool heddle_packed_lu_panel(heddle_la *la, struct blas_block l, const int *ipiv, int first,
+                            unsigned part, unsigned nparts, void *to);
 /* What the panel of n columns means for the columns c on its right, from its first
  * row on: rows change places, a solve, a product. False: no memory, c as it was. */
-bool heddle_packed_lu_update(const void *panel, size_t n, struct blas_block c);
+bool heddle_packed_lu_update(heddle_la *la, const void *panel, size_t n, struct blas_block c);
 
 #endif /* HEDDLE_LA_PRODUCT_PACKED_H */

@@ -45,7 +45,8 @@ static void product(char ta, char tb, size_t m, size_t n, size_t k, double alpha
     double *a = numbers(lda * (ta == 'N' ? k : m), rng),
            *b = numbers(ldb * (tb == 'N' ? n : k), rng), *c = numbers(ldc * n, rng),
            *was = copy_of(c, ldc * n);
-    double *left = room(heddle_packed_left_bytes(m, k)), *right = heddle_packed_right_room(k, n);
+    double *left = room(heddle_packed_left_bytes(m, k)),
+           *right = heddle_packed_right_room(NULL, k, n);
     const struct blas_block aa = {a, ta == 'N' ? m : k, ta == 'N' ? k : m, lda},
                             bb = {b, tb == 'N' ? k : n, tb == 'N' ? n : k, ldb};
 
@@ -127,9 +128,9 @@ static void step(size_t m, size_t w, size_t n, const int *ipiv, unsigned nparts,
     for (size_t i = 0; i < w && ipiv != NULL; i++)
         shifted[i] = ipiv[i] + 7;
     for (unsigned i = 0; i < nparts; i++)
-        CHECK(heddle_packed_lu_panel((struct blas_block){l, m, w, ld},
+        CHECK(heddle_packed_lu_panel(NULL, (struct blas_block){l, m, w, ld},
                                      ipiv != NULL ? shifted : NULL, 8, i, nparts, panel));
-    CHECK(heddle_packed_lu_update(panel, w, (struct blas_block){c, m, n, ld}));
+    CHECK(heddle_packed_lu_update(NULL, panel, w, (struct blas_block){c, m, n, ld}));
     if (ipiv != NULL)
         swap_plain(want, ld, n, ipiv, w);
     for (size_t j = 0; j < n; j++)

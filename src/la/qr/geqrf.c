@@ -52,7 +52,7 @@ static heddle_status run_panel(struct heddle_exec *x)
         clear_below(t, tri, g->nk);
     }
     if (g->nk < a.n) /* more columns than rows: the rest of the block */
-        return heddle_la_reflect(t, 'L', 'C', v, tri,
+        return heddle_la_reflect(g->h.la, t, 'L', 'C', v, tri,
                                  blas_part(t, a, g->k0, g->nk, a.m - g->k0, a.n - g->nk));
     return HEDDLE_OK;
 }
@@ -65,8 +65,8 @@ static heddle_status run_update(struct heddle_exec *x)
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    return heddle_la_reflect(t, 'L', 'C', blas_part(t, v, g->k0, 0, v.m - g->k0, g->nk), tri,
-                             blas_part(t, c, g->k0, 0, c.m - g->k0, c.n));
+    return heddle_la_reflect(g->h.la, t, 'L', 'C', blas_part(t, v, g->k0, 0, v.m - g->k0, g->nk),
+                             tri, blas_part(t, c, g->k0, 0, c.m - g->k0, c.n));
 }
 
 /* --- a wide update on several cores: some columns each -------------------------- */

@@ -53,8 +53,9 @@ static heddle_status run_apply(struct heddle_exec *x)
         return HEDDLE_OK;
     count = heddle_la_merge(x, t, 2, n, c);
     for (unsigned i = 0; i < count; i++)
-        LA_TRY(heddle_la_reflect(t, 'L', g->trans, blas_part(t, v, g->k0, 0, v.m - g->k0, g->nk),
-                                 tri, blas_part(t, c[i], g->k0, 0, c[i].m - g->k0, c[i].n)));
+        LA_TRY(heddle_la_reflect(g->h.la, t, 'L', g->trans,
+                                 blas_part(t, v, g->k0, 0, v.m - g->k0, g->nk), tri,
+                                 blas_part(t, c[i], g->k0, 0, c[i].m - g->k0, c[i].n)));
     return HEDDLE_OK;
 }
 
@@ -69,10 +70,11 @@ static heddle_status run_identity(struct heddle_exec *x)
 }
 
 /* H E = E - V X with X = T V1^H, upper triangular: V2 is multiplied in place. */
-static heddle_status form(enum blas_type t, struct blas_block v, struct blas_block tri)
+static heddle_status form(heddle_la *la, enum blas_type t, struct blas_block v,
+                          struct blas_block tri)
 {
     const size_t k = v.n, bytes = k * k * blas_bytes(t);
-    char *work = heddle_la_work(2 * bytes);
+    char *work = heddle_la_work(la, 2 * bytes);
     const struct blas_block x = {work, k, k, k};
     const struct blas_block y = {work != NULL ? work + bytes : NULL, k, k, k};
 
@@ -110,9 +112,9 @@ static heddle_status run_form(struct heddle_exec *x)
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
     set_identity(t, more, g->k0 + g->nk);
-    LA_TRY(heddle_la_reflect(t, 'L', 'N', v, tri,
+    LA_TRY(heddle_la_reflect(g->h.la, t, 'L', 'N', v, tri,
                              blas_part(t, more, g->k0, 0, more.m - g->k0, more.n)));
-    LA_TRY(form(t, v, tri));
+    LA_TRY(form(g->h.la, t, v, tri));
     for (size_t j = 0; j < g->nk; j++)
         memset(blas_at(t, a, 0, j), 0, g->k0 * blas_bytes(t));
     return HEDDLE_OK;

@@ -37,7 +37,7 @@ static void subtract(enum blas_type t, struct blas_block from, struct blas_block
     }
 }
 
-static heddle_status reflect_left(enum blas_type t, char trans, struct blas_block v,
+static heddle_status reflect_left(heddle_la *la, enum blas_type t, char trans, struct blas_block v,
                                   struct blas_block tri, struct blas_block c)
 {
     const size_t k = v.n, rest = v.m - k;
@@ -45,7 +45,7 @@ static heddle_status reflect_left(enum blas_type t, char trans, struct blas_bloc
     const struct blas_block v2 = blas_part(t, v, k, 0, rest, k);
     const struct blas_block c1 = blas_part(t, c, 0, 0, k, c.n),
                             c2 = blas_part(t, c, k, 0, rest, c.n);
-    const struct blas_block w = {heddle_la_work(k * c.n * blas_bytes(t)), k, c.n, k};
+    const struct blas_block w = {heddle_la_work(la, k * c.n * blas_bytes(t)), k, c.n, k};
 
     if (w.a == NULL)
         return HEDDLE_ENOMEM;
@@ -59,7 +59,7 @@ static heddle_status reflect_left(enum blas_type t, char trans, struct blas_bloc
     return HEDDLE_OK;
 }
 
-static heddle_status reflect_right(enum blas_type t, char trans, struct blas_block v,
+static heddle_status reflect_right(heddle_la *la, enum blas_type t, char trans, struct blas_block v,
                                    struct blas_block tri, struct blas_block c)
 {
     const size_t k = v.n, rest = v.m - k;
@@ -67,7 +67,7 @@ static heddle_status reflect_right(enum blas_type t, char trans, struct blas_blo
     const struct blas_block v2 = blas_part(t, v, k, 0, rest, k);
     const struct blas_block c1 = blas_part(t, c, 0, 0, c.m, k),
                             c2 = blas_part(t, c, 0, k, c.m, rest);
-    const struct blas_block w = {heddle_la_work(c.m * k * blas_bytes(t)), c.m, k, c.m};
+    const struct blas_block w = {heddle_la_work(la, c.m * k * blas_bytes(t)), c.m, k, c.m};
 
     if (w.a == NULL)
         return HEDDLE_ENOMEM;
@@ -81,10 +81,11 @@ static heddle_status reflect_right(enum blas_type t, char trans, struct blas_blo
     return HEDDLE_OK;
 }
 
-heddle_status heddle_la_reflect(enum blas_type t, char side, char trans, struct blas_block v,
-                                struct blas_block tri, struct blas_block c)
+heddle_status heddle_la_reflect(heddle_la *la, enum blas_type t, char side, char trans,
+                                struct blas_block v, struct blas_block tri, struct blas_block c)
 {
     if (v.n == 0 || c.m == 0 || c.n == 0)
         return HEDDLE_OK;
-    return side == 'L' ? reflect_left(t, trans, v, tri, c) : reflect_right(t, trans, v, tri, c);
+    return side == 'L' ? reflect_left(la, t, trans, v, tri, c)
+                       : reflect_right(la, t, trans, v, tri, c);
 }

@@ -8,8 +8,8 @@
 
 /* C = H C, H^H C (side 'L'), C H or C H^H ('R'); trans is 'N' or 'C'. What lies
  * above the diagonal of v is not looked at. HEDDLE_ENOMEM. */
-heddle_status heddle_la_reflect(enum blas_type t, char side, char trans, struct blas_block v,
-                                struct blas_block tri, struct blas_block c);
+heddle_status heddle_la_reflect(heddle_la *la, enum blas_type t, char side, char trans,
+                                struct blas_block v, struct blas_block tri, struct blas_block c);
 
 /* --- tau.c: programs that have LAPACK's tau only; these only submit ------------ */
 

@@ -83,7 +83,7 @@ static heddle_status run_sketch(struct heddle_exec *x)
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    d.a = heddle_la_work(d.ld * n * blas_bytes(t) + heddle_sketch_bytes(t, ROWS_AT_ONCE));
+    d.a = heddle_la_work(g->h.la, d.ld * n * blas_bytes(t) + heddle_sketch_bytes(t, ROWS_AT_ONCE));
     if (d.a == NULL)
         return HEDDLE_ENOMEM;
     signs = blas_at(t, d, 0, n);
@@ -136,7 +136,7 @@ static heddle_status run_choose(struct heddle_exec *x)
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    y.a = heddle_la_work((rows + n) * n * blas_bytes(t));
+    y.a = heddle_la_work(g->h.la, (rows + n) * n * blas_bytes(t));
     if (y.a == NULL)
         return HEDDLE_ENOMEM;
     heddle_tall_copy(t, la_operand(x, 2), y);
@@ -183,10 +183,10 @@ static void copy_row(enum blas_type t, struct blas_block from, size_t i, struct 
 }
 
 /* Scratch: a dense matrix, then two lists of rows. */
-static bool scratch(enum blas_type t, struct blas_block *d, int **ipiv, int **rows)
+static bool scratch(heddle_la *la, enum blas_type t, struct blas_block *d, int **ipiv, int **rows)
 {
     const size_t bytes = d->ld * d->n * blas_bytes(t);
-    char *p = heddle_la_work(bytes + 2 * d->m * sizeof(int));
+    char *p = heddle_la_work(la, bytes + 2 * d->m * sizeof(int));
 
     if (p == NULL)
         return false;
@@ -208,7 +208,7 @@ static heddle_status run_pick(struct heddle_exec *x)
 
     if (is_skipped(g, heddle_exec_ptr(x, g->nviews + 2)))
         return HEDDLE_OK;
-    if (!scratch(t, &d, &ipiv, &rows))
+    if (!scratch(g->h.la, t, &d, &ipiv, &rows))
         return HEDDLE_ENOMEM;
     heddle_tall_gather(x, t, g->nviews, 0, d);
     pick(t, d, ipiv, rows);
@@ -242,7 +242,7 @@ static heddle_status run_play(struct heddle_exec *x)
     if (is_skipped(g, heddle_exec_ptr(x, 2)))
         return HEDDLE_OK;
     d.m = 2 * m; /* room for four lists */
-    if (!scratch(t, &d, &ipiv, &rows))
+    if (!scratch(g->h.la, t, &d, &ipiv, &rows))
         return HEDDLE_ENOMEM;
     d.m = m;
     d.n = n;
@@ -326,7 +326,7 @@ static heddle_status run_solve(struct heddle_exec *x)
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    u.a = heddle_la_work((n + ld) * n * blas_bytes(t));
+    u.a = heddle_la_work(g->h.la, (n + ld) * n * blas_bytes(t));
     if (u.a == NULL)
         return HEDDLE_ENOMEM;
     solvable(t, is_lu ? lu : sketch, u);
@@ -360,7 +360,7 @@ static heddle_status run_rows(struct heddle_exec *x)
 
     if (heddle_la_is_broken(&g->h) || (now->last != 0 && now->last < g->pass))
         return HEDDLE_OK;
-    copy.a = heddle_la_work(ld * n * blas_bytes(t));
+    copy.a = heddle_la_work(g->h.la, ld * n * blas_bytes(t));
     if (copy.a == NULL)
         return HEDDLE_ENOMEM;
     for (size_t row = 0; row < m; row += ROWS_AT_ONCE) {
@@ -528,7 +528,7 @@ static heddle_status run_sum(struct heddle_exec *x)
         return HEDDLE_OK;
     if (g->pass == 1)
         heddle_tall_upper(t, la_operand(x, g->is_lu || now->is_lu != 0 ? 3 : 4), r);
-    b.a = heddle_la_work(2 * bytes + n * blas_bytes(t));
+    b.a = heddle_la_work(g->h.la, 2 * bytes + n * blas_bytes(t));
     if (b.a == NULL)
         return HEDDLE_ENOMEM;
     s.a = blas_at(t, b, 0, n);

@@ -57,7 +57,7 @@ static heddle_status run_leaf(struct heddle_exec *x)
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    d.a = heddle_la_work(ld * g->n * blas_bytes(t));
+    d.a = heddle_la_work(g->h.la, ld * g->n * blas_bytes(t));
     if (d.a == NULL)
         return HEDDLE_ENOMEM;
     heddle_tall_gather(x, t, g->nviews, 0, d);
@@ -97,7 +97,7 @@ static heddle_status run_split(struct heddle_exec *x)
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    w.a = heddle_la_work(n * n * blas_bytes(t));
+    w.a = heddle_la_work(g->h.la, n * n * blas_bytes(t));
     if (w.a == NULL)
         return HEDDLE_ENOMEM;
     heddle_tall_copy(t, c, w);
@@ -155,7 +155,7 @@ static heddle_status run_rows(struct heddle_exec *x)
 
     if (heddle_la_is_broken(&g->h))
         return HEDDLE_OK;
-    w.a = heddle_la_work((n + ld) * n * blas_bytes(t));
+    w.a = heddle_la_work(g->h.la, (n + ld) * n * blas_bytes(t));
     if (w.a == NULL)
         return HEDDLE_ENOMEM;
     v.a = blas_at(t, w, 0, n);

@@ -48,7 +48,7 @@ heddle_status heddle_tall_open(struct tall *s, heddle_la *la, heddle_matrix *a, 
     s->nviews = a->root != NULL ? 1 : a->nt;
     s->nown = nown * s->ngroups + TALL_CHOLESKY_MORE;
     n = s->ngroups * s->nviews;
-    s->view = heddle_zalloc(&heddle_allocator_default, n + s->nown, sizeof(s->view[0]));
+    s->view = heddle_zalloc(&s->la->alloc, n + s->nown, sizeof(s->view[0]));
     if (s->view == NULL)
         return HEDDLE_ENOMEM;
     s->own = s->view + n;
@@ -65,7 +65,7 @@ void heddle_tall_close(struct tall *s)
 
     for (size_t i = 0; i < n; i++)
         heddle_handle_unref(s->view[i]);
-    heddle_free(&heddle_allocator_default, s->view, n * sizeof(s->view[0]));
+    heddle_free(&s->la->alloc, s->view, n * sizeof(s->view[0]));
 }
 
 heddle_status heddle_tall_submit(struct tall *s, const heddle_kernel *kernel, size_t g,

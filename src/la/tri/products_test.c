@@ -420,6 +420,48 @@ TEST(not_a_number)
     rig_close(&r);
 }
 
+/* trtrs is trsm, or nothing at all. */
+TEST(solve_unless_singular)
+{
+    enum { N = 21, NRHS = 5, ZERO = 13 };
+    struct heddle_rng rng;
+    RIG(r);
+
+    heddle_rng_seed(&rng, test_seed());
+    FOR_TYPES(t)
+    for (unsigned i = 0; i < 12; i++) {
+        const char uplo = "LU"[i % 2], trans = "NTC"[i / 2 % 3], diag = "NU"[i / 6];
+        struct ref a = triangle(t, N, &rng);
+        const struct ref b = ref_random(t, N, NRHS, &rng);
+        void *p[2] = {ref_store(t, b, N), ref_store(t, b, N)}, *was = ref_store(t, b, N), *pa;
+        heddle_matrix *ma, *mb[2];
+
+        pa = ref_store(t, a, N);
+        ma = rig_matrix(&r, t, N, N, pa, N, NB);
+        mb[0] = rig_matrix(&r, t, N, NRHS, p[0], N, NB);
+        mb[1] = rig_matrix(&r, t, N, NRHS, p[1], N, NB);
+        CHECK_OK(heddle_la_trsm(r.la, 'L', uplo, trans, diag, heddle_blas_one(t), ma, mb[0]));
+        CHECK_OK(heddle_la_trtrs(r.la, uplo, trans, diag, ma, mb[1]));
+        rig_wait(&r, 0);
+        CHECK(memcmp(p[0], p[1], N * NRHS * blas_bytes(t)) == 0);
+        heddle_matrix_destroy(ma);
+        heddle_matrix_destroy(mb[1]);
+        REF(a, ZERO, ZERO) = 0;
+        pa = ref_store(t, a, N);
+        memcpy(p[1], was, N * NRHS * blas_bytes(t));
+        ma = rig_matrix(&r, t, N, N, pa, N, NB);
+        mb[1] = rig_matrix(&r, t, N, NRHS, p[1], N, NB);
+        CHECK_OK(heddle_la_trtrs(r.la, uplo, trans, diag, ma, mb[1]));
+        rig_wait(&r, diag == 'N' ? ZERO + 1 : 0);
+        CHECK_EQ(memcmp(p[1], was, N * NRHS * blas_bytes(t)) == 0, diag == 'N');
+        heddle_matrix_destroy(ma);
+        heddle_matrix_destroy(mb[0]);
+        heddle_matrix_destroy(mb[1]);
+        test_forget();
+    }
+    rig_close(&r);
+}
+
 TEST(illegal_arguments)
 {
     static const char bad[4][5] = {"XUNN", "LXNN", "LUXN", "LUNX"};
@@ -456,6 +498,13 @@ TEST(illegal_arguments)
     CHECK_STATUS(heddle_la_trtri(r.la, 'L', 'N', mb), HEDDLE_EINVAL);
     CHECK_OK(heddle_la_wait(r.la, &info));
     CHECK_EQ(info, -3);
+    for (int i = 0; i < 5; i++) {
+        CHECK_STATUS(heddle_la_trtrs(r.la, i == 0 ? 'X' : 'L', i == 1 ? 'X' : 'N',
+                                     i == 2 ? 'X' : 'N', i == 3 ? mb : ma, i == 4 ? mf : mb),
+                     HEDDLE_EINVAL);
+        CHECK_OK(heddle_la_wait(r.la, &info));
+        CHECK_EQ(info, -1 - i);
+    }
     CHECK_STATUS(heddle_la_potri(r.la, 'L', mb), HEDDLE_EINVAL);
     CHECK_OK(heddle_la_wait(r.la, &info));
     CHECK_EQ(info, -2);
@@ -469,4 +518,5 @@ TEST(illegal_arguments)
 }
 
 TEST_MAIN(products_and_solves, cut_for_cores, together, narrow_columns, chains, inverses,
-          singular_triangles, broken_inverse, not_a_number, illegal_arguments)
+          singular_triangles, broken_inverse, not_a_number, solve_unless_singular,
+          illegal_arguments)

@@ -329,6 +329,7 @@ static heddle_status submit(const struct trxm_arg *g, heddle_matrix *a, heddle_h
 struct parts {
     size_t n, width;
     heddle_handle **part;
+    const struct heddle_allocator *alloc;
     bool is_own; /* views, to be dropped */
 };
 
@@ -338,14 +339,15 @@ static void drop(struct parts *r)
         return;
     for (size_t i = 0; i < r->n; i++)
         heddle_handle_unref(r->part[i]);
-    heddle_free(&heddle_allocator_default, r->part, r->n * sizeof(r->part[0]));
+    heddle_free(r->alloc, r->part, r->n * sizeof(r->part[0]));
 }
 
-static heddle_status alloc(struct parts *r, size_t extent, size_t width)
+static heddle_status alloc(const heddle_matrix *b, struct parts *r, size_t extent, size_t width)
 {
     r->n = (extent + width - 1) / width;
     r->width = width;
-    r->part = heddle_zalloc(&heddle_allocator_default, r->n, sizeof(r->part[0]));
+    r->alloc = &b->alloc;
+    r->part = heddle_zalloc(r->alloc, r->n, sizeof(r->part[0]));
     r->is_own = true;
     return r->part != NULL ? HEDDLE_OK : HEDDLE_ENOMEM;
 }
@@ -353,7 +355,7 @@ static heddle_status alloc(struct parts *r, size_t extent, size_t width)
 /* Views of block column j: groups of rows. */
 static heddle_status cut_column(heddle_matrix *b, size_t j, size_t height, struct parts *r)
 {
-    heddle_status st = alloc(r, b->m, height);
+    heddle_status st = alloc(b, r, b->m, height);
 
     if (st != HEDDLE_OK)
         return st;
@@ -375,7 +377,7 @@ static heddle_status cut_rows(heddle_matrix *b, size_t i, size_t height, size_t 
         *r = (struct parts){.n = b->nt, .width = b->nb, .part = b->col};
         return HEDDLE_OK;
     }
-    st = alloc(r, b->n, width);
+    st = alloc(b, r, b->n, width);
     if (st != HEDDLE_OK)
         return st;
     for (size_t j = 0; j < r->n && st == HEDDLE_OK; j++)

@@ -5,7 +5,7 @@
  * Structure  one thread folds all that is read into a word in the scratch of the
  *            variant (SORT_PLAIN: in the last operand, which is written last), then
  *            every written element has a thread. The kernels are those of
- *            fuzz_cuda.cu.
+ *            fuzz/cuda.cu.
  * Invariants (1) the same values as fuzz_mix(), bit by bit: elements in row-major
  *                order of the index space, whatever the strides
  *            (2) scratch memory that somebody else wrote spoils the word, and so
@@ -18,7 +18,7 @@
 
 #include "base/atomic.h"
 #include "fuzz/fuzz.h"
-#include "fuzz_cuda_ptx.h"
+#include "fuzz/ptx/cuda.h"
 #include "heddle/cuda.h"
 
 enum { CU_BLOCK = 64, CU_DIMS = FUZZ_DIMS };

@@ -88,10 +88,10 @@ void cuda_drop(heddle_handle **h, size_t n);
 
 /* --- kernels ------------------------------------------------------------- */
 
-/* The PTX of a kernel of cuda_ptx.cu; NULL: there is none. Always the same. */
+/* The PTX of a kernel of bench/cuda/kernels.cu; NULL: there is none. Always the same. */
 const char *bench_cuda_image(const char *entry);
 
-/* The element of a matrix: cuda_ptx.cu. */
+/* The element of a matrix: bench/cuda/kernels.cu. */
 double bench_value(uint32_t row, uint32_t col, uint32_t seed);
 
 struct bench_fill {
@@ -103,7 +103,7 @@ struct bench_walk {
     uint32_t steps;
 };
 
-/* Puts a kernel of cuda_ptx.cu on the stream of the task, with a thread for each
+/* Puts a kernel of bench/cuda/kernels.cu on the stream of the task, with a thread for each
  * item up to a limit. */
 heddle_status bench_cuda_put(struct heddle_exec *x, const char *entry, size_t items,
                              const struct heddle_cuda_arg *args, unsigned nargs);

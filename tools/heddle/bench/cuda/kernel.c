@@ -10,12 +10,21 @@
 #include <string.h>
 
 #include "bench/cuda/cuda.h"
-#include "cuda_ptx.h"
+#include "bench/cuda/ptx/kernels.h"
 #include "tile/tile.h"
 
 /* --- what all have in common --------------------------------------------- */
 
 enum { THREADS = 256, MAX_BLOCKS = 4096 };
+
+static const struct {
+    const char *entry, *text;
+} bench_ptx[] = {
+    {"bench_empty", bench_empty_ptx}, {"bench_trap", bench_trap_ptx},
+    {"bench_step", bench_step_ptx},   {"bench_fill", bench_fill_ptx},
+    {"bench_axpy", bench_axpy_ptx},   {"bench_walk", bench_walk_ptx},
+    {"bench_norm", bench_norm_ptx},
+};
 
 const char *bench_cuda_image(const char *entry)
 {

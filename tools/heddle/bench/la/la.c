@@ -114,8 +114,7 @@ static void problem_free(struct la_problem *p)
 
 double la_flops(const struct la_bench *b)
 {
-    return b->row->flops((double)b->p.m, (double)b->p.n, (double)b->p.nrhs) *
-           (la_is_complex(b->p.t) ? 4 : 1);
+    return la_row_flops(b->row, b->p.m, b->p.n, b->p.nrhs) * (la_is_complex(b->p.t) ? 4 : 1);
 }
 
 /* --- the other side ------------------------------------------------------------------ */

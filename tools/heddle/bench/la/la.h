@@ -130,8 +130,6 @@ struct la_row {
     bool has_pivots, has_tau;
     enum la_gpu_kind gpu;
     double limit; /* of the residual */
-    /* Real operations; complex types do four times as many. */
-    double (*flops)(double m, double n, double r);
     heddle_status (*ours)(struct la_call *k);
     /* What the peer `self` runs when there is no limit of memory: the same job by
      * another routine of ours, of this name. NULL: there is none. */
@@ -144,6 +142,10 @@ struct la_row {
 
 /* Of each line in bench/la/la.def, in its order; a name of NULL ends it. */
 extern const struct la_row la_rows[];
+
+/* Real operations, the usual counts, which are also those of methods that do more or less;
+ * complex types do four times as many. A product's factors are square, or as wide as C. */
+double la_row_flops(const struct la_row *row, size_t m, size_t n, size_t nrhs);
 
 /* What is written gets its values again. */
 void la_problem_restore(struct la_problem *p);

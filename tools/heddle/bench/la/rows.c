@@ -1,89 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * bench/la/rows: the routines that `heddle bench` measures, one row each.
- *
- * Operations the usual counts, which are also those of methods that do more or less.
  */
+#include <string.h>
+
 #include "bench/la/la.h"
-
-/* --- operations ----------------------------------------------------------------- */
-
-static double flops_potrf(double m, double n, double r)
-{
-    (void)m;
-    (void)r;
-    return n * n * n / 3 + n * n / 2 + n / 6;
-}
-
-static double flops_getrf(double m, double n, double r)
-{
-    const double k = m < n ? m : n, l = m < n ? n : m;
-
-    (void)r;
-    return l * k * k - k * k * k / 3 - k * k / 2 + 5 * k / 6;
-}
-
-static double flops_geqrf(double m, double n, double r)
-{
-    const double k = m < n ? m : n, l = m < n ? n : m;
-
-    (void)r;
-    return 2 * l * k * k - 2 * k * k * k / 3 + l * k + k * k + 14 * k / 3;
-}
-
-/* With the columns of Q. */
-static double flops_tsqr(double m, double n, double r)
-{
-    return 2 * flops_geqrf(m, n, r);
-}
-
-static double flops_gels(double m, double n, double r)
-{
-    return flops_geqrf(m, n, r) + (4 * m * n - n * n) * r;
-}
-
-static double flops_gemm(double m, double n, double r)
-{
-    (void)r;
-    return 2 * m * n * n;
-}
-
-static double flops_syrk(double m, double n, double r)
-{
-    (void)m;
-    (void)r;
-    return n * n * (n + 1);
-}
-
-static double flops_trsm(double m, double n, double r)
-{
-    (void)m;
-    return n * n * r;
-}
-
-static double flops_trtri(double m, double n, double r)
-{
-    (void)m;
-    (void)r;
-    return n * n * n / 3 + 2 * n / 3;
-}
-
-static double flops_potri(double m, double n, double r)
-{
-    (void)m;
-    (void)r;
-    return 2 * n * n * n / 3 + n * n / 2 + 5 * n / 6;
-}
-
-static double flops_posv(double m, double n, double r)
-{
-    return flops_potrf(m, n, r) + 2 * n * n * r;
-}
-
-static double flops_gesv(double m, double n, double r)
-{
-    return flops_getrf(m, n, r) + 2 * n * n * r;
-}
 
 /* --- our calls -------------------------------------------------------------------- */
 
@@ -210,7 +131,6 @@ const struct la_row la_rows[] = {
      .is_square = true,
      .gpu = LA_GPU_POTRF,
      .limit = 60,
-     .flops = flops_potrf,
      .ours = ours_potrf,
      .peer = la_peer_potrf,
      .residual = la_check_potrf},
@@ -220,7 +140,6 @@ const struct la_row la_rows[] = {
      .has_pivots = true,
      .gpu = LA_GPU_GETRF,
      .limit = 60,
-     .flops = flops_getrf,
      .ours = ours_getrf,
      .self = ours_getrf_nopiv,
      .self_name = "getrf_nopiv",
@@ -231,7 +150,6 @@ const struct la_row la_rows[] = {
      .x = {{'m', 'n', LA_DOMINANT, true}},
      .gpu = LA_GPU_GETRF,
      .limit = 60,
-     .flops = flops_getrf,
      .ours = ours_getrf_nopiv,
      .peer = la_peer_getrf,
      .residual = la_check_getrf},
@@ -241,7 +159,6 @@ const struct la_row la_rows[] = {
      .has_tau = true,
      .gpu = LA_GPU_GEQRF,
      .limit = 60,
-     .flops = flops_geqrf,
      .ours = ours_geqrf,
      .peer = la_peer_geqrf,
      .residual = la_check_geqrf},
@@ -250,7 +167,6 @@ const struct la_row la_rows[] = {
      .x = {{'m', 'n', LA_RANDOM, true}, {'n', 'n', LA_ZERO, true}},
      .tall = 8,
      .limit = 60,
-     .flops = flops_tsqr,
      .ours = ours_tsqr,
      .peer = la_peer_tsqr,
      .residual = la_check_tsqr},
@@ -259,7 +175,6 @@ const struct la_row la_rows[] = {
      .x = {{'m', 'n', LA_RANDOM, false}, {'n', 'n', LA_RANDOM, false}, {'m', 'n', LA_RANDOM, true}},
      .gpu = LA_GPU_GEMM,
      .limit = 10,
-     .flops = flops_gemm,
      .ours = ours_gemm,
      .peer = la_peer_gemm,
      .residual = la_check_gemm},
@@ -268,7 +183,6 @@ const struct la_row la_rows[] = {
      .x = {{'n', 'n', LA_RANDOM, false}, {'n', 'n', LA_RANDOM, true}},
      .is_square = true,
      .limit = 10,
-     .flops = flops_syrk,
      .ours = ours_syrk,
      .peer = la_peer_syrk,
      .residual = la_check_syrk},
@@ -278,7 +192,6 @@ const struct la_row la_rows[] = {
      .is_square = true,
      .nrhs = 'n',
      .limit = 60,
-     .flops = flops_trsm,
      .ours = ours_trsm,
      .peer = la_peer_trsm,
      .residual = la_check_trsm},
@@ -287,7 +200,6 @@ const struct la_row la_rows[] = {
      .x = {{'n', 'n', LA_FACTOR, true}},
      .is_square = true,
      .limit = 60,
-     .flops = flops_trtri,
      .ours = ours_trtri,
      .peer = la_peer_trtri,
      .residual = la_check_trtri},
@@ -296,7 +208,6 @@ const struct la_row la_rows[] = {
      .x = {{'n', 'n', LA_FACTOR, true}},
      .is_square = true,
      .limit = 60,
-     .flops = flops_potri,
      .ours = ours_potri,
      .peer = la_peer_potri,
      .residual = la_check_potri},
@@ -306,7 +217,6 @@ const struct la_row la_rows[] = {
      .is_square = true,
      .nrhs = '1',
      .limit = 60,
-     .flops = flops_posv,
      .ours = ours_posv,
      .peer = la_peer_posv,
      .residual = la_check_solve},
@@ -317,7 +227,6 @@ const struct la_row la_rows[] = {
      .nrhs = '1',
      .has_pivots = true,
      .limit = 60,
-     .flops = flops_gesv,
      .ours = ours_gesv,
      .peer = la_peer_gesv,
      .residual = la_check_solve},
@@ -327,7 +236,6 @@ const struct la_row la_rows[] = {
      .is_square = true,
      .nrhs = '1',
      .limit = 60,
-     .flops = flops_posv,
      .ours = ours_posv_mixed,
      .self = self_posv,
      .self_name = "posv",
@@ -340,7 +248,6 @@ const struct la_row la_rows[] = {
      .nrhs = '1',
      .has_pivots = true,
      .limit = 60,
-     .flops = flops_gesv,
      .ours = ours_gesv_mixed,
      .self = self_gesv,
      .self_name = "gesv",
@@ -352,8 +259,17 @@ const struct la_row la_rows[] = {
      .tall = 2,
      .nrhs = '1',
      .limit = 60,
-     .flops = flops_gels,
      .ours = ours_gels,
      .peer = la_peer_gels,
      .residual = la_check_gels},
     {0}};
+
+double la_row_flops(const struct la_row *row, size_t m, size_t n, size_t nrhs)
+{
+    const struct heddle_la_routine *x;
+
+    for (unsigned i = 0; (x = heddle_la_routine(i)) != NULL; i++)
+        if (strcmp(x->name, row->name) == 0)
+            return x->flops((double)m, (double)n, (double)(row->nrhs != 0 ? nrhs : n));
+    return 0;
+}

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fuzz_cuda.cu: the arithmetic of fuzz_mix.c as kernels; see fuzz_cuda.c.
- *
- * Not part of the build: fuzz_cuda_ptx.h holds what came of it. After a change:
- *     nvcc -ptx -arch=compute_75 fuzz_cuda.cu
+ * cuda: the arithmetic of the fuzzer as kernels, launched by the C file of the same name;
+ * `make ptx` makes ptx/cuda.h from them.
  *
  * Shape      e0 x e1 x e2 elements of `elem` bytes, s0, s1, s2 elements apart,
  *            the last one varying fastest.

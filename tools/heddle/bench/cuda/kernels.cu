@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cuda_ptx: the kernels of bench cuda, from which cuda_ptx.h was made:
+ * kernels: the kernels of bench cuda; `make ptx` makes ptx/kernels.h from them.
  *
- *     nvcc -ptx -arch=compute_75 cuda_ptx.cu
- *
- * Nothing builds this file. bench_fill() gives every element of a matrix a value
+ * bench_fill() gives every element of a matrix a value
  * that depends on its place alone (bench_value() in bench_cuda.c), so a product
  * can be checked without a copy of its operands; with an odd seed the matrix is
  * symmetric. Sums of bench_step() and bench_walk() are exact.
