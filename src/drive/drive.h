@@ -36,7 +36,7 @@
  *           library: then it finds none. Vendor libraries are loaded by probe(),
  *           with dlopen, when they are not certain to be there.
  *
- * One file and one line of drive.def add a driver; tests/conformance/drive_conformance.c
+ * One folder and one line of drive.def add a driver; tests/conformance/drive_conformance.c
  * runs each through the same script.
  */
 #include <stdbool.h>
