@@ -429,6 +429,36 @@ TEST(an_array_with_views_stays_in_memory)
     rig_close(&r);
 }
 
+/* The disk is being filled with an old version, from the other device. */
+TEST(an_eviction_waits_for_an_older_one)
+{
+    struct fake_task a = {0}, b = {0}, c = {0};
+    struct rig r;
+
+    CHECK(fake_open(&r.f, 3, FAKE_UNIT, FAKE_UNIT, 0));
+    for (unsigned i = 0; i < NUNITS; i++)
+        r.u[i] = fake_vector(&r.f, NULL);
+    fake_put(&r.f, 2, r.u[0], 5);
+    FAKE_ASK(&r.f, &a, 2, {.unit = r.u[1], .mode = HEDDLE_W});
+    (void)heddle_mem_pump(r.f.mem);
+    CHECK_EQ(r.f.dev[1].nflying, 1); /* u[0] leaves for the disk */
+    FAKE_ASK(&r.f, &b, 1, {.unit = r.u[0], .mode = HEDDLE_W});
+    CHECK(b.is_ready);
+    fake_fill(&b, 0, 6);
+    end(&r, &b);
+    FAKE_ASK(&r.f, &c, 1, {.unit = r.u[2], .mode = HEDDLE_W});
+    (void)heddle_mem_pump(r.f.mem);
+    CHECK(!c.is_ready && !c.has_failed);
+    fake_settle(&r.f);
+    fake_fill(&a, 0, 7);
+    fake_fill(&c, 0, 8);
+    end(&r, &a);
+    end(&r, &c);
+    CHECK_EQ(fake_get(&r.f, 0, r.u[0]), 6);
+    fake_settle(&r.f);
+    rig_close(&r);
+}
+
 TEST_MAIN(all_or_nothing, no_driver_memory_for_the_last_buffer_gives_the_first_back,
           a_clean_copy_is_dropped_a_dirty_one_is_written_back, the_victim_is_what_is_used_last,
           what_the_oldest_finds_in_place_is_not_evicted_for_it, a_pin_of_the_user_gives_way_at_last,
@@ -437,4 +467,4 @@ TEST_MAIN(all_or_nothing, no_driver_memory_for_the_last_buffer_gives_the_first_b
           a_request_larger_than_the_budget_is_told_so,
           a_copy_that_is_written_elsewhere_is_waited_for, hints_make_no_room_and_evict_gives_it,
           an_array_begins_as_zeros_and_goes_to_the_disk, a_forced_request_goes_over_the_budget,
-          an_array_with_views_stays_in_memory)
+          an_array_with_views_stays_in_memory, an_eviction_waits_for_an_older_one)
