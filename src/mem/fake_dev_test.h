@@ -8,9 +8,11 @@
  * A copy that was given to a device is in flight until the test ends it (fake_land),
  * in any order. Its destination holds junk meanwhile. The bytes that arrive are those
  * that the source has at the end, and they must be what the source had at the
- * beginning. So a copy that is read too early or written too early is seen.
+ * beginning (unless the data were written elsewhere since). So a copy that is read too
+ * early or written too early is seen.
  */
 #include "drive/drive.h"
+#include "mem/internal.h"
 #include "tests/test.h"
 
 enum { FAKE_DEVS = 3, FAKE_FLYING = 64, FAKE_JUNK = 0xd7 };
@@ -115,6 +117,15 @@ static inline bool fake_can_peer(struct heddle_dev *d, struct heddle_dev *to)
     return d->can_peer && to->can_peer;
 }
 
+/* The unit was written elsewhere since: what this copy brings is used by nobody, and its
+ * source may be filled with the new value meanwhile. */
+static inline bool fake_is_void(const struct heddle_op *op)
+{
+    const struct mem_xfer *x = (const void *)op;
+
+    return x->version != x->where->version;
+}
+
 /* Ends the i-th copy in flight of a device. */
 static inline void fake_land(struct heddle_dev *d, unsigned i)
 {
@@ -134,7 +145,8 @@ static inline void fake_land(struct heddle_dev *d, unsigned i)
 
         CHECK(after != NULL);
         fake_source(&fl.copy, after);
-        CHECK(memcmp(after, fl.before, bytes) == 0); /* nobody wrote what is being read */
+        if (!fake_is_void(fl.op))
+            CHECK(memcmp(after, fl.before, bytes) == 0); /* nobody wrote what is being read */
         fake_store(&fl.copy, after);
         free(after);
     }

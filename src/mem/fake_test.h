@@ -159,15 +159,14 @@ static inline void fake_drop(heddle_handle *h)
 /* The mover, until every transfer has ended and nothing more begins. */
 static inline void fake_settle(struct fake *f)
 {
-    bool has_landed = true;
+    bool has_moved = true;
 
-    for (unsigned turn = 0; has_landed; turn++) {
+    for (unsigned turn = 0; has_moved; turn++) {
         CHECK(turn < 10000);
-        (void)heddle_mem_pump(f->mem);
-        has_landed = false;
-        for (unsigned i = 0; i < f->ndevs && !has_landed; i++) {
-            has_landed = f->dev[i].nflying != 0;
-            if (has_landed)
+        has_moved = heddle_mem_pump(f->mem);
+        for (unsigned i = 0; i < f->ndevs && !has_moved; i++) {
+            has_moved = f->dev[i].nflying != 0;
+            if (has_moved)
                 fake_land(&f->dev[i], 0);
         }
     }

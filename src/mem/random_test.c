@@ -426,12 +426,11 @@ static void finish(struct world *w)
             has_live = has_live || w->job[i].is_live;
         }
     }
-    for (unsigned turn = 0; heddle_mem_go_home(w->f.mem) != 0; turn++) {
+    for (unsigned turn = 0; heddle_mem_go_home(w->f.mem) != 0 || !heddle_mem_is_idle(w->f.mem);
+         turn++) {
         CHECK(turn < 100);
         fake_settle(&w->f);
     }
-    fake_settle(&w->f);
-    CHECK(heddle_mem_is_idle(w->f.mem));
     for (unsigned i = 0; i + NOWNED < NROOTS; i++)
         for (size_t k = 0; k < FAKE_N; k++)
             if (w->is_known[i][k])

@@ -319,6 +319,46 @@ TEST(a_transfer_of_an_old_version_makes_nothing_valid)
     rig_close(&r);
 }
 
+TEST(an_old_version_that_comes_home_is_not_taken_for_the_new_one)
+{
+    struct fake_task t = {0};
+    struct rig r;
+
+    rig_open(&r);
+    fake_put(&r.f, 1, r.whole, 5);
+    CHECK_EQ(heddle_mem_go_home(r.f.mem), 1);
+    (void)heddle_mem_pump(r.f.mem);
+    FAKE_ASK(&r.f, &t, 2, {.unit = r.whole, .mode = HEDDLE_W});
+    CHECK(t.is_ready);
+    fake_fill(&t, 0, 6);
+    heddle_mem_end(r.f.mem, &t.req, HEDDLE_OK);
+    fake_land(&r.f.dev[0], 0);
+    CHECK_EQ(heddle_mem_valid(r.whole), TWO);
+    CHECK_EQ(fake_get(&r.f, 0, r.whole), 6);
+    rig_close(&r);
+}
+
+TEST(a_reader_that_waits_for_an_old_version_looks_again)
+{
+    struct fake_task w = {0}, t = {0};
+    struct rig r;
+
+    rig_open(&r);
+    heddle_mem_prefetch(r.f.mem, r.whole, 2);
+    (void)heddle_mem_pump(r.f.mem);
+    FAKE_ASK(&r.f, &w, 1, {.unit = r.whole, .mode = HEDDLE_W});
+    CHECK(w.is_ready);
+    fake_fill(&w, 0, 5);
+    heddle_mem_end(r.f.mem, &w.req, HEDDLE_OK);
+    FAKE_ASK(&r.f, &t, 2, {.unit = r.whole, .mode = HEDDLE_R});
+    CHECK(!t.is_ready);
+    fake_settle(&r.f);
+    CHECK(t.is_ready);
+    CHECK_EQ(fake_value(&t, 0), 5);
+    heddle_mem_end(r.f.mem, &t.req, HEDDLE_OK);
+    rig_close(&r);
+}
+
 TEST(nothing_moves_while_it_is_written)
 {
     struct fake_task t = {0};
@@ -490,7 +530,9 @@ TEST_MAIN(a_unit_without_a_record_is_at_home, a_reader_adds_a_copy, a_writer_lea
           views_meet_on_the_host, a_writer_makes_its_neighbours_void,
           an_overwriter_does_not_wait_for_what_is_inside, a_strided_view_is_compact_elsewhere,
           a_writer_waits_for_transfers_of_its_copy,
-          a_transfer_of_an_old_version_makes_nothing_valid, nothing_moves_while_it_is_written,
+          a_transfer_of_an_old_version_makes_nothing_valid,
+          an_old_version_that_comes_home_is_not_taken_for_the_new_one,
+          a_reader_that_waits_for_an_old_version_looks_again, nothing_moves_while_it_is_written,
           what_the_program_has_is_not_prefetched, a_promised_operand_is_taken_as_it_is,
           keeps_leaves_another_copy, the_last_request_waits_for_every_transfer,
           data_go_home_and_stay_there, homing_sends_data_after_their_last_use)

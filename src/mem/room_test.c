@@ -429,6 +429,23 @@ TEST(an_array_with_views_stays_in_memory)
     rig_close(&r);
 }
 
+TEST(views_point_into_the_memory_of_their_root)
+{
+    heddle_handle *half;
+    struct rig r;
+
+    disk_open(&r);
+    fake_put(&r.f, 0, r.u[0], 5);
+    half = fake_part(r.u[0], 0, FAKE_N / 2); /* has an address now, and no task yet */
+    for (int32_t i = 1; i < NUNITS; i++)
+        fake_put(&r.f, 0, r.u[i], i);
+    fake_settle(&r.f);
+    CHECK_EQ(heddle_mem_valid(r.u[0]), HOST);
+    CHECK_EQ(r.f.mem->node[0].used, 2 * FAKE_UNIT);
+    fake_drop(half);
+    rig_close(&r);
+}
+
 /* The disk is being filled with an old version, from the other device. */
 TEST(an_eviction_waits_for_an_older_one)
 {
@@ -467,4 +484,5 @@ TEST_MAIN(all_or_nothing, no_driver_memory_for_the_last_buffer_gives_the_first_b
           a_request_larger_than_the_budget_is_told_so,
           a_copy_that_is_written_elsewhere_is_waited_for, hints_make_no_room_and_evict_gives_it,
           an_array_begins_as_zeros_and_goes_to_the_disk, a_forced_request_goes_over_the_budget,
-          an_array_with_views_stays_in_memory, an_eviction_waits_for_an_older_one)
+          an_array_with_views_stays_in_memory, views_point_into_the_memory_of_their_root,
+          an_eviction_waits_for_an_older_one)

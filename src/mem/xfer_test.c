@@ -187,6 +187,37 @@ TEST(an_eviction_that_fails_loses_nothing)
     rig_close(&r);
 }
 
+/* No memory for the transfer that brings a neighbour home: the unit itself must not be
+ * copied from the host, where it is old. */
+TEST(a_neighbour_that_cannot_come_home_stops_the_request)
+{
+    struct fake_task t = {0};
+    heddle_handle *half;
+    struct rig r;
+
+    rig_open(&r);
+    half = fake_part(r.u[0], 0, FAKE_N / 2);
+    CHECK_EQ(fake_get(&r.f, 1, half), 10); /* its records are there */
+    fake_put(&r.f, 1, r.u[0], 6);
+    (void)heddle_mem_pump(r.f.mem);
+    while (r.f.mem->free_xfers != NULL) { /* the next one has to be allocated */
+        struct mem_xfer *x = r.f.mem->free_xfers;
+
+        r.f.mem->free_xfers = x->next;
+        heddle_free(&r.f.heap.a, x, sizeof(*x));
+    }
+    r.f.heap.fail_at = r.f.heap.ncalls + 1;
+    FAKE_ASK(&r.f, &t, 1, {.unit = half, .mode = HEDDLE_R});
+    fake_settle(&r.f);
+    CHECK(t.has_failed);
+    CHECK_STATUS(t.st, HEDDLE_ENOMEM);
+    CHECK(t.req.culprit == r.u[0]);
+    CHECK_EQ(heddle_mem_valid(half), HOST);
+    CHECK_EQ(fake_get(&r.f, 1, half), 6);
+    fake_drop(half);
+    rig_close(&r);
+}
+
 /* --- a device that is lost ---------------------------------------------------------------- */
 
 TEST(what_is_elsewhere_too_survives)
@@ -256,6 +287,33 @@ TEST(lost_while_data_go_out)
     CHECK(t.is_ready); /* looked again, and came from the host */
     CHECK_EQ(fake_value(&t, 0), 5);
     heddle_mem_end(r.f.mem, &t.req, HEDDLE_OK);
+    rig_close(&r);
+}
+
+/* A peer does not notice that the other one is gone: its copy ends well. */
+TEST(a_copy_to_a_lost_peer_counts_as_nothing)
+{
+    struct fake_task a = {0}, b = {0};
+    struct rig r;
+
+    rig_open(&r);
+    r.f.dev[0].can_peer = r.f.dev[1].can_peer = true;
+    FAKE_ASK(&r.f, &b, 2, {.unit = r.u[1], .mode = HEDDLE_R});
+    fake_settle(&r.f);
+    CHECK(b.is_ready); /* runs, and keeps its copy */
+    fake_put(&r.f, 1, r.u[0], 5);
+    FAKE_ASK(&r.f, &a, 2, {.unit = r.u[0], .mode = HEDDLE_R}, {.unit = r.u[2], .mode = HEDDLE_R});
+    (void)heddle_mem_pump(r.f.mem);
+    CHECK_EQ(r.f.dev[0].nflying, 1);
+    lose(&r, 2);
+    fake_land(&r.f.dev[0], 0);
+    CHECK_EQ(heddle_mem_valid(r.u[0]), ONE);
+    fake_settle(&r.f);
+    CHECK(a.has_failed);
+    heddle_mem_end(r.f.mem, &b.req, HEDDLE_EDEV);
+    fake_settle(&r.f);
+    CHECK_EQ(r.f.nlost, 0);
+    CHECK_EQ(fake_get(&r.f, 0, r.u[0]), 5);
     rig_close(&r);
 }
 
@@ -336,6 +394,7 @@ TEST(lost_between_two_legs)
 TEST_MAIN(straight_between_peers, the_fastest_source_is_taken, two_readers_share_one_transfer,
           ends_in_any_order, a_transfer_that_fails_is_tried_four_times,
           no_memory_is_not_tried_again, an_eviction_that_fails_loses_nothing,
-          what_is_elsewhere_too_survives, lost_while_data_come_in, lost_while_data_go_out,
+          a_neighbour_that_cannot_come_home_stops_the_request, what_is_elsewhere_too_survives,
+          lost_while_data_come_in, lost_while_data_go_out, a_copy_to_a_lost_peer_counts_as_nothing,
           lost_with_the_only_copy_under_way, lost_while_a_task_runs_and_others_wait_for_room,
           lost_between_two_legs)
