@@ -13,7 +13,8 @@
  * Streams   A device has info.nstreams streams for kernels, numbered from 0, and
  *           one more, number nstreams, that the engine gives its transfers to.
  *           There the engine relies on no order: it never has two transfers in
- *           flight that touch the same bytes.
+ *           flight that touch the same bytes, unless nobody will use what one of
+ *           them brings (the data were written elsewhere since).
  * Memory    A pointer may be anything but NULL: nobody adds to it.
  * Order     Work on one stream of a device runs in the order in which it was
  *           given; work on different streams does not wait for each other unless
@@ -36,7 +37,7 @@
  *           library: then it finds none. Vendor libraries are loaded by probe(),
  *           with dlopen, when they are not certain to be there.
  *
- * One file and one line of drive.def add a driver; tests/conformance/drive_conformance.c
+ * One folder and one line of drive.def add a driver; tests/conformance/drive_conformance.c
  * runs each through the same script.
  */
 #include <stdbool.h>

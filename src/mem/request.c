@@ -254,8 +254,8 @@ static void op_supply(struct heddle_mem *m, struct heddle_mem_req *req, struct h
             (req->node == 0 && mode_writes(op->mode) && m->inflight > 0);
     for (uint32_t i = 0; i < n && meets; i++)
         waits = op_neighbour(m, req, op, op->unit->overlap[i]) || waits;
-    if (waits)
-        return; /* its own copy comes from the host, afterwards */
+    if (waits || req->status != HEDDLE_OK)
+        return; /* its own copy comes from the host, afterwards; never if a neighbour stays away */
     if (mode_writes(op->mode))
         (void)op_wait_all(m, req, op->copy);
     if (mode_reads(op->mode))

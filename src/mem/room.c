@@ -110,19 +110,27 @@ static bool copy_is_clean(const struct mem_copy *c)
     return (valid >> c->node & 1) == 0 || (valid & ~(UINT64_C(1) << c->node)) != 0;
 }
 
-/* An old version is still on its way to the host: wait until it is there. */
-static bool room_is_late(const struct mem_copy *c)
+/* Where a copy that is the only one can go. */
+static unsigned room_refuge(struct heddle_mem *m, const struct mem_copy *c)
 {
-    const struct mem_copy *home = c->where->at[0];
-
-    return c->node != 0 && home != NULL && home->arriving != NULL;
+    if (c->node != 0 && c->where->at[0] != NULL)
+        return 0;
+    return m->disk >= 0 ? (unsigned)m->disk : 0;
 }
 
-static bool room_may_evict(const struct mem_node *n, const struct mem_copy *c)
+/* An old version is still on its way to the refuge: wait until that is there. */
+static bool room_is_late(struct heddle_mem *m, const struct mem_copy *c)
+{
+    const struct mem_copy *to = c->where->at[room_refuge(m, c)];
+
+    return to != NULL && to != c && to->arriving != NULL;
+}
+
+static bool room_may_evict(struct heddle_mem *m, const struct mem_node *n, const struct mem_copy *c)
 {
     const heddle_handle *u = c->where->unit;
 
-    if (c->pins != 0 || c->where->is_frozen || room_is_late(c) ||
+    if (c->pins != 0 || c->where->is_frozen || room_is_late(m, c) ||
         heddle_where_is_written(c->where) ||
         ((c->where->pinned >> c->node & 1) != 0 && !n->is_desperate))
         return false;
@@ -150,7 +158,7 @@ static struct mem_copy *room_victim(struct heddle_mem *m, struct mem_node *n)
     struct mem_copy *best = NULL;
 
     for (struct mem_copy *c = n->first; c != NULL; c = c->next) {
-        if (!room_may_evict(n, c))
+        if (!room_may_evict(m, n, c))
             continue;
         if ((where_valid(c->where) >> c->node & 1) == 0)
             return c; /* holds nothing */
@@ -158,14 +166,6 @@ static struct mem_copy *room_victim(struct heddle_mem *m, struct mem_node *n)
             best = c;
     }
     return best;
-}
-
-/* Where a copy that is the only one can go. */
-static unsigned room_refuge(struct heddle_mem *m, const struct mem_copy *c)
-{
-    if (c->node != 0 && c->where->at[0] != NULL)
-        return 0;
-    return m->disk >= 0 ? (unsigned)m->disk : 0;
 }
 
 /* Starts to evict one copy. False: it cannot leave. */
@@ -311,11 +311,11 @@ static void room_bypass(struct heddle_mem *m, struct mem_node *n)
 }
 
 /* What lies here can go a little later: tasks elsewhere write it, its handle is on
- * its way out, or its place on the host is taken for a moment. */
-static bool room_is_held(const struct mem_node *n)
+ * its way out, or its refuge is taken for a moment. */
+static bool room_is_held(struct heddle_mem *m, const struct mem_node *n)
 {
     for (const struct mem_copy *c = n->first; c != NULL; c = c->next)
-        if (c->where->is_frozen || room_is_late(c) || heddle_where_is_written(c->where))
+        if (c->where->is_frozen || room_is_late(m, c) || heddle_where_is_written(c->where))
             return true;
     return false;
 }
@@ -380,7 +380,7 @@ void heddle_room_serve(struct heddle_mem *m, unsigned node)
         if (need <= n->budget && room_make_for(m, req, need)) {
             if (n->nevicting == 0)
                 continue; /* clean ones went at once */
-        } else if (n->admitted == n->nforced && n->nmoving == 0 && !room_is_held(n)) {
+        } else if (n->admitted == n->nforced && n->nmoving == 0 && !room_is_held(m, n)) {
             if (room_appeal(n, req))
                 continue;
             n->is_desperate = false;
@@ -408,7 +408,7 @@ void heddle_room_clean(struct heddle_mem *m, unsigned node)
         n->budget == HEDDLE_MEM_NO_LIMIT || n->used < n->budget / 100 * CLEAN_PERCENT)
         return;
     for (struct mem_copy *c = n->first; c != NULL && looks-- > 0; c = c->next) {
-        if (!room_may_evict(n, c) || copy_is_clean(c) || c->leaving != NULL ||
+        if (!room_may_evict(m, n, c) || copy_is_clean(c) || c->leaving != NULL ||
             c->where->at[0] == NULL || heddle_where_has_write(c->where))
             continue;
         if (c->where->unit->root->owns_memory && c->where->use_n == 0)

@@ -7,7 +7,7 @@
  *            ends them (xfer_done) and those who wait look again.
  * Invariants (1) source and destination are pinned while a transfer is in flight
  *            (2) a transfer makes its destination valid only when the data were
- *                not written meanwhile (version)
+ *                not written meanwhile (version) and the node is not lost
  *            (3) one transfer at a time goes through the staging buffer, and it
  *                waits for nothing but its own two legs
  * Threads    the lock, but where a function says otherwise.
@@ -339,7 +339,7 @@ static bool xfer_settle(struct heddle_mem *m, struct mem_xfer *x, heddle_status 
 
     if (st == HEDDLE_OK)
         xfer_count(m, x);
-    if (st == HEDDLE_OK && x->version == w->version) {
+    if (st == HEDDLE_OK && x->version == w->version && !m->node[x->to].is_lost) {
         w->is_zero = false;
         heddle_where_set(m, w, where_valid(w) | UINT64_C(1) << x->to);
     }

@@ -53,6 +53,15 @@ static inline void machine_init(struct machine *m)
     m->p.fault = m->fault;
 }
 
+/* What a launch of a test knows. */
+struct heddle_exec {
+    int *data;
+    size_t n;
+    int calls;
+    heddle_status st;
+    struct world *w;
+};
+
 struct world {
     struct machine m;
     struct heddle_sim *s;
