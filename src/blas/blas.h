@@ -68,6 +68,12 @@ static inline size_t blas_real_bytes(enum blas_type t)
     return t == BLAS_S || t == BLAS_C ? 4 : 8;
 }
 
+/* Real numbers in an element. */
+static inline size_t blas_reals(enum blas_type t)
+{
+    return blas_is_complex(t) ? 2 : 1;
+}
+
 /* False: none of the four. */
 static inline bool blas_type_of(enum heddle_dtype d, enum blas_type *out)
 {

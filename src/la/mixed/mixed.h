@@ -3,7 +3,7 @@
 #define HEDDLE_LA_MIXED_MIXED_H
 
 /*
- * Contract of solves with factors of low precision: the tasks (tasks.c), and
+ * Contract of solves with factors of low precision: the tasks (narrow.c, rhs.c, product.c), and
  * the two refinements (mixed.c, gmres.c).
  *
  * The low matrix is scale A, a power of two times the matrix. Right-hand sides are

@@ -23,13 +23,11 @@
  * A pivot that is zero: U keeps it, so that R is right; L gets a zero column but
  * for its 1, so that Q is orthogonal nevertheless.
  */
-#include <float.h>
-#include <math.h>
-
+#include "la/tall/gram.h"
 #include "la/tall/sketch.h"
 #include "la/tall/tall.h"
 
-enum { PASSES = 4, ROWS_AT_ONCE = 512, SHIFTS = 12, POWERS = 8 };
+enum { PASSES = 4, ROWS_AT_ONCE = 512 };
 
 struct chol_arg {
     struct la_head h;
@@ -118,11 +116,6 @@ static void add_all(enum blas_type t, struct blas_block from, struct blas_block 
     }
 }
 
-static double epsilon(enum blas_type t)
-{
-    return blas_real_bytes(t) == 4 ? (double)FLT_EPSILON : DBL_EPSILON;
-}
-
 /* Operands: U over its inverse, the state, the sketches of all groups. */
 static heddle_status run_choose(struct heddle_exec *x)
 {
@@ -144,7 +137,7 @@ static heddle_status run_choose(struct heddle_exec *x)
         add_all(t, la_operand(x, i), y);
     condition = heddle_sketch_factor(t, y, blas_part(t, u, 0, 0, n, n), blas_part(t, u, n, 0, n, n),
                                      (struct blas_block){blas_at(t, y, 0, n), n, n, n});
-    now->is_lu = !(condition <= 0.01 / epsilon(t));
+    now->is_lu = !(condition <= 0.01 / heddle_gram_epsilon(t));
     now->is_easy = condition <= 16 * (double)n;
     return HEDDLE_OK;
 }
@@ -376,140 +369,6 @@ static heddle_status run_rows(struct heddle_exec *x)
 
 /* --- the triangle --------------------------------------------------------------------- */
 
-/* The upper triangle of `from` is added to `to`. */
-static void add_upper(enum blas_type t, struct blas_block from, struct blas_block to)
-{
-    const size_t each = blas_is_complex(t) ? 2 : 1;
-
-    for (size_t j = 0; j < to.n; j++) {
-        const size_t n = each * (j + 1);
-
-        if (blas_real_bytes(t) == 4) {
-            const float *s = blas_at(t, from, 0, j);
-            float *d = blas_at(t, to, 0, j);
-
-            for (size_t i = 0; i < n; i++)
-                d[i] += s[i];
-        } else {
-            const double *s = blas_at(t, from, 0, j);
-            double *d = blas_at(t, to, 0, j);
-
-            for (size_t i = 0; i < n; i++)
-                d[i] += s[i];
-        }
-    }
-}
-
-/* Real part i of the column that begins at p. */
-static double real_at(enum blas_type t, const void *p, size_t i)
-{
-    return blas_real_bytes(t) == 4 ? ((const float *)p)[i] : ((const double *)p)[i];
-}
-
-static double trace_of(enum blas_type t, struct blas_block b)
-{
-    const size_t each = blas_is_complex(t) ? 2 : 1;
-    double sum = 0;
-
-    for (size_t j = 0; j < b.n; j++)
-        sum += real_at(t, blas_at(t, b, 0, j), each * j);
-    return sum;
-}
-
-static double norm_of(enum blas_type t, struct blas_block v)
-{
-    const size_t each = blas_is_complex(t) ? 2 : 1;
-    double sum = 0;
-
-    for (size_t i = 0; i < each * v.m; i++)
-        sum += real_at(t, v.a, i) * real_at(t, v.a, i);
-    return sqrt(sum);
-}
-
-/* v = v / norm. */
-static void divide(enum blas_type t, struct blas_block v, double norm)
-{
-    const size_t each = blas_is_complex(t) ? 2 : 1;
-
-    for (size_t i = 0; i < each * v.m; i++)
-        if (blas_real_bytes(t) == 4)
-            ((float *)v.a)[i] = (float)(((float *)v.a)[i] / norm);
-        else
-            ((double *)v.a)[i] /= norm;
-}
-
-/* An estimate of the largest eigenvalue of S^H S by powers; the first vector is
- * the column of the largest norm, and is at v. */
-static double largest(enum blas_type t, struct blas_block s, struct blas_block v)
-{
-    double value = 0;
-
-    for (size_t j = 0; j < s.n; j++) {
-        const double norm = norm_of(t, blas_part(t, s, 0, j, s.m, 1));
-
-        if (!(norm <= value)) {
-            value = norm;
-            heddle_tall_copy(t, blas_part(t, s, 0, j, s.m, 1), v);
-        }
-    }
-    value = value * value; /* v is in the range of S: S S^H has the same ones */
-    for (unsigned i = 0; i < POWERS && value > 0 && isfinite(value); i++) {
-        divide(t, v, norm_of(t, v));
-        heddle_blas_trmm(t, 'L', 'U', 'C', 'N', heddle_blas_one(t), s, v);
-        heddle_blas_trmm(t, 'L', 'U', 'N', 'N', heddle_blas_one(t), s, v);
-        value = norm_of(t, v);
-    }
-    return value;
-}
-
-static void add_shift(enum blas_type t, struct blas_block b, double shift)
-{
-    for (size_t j = 0; j < b.n; j++) {
-        void *d = blas_at(t, b, j, j);
-
-        if (blas_real_bytes(t) == 4)
-            *(float *)d += (float)shift;
-        else
-            *(double *)d += shift;
-    }
-}
-
-/* The factor of b in s; with the smallest shift that it needs. False: none, b is
- * not made of numbers. *is_exact_out: without. */
-static bool factor(enum blas_type t, struct blas_block b, double trace, struct blas_block s,
-                   bool *is_exact_out)
-{
-    double shift = (double)b.n * epsilon(t) * trace;
-
-    heddle_tall_upper(t, b, s);
-    *is_exact_out = heddle_blas_potrf(t, 'U', s) == 0;
-    if (*is_exact_out)
-        return true;
-    for (unsigned i = 0; i < SHIFTS && isfinite(trace); i++, shift *= 16) {
-        heddle_tall_upper(t, b, s);
-        add_shift(t, s, shift);
-        if (heddle_blas_potrf(t, 'U', s) == 0)
-            return true;
-    }
-    return false;
-}
-
-static void set_nan(enum blas_type t, struct blas_block s)
-{
-    const size_t each = blas_is_complex(t) ? 2 : 1;
-
-    for (size_t j = 0; j < s.n; j++) {
-        float *f = blas_at(t, s, 0, j);
-        double *d = blas_at(t, s, 0, j);
-
-        for (size_t i = 0; i < each * s.m; i++)
-            if (blas_real_bytes(t) == 4)
-                f[i] = NAN;
-            else
-                d[i] = NAN;
-    }
-}
-
 /* Operands: S^-1, R, the state, LU, U of the sketch (the first pass begins with
  * R = U), all B_g. */
 static heddle_status run_sum(struct heddle_exec *x)
@@ -535,14 +394,14 @@ static heddle_status run_sum(struct heddle_exec *x)
     v.a = blas_at(t, s, 0, n);
     memset(b.a, 0, bytes);
     for (unsigned i = 5; i < heddle_exec_noperands(x); i++)
-        add_upper(t, la_operand(x, i), b);
-    is_there = factor(t, b, trace_of(t, b), s, &is_exact);
+        heddle_gram_add(t, la_operand(x, i), b);
+    is_there = heddle_gram_factor(t, b, s, &is_exact);
     if (!is_there)
-        set_nan(t, s);
+        heddle_gram_spoil(t, s);
     heddle_blas_trmm(t, 'L', 'U', 'N', 'N', heddle_blas_one(t), s, r);
-    condition = largest(t, s, v);
+    condition = heddle_gram_largest(t, s, v);
     (void)heddle_blas_trtri(t, 'U', 'N', s);
-    condition *= largest(t, s, v);
+    condition *= heddle_gram_largest(t, s, v);
     if (!is_there || g->pass == PASSES || (is_exact && condition <= good_condition))
         now->last = g->pass;
     heddle_tall_copy(t, s, inverse);
