@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -255,33 +257,49 @@ TEST(instances_add_up)
     remove_dir(dir);
 }
 
+/* The child: takes the lock, says so, and looks while it has it. 1: somebody has saved. */
+static _Noreturn void hold_lock(const char *path, int to_parent, const _Atomic bool *is_saved)
+{
+    const int fd = open(path, O_RDWR);
+    bool was_saved;
+
+    CHECK_EQ(flock(fd, LOCK_EX), 0);
+    CHECK_EQ(write(to_parent, "", 1), 1);
+    usleep(50000); /* the longer, the surer is a fault seen */
+    was_saved = *is_saved;
+    _exit(was_saved);
+}
+
 /* Another process that saves for a while is waited for. */
 TEST(lock_is_waited_for)
 {
-    char dir[32], path[64];
+    char dir[32], path[64], byte;
     struct heddle_perf *perf;
+    _Atomic bool *is_saved;
     pid_t pid;
-    int status = 1;
+    int status = 1, locked[2];
 
     snprintf(path, sizeof(path), "%s/models/.lock", new_dir(dir));
     perf = open_perf(dir);
     record_n(perf, "k", 0, 1, 1);
     CHECK_OK(heddle_perf_save(perf));
     record_n(perf, "k", 0, 1, 1);
+    is_saved =
+        mmap(NULL, sizeof(*is_saved), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(is_saved != MAP_FAILED);
+    CHECK_EQ(pipe(locked), 0);
     fflush(NULL);
     pid = fork();
     CHECK(pid >= 0);
-    if (pid == 0) {
-        const int fd = open(path, O_RDWR);
-
-        CHECK_EQ(flock(fd, LOCK_EX), 0);
-        usleep(60000);
-        _exit(0);
-    }
-    usleep(20000);
+    if (pid == 0)
+        hold_lock(path, locked[1], is_saved);
+    CHECK_EQ(read(locked[0], &byte, 1), 1);
     CHECK_OK(heddle_perf_destroy(perf));
+    *is_saved = true;
     CHECK_EQ(waitpid(pid, &status, 0), pid);
     CHECK_EQ(status, 0);
+    CHECK_EQ(close(locked[0]) + close(locked[1]), 0);
+    CHECK_EQ(munmap(is_saved, sizeof(*is_saved)), 0);
     CHECK_EQ(count_of(dir, "k", 0, 1), 2);
     remove_dir(dir);
 }

@@ -331,6 +331,20 @@ TEST(summary)
     unlink(path);
 }
 
+/* Both clocks at one moment. False: this thread was stopped in between, each time. */
+static bool read_clocks(uint64_t *ticks_out, uint64_t *ns_out)
+{
+    for (unsigned i = 0; i < 1000; i++) {
+        const uint64_t before = heddle_clock_ns();
+
+        *ticks_out = heddle_ticks();
+        *ns_out = heddle_clock_ns();
+        if (*ns_out - before < 20000)
+            return true;
+    }
+    return false;
+}
+
 /* The rate in the header is an estimate: later pairs correct it. */
 TEST(clock_is_corrected)
 {
@@ -341,26 +355,30 @@ TEST(clock_is_corrected)
     heddle_log *log;
     char path[256];
     uint64_t t[2], ns[2];
+    bool is_sure;
 
     temp_path(path, sizeof path);
     o.path = path;
     heddle_clock_init(&clock);
     clock.ns_per_tick *= 1.1;
     CHECK_OK(heddle_trace_create(&o, &tr));
-    t[0] = heddle_ticks();
-    ns[0] = heddle_clock_ns();
+    is_sure = read_clocks(&t[0], &ns[0]);
     usleep(40000);
-    t[1] = heddle_ticks();
-    ns[1] = heddle_clock_ns();
+    is_sure = read_clocks(&t[1], &ns[1]) && is_sure;
     heddle_trace_task(heddle_trace_get_lane(tr, 0), 1, 0, 0, 0, t[0], t[1], 0);
     CHECK_OK(heddle_trace_close(tr, NULL, 0));
     CHECK_OK(parse_file(path, &log));
     v = heddle_log_get_view(log);
-    CHECK_NEAR((double)(v->tasks[0].end_ns - v->tasks[0].start_ns), (double)(ns[1] - ns[0]),
-               0.02 * (double)(ns[1] - ns[0]));
-    CHECK_NEAR((double)(int64_t)(v->origin_ns - ns[0]) + (double)v->tasks[0].start_ns, 0.0, 1e6);
+    if (is_sure) {
+        CHECK_NEAR((double)(v->tasks[0].end_ns - v->tasks[0].start_ns), (double)(ns[1] - ns[0]),
+                   0.02 * (double)(ns[1] - ns[0]));
+        CHECK_NEAR((double)(int64_t)(v->origin_ns - ns[0]) + (double)v->tasks[0].start_ns, 0.0,
+                   1e6);
+    }
     heddle_log_close(log);
     unlink(path);
+    if (!is_sure)
+        SKIP("the machine is too busy to read two clocks at once");
 }
 
 TEST(empty_and_small)

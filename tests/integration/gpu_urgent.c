@@ -95,30 +95,64 @@ static void rig_end(struct rig *r, heddle_group *group[2])
     CHECK_OK(heddle_ctx_destroy(r->ctx));
 }
 
+/* How long the ready ones took beside a long kernel and those behind it. */
+static uint64_t beside_a_panel(struct rig *r, heddle_group *group[2])
+{
+    uint64_t begin;
+
+    /* Lengths are learned. */
+    for (unsigned k = 0; k < LEARN; k++) {
+        submit(r, &panel, 0, &long_ns, 0, group[0]);
+        CHECK_OK(heddle_wait(r->ctx));
+        submit(r, &behind, 1, &short_ns, 0, group[0]);
+        submit(r, &ready, 1 + WAITING, &short_ns, 0, group[1]);
+        CHECK_OK(heddle_wait(r->ctx));
+    }
+    begin = heddle_clock_ns();
+    submit(r, &panel, 0, &long_ns, 9, group[0]);
+    for (unsigned i = 0; i < WAITING; i++)
+        submit(r, &behind, 1 + i, &short_ns, 5, group[0]);
+    for (unsigned i = 0; i < READY; i++)
+        submit(r, &ready, 1 + WAITING + i, &short_ns, 0, group[1]);
+    return rig_wait(r, group[1], begin);
+}
+
+/* How long they took beside a chain. */
+static uint64_t beside_a_chain(struct rig *r, heddle_group *group[2])
+{
+    uint64_t begin;
+
+    for (unsigned k = 0; k < LEARN; k++) {
+        submit(r, &chained, 0, &link_ns, 0, group[0]);
+        submit(r, &ready, 1, &short_ns, 0, group[1]);
+        CHECK_OK(heddle_wait(r->ctx));
+    }
+    begin = heddle_clock_ns();
+    for (unsigned i = 0; i < CHAIN; i++)
+        submit(r, &chained, 0, &link_ns, 5, group[0]);
+    for (unsigned i = 0; i < READY; i++)
+        submit(r, &ready, 1 + i, &short_ns, 0, group[1]);
+    return rig_wait(r, group[1], begin);
+}
+
+/* A machine that stands still for a while spoils one attempt; a fault spoils all. */
+static bool one_of_three(uint64_t (*attempt)(struct rig *r, heddle_group *group[2]), struct rig *r,
+                         heddle_group *group[2], uint64_t most_ns)
+{
+    for (unsigned i = 0; i < 3; i++)
+        if (attempt(r, group) < most_ns)
+            return true;
+    return false;
+}
+
 TEST(ready_ones_run_meanwhile)
 {
     static struct rig r;
     heddle_group *group[2];
-    uint64_t begin, waited;
 
     if (!rig_begin(&r, group))
         SKIP("there is no CUDA device here");
-    /* Lengths are learned. */
-    for (unsigned k = 0; k < LEARN; k++) {
-        submit(&r, &panel, 0, &long_ns, 0, group[0]);
-        CHECK_OK(heddle_wait(r.ctx));
-        submit(&r, &behind, 1, &short_ns, 0, group[0]);
-        submit(&r, &ready, 1 + WAITING, &short_ns, 0, group[1]);
-        CHECK_OK(heddle_wait(r.ctx));
-    }
-    begin = heddle_clock_ns();
-    submit(&r, &panel, 0, &long_ns, 9, group[0]);
-    for (unsigned i = 0; i < WAITING; i++)
-        submit(&r, &behind, 1 + i, &short_ns, 5, group[0]);
-    for (unsigned i = 0; i < READY; i++)
-        submit(&r, &ready, 1 + WAITING + i, &short_ns, 0, group[1]);
-    waited = rig_wait(&r, group[1], begin);
-    CHECK(waited < long_ns);
+    CHECK(one_of_three(beside_a_panel, &r, group, long_ns));
     rig_end(&r, group);
 }
 
@@ -126,22 +160,10 @@ TEST(a_chain_has_one_stream)
 {
     static struct rig r;
     heddle_group *group[2];
-    uint64_t begin, waited;
 
     if (!rig_begin(&r, group))
         SKIP("there is no CUDA device here");
-    for (unsigned k = 0; k < LEARN; k++) {
-        submit(&r, &chained, 0, &link_ns, 0, group[0]);
-        submit(&r, &ready, 1, &short_ns, 0, group[1]);
-        CHECK_OK(heddle_wait(r.ctx));
-    }
-    begin = heddle_clock_ns();
-    for (unsigned i = 0; i < CHAIN; i++)
-        submit(&r, &chained, 0, &link_ns, 5, group[0]);
-    for (unsigned i = 0; i < READY; i++)
-        submit(&r, &ready, 1 + i, &short_ns, 0, group[1]);
-    waited = rig_wait(&r, group[1], begin);
-    CHECK(waited < CHAIN / 4 * link_ns);
+    CHECK(one_of_three(beside_a_chain, &r, group, CHAIN / 4 * link_ns));
     rig_end(&r, group);
 }
 

@@ -186,27 +186,37 @@ TEST(times)
     drv->close(dev);
 }
 
+/* A clock of the host that stands still while nobody loads. */
+static uint64_t host_ns, load_ns;
+
+static uint64_t host_now(void *user)
+{
+    (void)user;
+    return host_ns;
+}
+
 static heddle_status load_and_run(struct heddle_exec *x)
 {
-    struct timespec ts = {.tv_nsec = 20000000};
-
-    nanosleep(&ts, NULL);
+    host_ns += load_ns;
     return job_run(x);
 }
 
-/* A function that takes 20 ms itself, for a kernel of 0.1 ms; then a quick one, and
- * one whose kernel takes longer than that. Only so often. */
+/* A function that takes a minute itself, for a kernel of 0.1 ms; then a quick one, and
+ * one of 20 ms whose kernel takes longer than that. Only so often. */
 TEST(loading)
 {
-    static const uint64_t ns[3] = {100000, 100000, 100000000};
+    static const uint64_t ns[4] = {100000, 100000, 100000000, 100000};
+    static const uint64_t load[4] = {60000000000, 0, 20000000, 60000000000};
     DEVICE(dev);
 
+    host_ns = 1000000000;
+    dev->env.now_ns = host_now;
     for (unsigned i = 0; i < 4; i++) {
-        struct job j = job_spin(dev, 1, ns[i % 3]);
-        struct heddle_dev_launch l = {
-            .wants_time = true, .run = i == 1 ? job_run : load_and_run, .x = (void *)&j};
+        struct job j = job_spin(dev, 1, ns[i]);
+        struct heddle_dev_launch l = {.wants_time = true, .run = load_and_run, .x = (void *)&j};
         struct end e = end_make();
 
+        load_ns = load[i];
         if (i == 3)
             dev->nloads = 64;
         CHECK_OK(drv->launch(dev, &l, j.stream, &e.op));
