@@ -13,7 +13,7 @@
  * steps. What it adds is a lower bound.
  *
  * Memory: heddle_scratch (base/scratch.h) for what goes with the call.
- * Errors: heddle_plan_fail() writes the sentence and returns the status.
+ * Errors: HEDDLE_PLAN_FAIL() writes the sentence and returns the status.
  * check.c does not include this header: it must not share anything.
  */
 #include <stdbool.h>

@@ -41,7 +41,7 @@ struct from_log {
     uint32_t nops, nvalues, ninputs;
 };
 
-#define BAD(f, ...) heddle_plan_fail((f)->o, HEDDLE_EINVAL, __VA_ARGS__)
+#define BAD(f, ...) HEDDLE_PLAN_FAIL((f)->o, HEDDLE_EINVAL, __VA_ARGS__)
 
 static bool has_ended_well(const struct heddle_log_task *t)
 {
@@ -56,7 +56,7 @@ static heddle_status find_operations(struct from_log *f)
     for (size_t i = 0; i < f->v->ntasks; i++)
         if (has_ended_well(&f->v->tasks[i]) &&
             heddle_map_put(&f->last, f->v->tasks[i].id, i) != HEDDLE_OK)
-            return heddle_plan_fail(f->o, HEDDLE_ENOMEM, "no memory for the graph");
+            return HEDDLE_PLAN_FAIL(f->o, HEDDLE_ENOMEM, "no memory for the graph");
     return HEDDLE_OK;
 }
 
@@ -73,7 +73,7 @@ static heddle_status check_views(struct from_log *f)
     bool *is_used = heddle_scratch_get(&f->mem, f->v->nhandles, sizeof(*is_used));
 
     if (is_used == NULL)
-        return heddle_plan_fail(f->o, HEDDLE_ENOMEM, "no memory for the graph");
+        return HEDDLE_PLAN_FAIL(f->o, HEDDLE_ENOMEM, "no memory for the graph");
     for (size_t i = 0; i < f->v->naccesses; i++)
         if (f->v->accesses[i].handle < f->v->nhandles)
             is_used[f->v->accesses[i].handle] = true;
@@ -109,7 +109,7 @@ static heddle_status init(struct from_log *f)
     f->now = heddle_scratch_get(&f->mem, f->v->nhandles, sizeof(*f->now));
     if (f->op == NULL || f->value == NULL || f->is_read == NULL || f->input == NULL ||
         f->now == NULL)
-        return heddle_plan_fail(f->o, HEDDLE_ENOMEM, "no memory for the graph");
+        return HEDDLE_PLAN_FAIL(f->o, HEDDLE_ENOMEM, "no memory for the graph");
     memset(f->now, 0xff, f->v->nhandles * sizeof(*f->now));
     return HEDDLE_OK;
 }
@@ -262,7 +262,7 @@ heddle_status heddle_plan_graph_from_log(const heddle_log *log, const struct hed
     heddle_status st;
 
     if (log == NULL || out == NULL)
-        return heddle_plan_fail(&o, HEDDLE_EINVAL, "there is no log");
+        return HEDDLE_PLAN_FAIL(&o, HEDDLE_EINVAL, "there is no log");
     f.v = heddle_log_get_view(log);
     f.mem = heddle_scratch_make(o.alloc);
     heddle_map_init(&f.last, o.alloc);

@@ -67,7 +67,7 @@ struct mover {
 
 static heddle_status no_memory(const struct mover *k)
 {
-    return heddle_plan_fail(k->o, HEDDLE_ENOMEM, "no memory for the solver");
+    return HEDDLE_PLAN_FAIL(k->o, HEDDLE_ENOMEM, "no memory for the solver");
 }
 
 static heddle_status act(struct mover *k, uint32_t pos, uint32_t what, uint32_t value,
@@ -300,7 +300,7 @@ static heddle_status make_room(struct mover *k, uint32_t at, uint64_t room)
                 best = c;
         }
         if (best.value == HEDDLE_PLAN_NONE)
-            return heddle_plan_fail(k->o, HEDDLE_ENOENT,
+            return HEDDLE_PLAN_FAIL(k->o, HEDDLE_ENOENT,
                                     "operation %s finds no room, whatever is "
                                     "moved",
                                     heddle_plan_op_label(k->g, k->step[at].what).text);
@@ -328,7 +328,7 @@ static heddle_status fetch(struct mover *k, uint32_t at, uint32_t v)
     const unsigned l = store_for(k, v);
 
     if (k->copies[v] == 0)
-        return heddle_plan_fail(k->o, HEDDLE_EINVAL, "step %u reads value %u, which is nowhere", at,
+        return HEDDLE_PLAN_FAIL(k->o, HEDDLE_EINVAL, "step %u reads value %u, which is nowhere", at,
                                 v);
     come(k, v);
     return act(k, at, IN, v, l, k->left[v]);

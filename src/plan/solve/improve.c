@@ -675,7 +675,7 @@ static heddle_status first_plan(struct improve *m, const struct heddle_plan_job 
     st = first_seq(m);
     has_given = st == HEDDLE_OK;
     if (st != HEDDLE_OK && st != HEDDLE_ENOENT)
-        return heddle_plan_fail(&job->opts.base, st, "no memory for the solver");
+        return HEDDLE_PLAN_FAIL(&job->opts.base, st, "no memory for the solver");
     if (!has_given) {
         st = try_blocks(m, INFINITY);
         if (st == HEDDLE_OK && m->plan == NULL && is_large && !m->is_swept)
@@ -695,7 +695,7 @@ static heddle_status first_plan(struct improve *m, const struct heddle_plan_job 
         st = heddle_plan_long_seq(x, &m->cur);
         has_given = st == HEDDLE_OK;
         if (!has_given && st != HEDDLE_ENOENT)
-            return heddle_plan_fail(&job->opts.base, st, "no memory for the solver");
+            return HEDDLE_PLAN_FAIL(&job->opts.base, st, "no memory for the solver");
     }
     if (has_given) {
         shorten(m);
@@ -758,7 +758,7 @@ static heddle_status search(struct improve *m, const struct heddle_plan_job *job
         st = settle(m, last.deadline_ns);
     }
     if (st == HEDDLE_OK && m->plan == NULL)
-        st = heddle_plan_fail(&job->opts.base, HEDDLE_ENOENT,
+        st = HEDDLE_PLAN_FAIL(&job->opts.base, HEDDLE_ENOENT,
                               "no plan found whose addresses fit; what is "
                               "alive does");
     if (st == HEDDLE_OK && m->plan->arena_bytes - m->plan->peak_bytes > m->plan->peak_bytes / LOOSE)
@@ -782,7 +782,7 @@ static heddle_status run(struct improve *m, const struct heddle_plan_job *job)
     if (st != HEDDLE_OK)
         return st;
     if (isinf(m->bound))
-        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOENT,
+        return HEDDLE_PLAN_FAIL(&job->opts.base, HEDDLE_ENOENT,
                                 "no plan exists: what must not be computed "
                                 "again needs more than the budget");
     st = first_plan(m, job);
@@ -813,7 +813,7 @@ static heddle_status improve_solve(const struct heddle_plan_job *job, struct hed
         return st;
     st = improve_init(&m)
              ? choose(&m, run(&m, job))
-             : heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM, "no memory for the solver");
+             : HEDDLE_PLAN_FAIL(&job->opts.base, HEDDLE_ENOMEM, "no memory for the solver");
     heddle_plan_destroy(m.quick);
     if (st == HEDDLE_OK) {
         m.plan->seconds = heddle_plan_job_seconds(job);

@@ -82,7 +82,7 @@ static heddle_status solve_other(const struct heddle_plan_job *job,
     struct heddle_plan_job sub = *job;
 
     if (s == NULL)
-        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOENT, "there is no other solver");
+        return HEDDLE_PLAN_FAIL(&job->opts.base, HEDDLE_ENOENT, "there is no other solver");
     m.budget = budget;
     sub.m = &m;
     sub.opts.moves = 0;
@@ -136,7 +136,7 @@ static heddle_status solve_alone(const struct heddle_plan_job *job, struct heddl
     double worth;
 
     if (link_worth(job, &worth) != HEDDLE_OK)
-        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM, "no memory for the solver");
+        return HEDDLE_PLAN_FAIL(&job->opts.base, HEDDLE_ENOMEM, "no memory for the solver");
     for (int i = 0; i < 3; i++) {
         struct heddle_plan *p = NULL;
         heddle_status st;
@@ -514,7 +514,7 @@ static heddle_status solve_joint(struct heddle_plan_joint *j, const struct heddl
     HEDDLE_TRY(settle(j, has_other, out));
     if (*out != NULL || has_other)
         return HEDDLE_OK;
-    return heddle_plan_fail(&j->job->opts.base, HEDDLE_ENOENT, "no plan was found within %s",
+    return HEDDLE_PLAN_FAIL(&j->job->opts.base, HEDDLE_ENOENT, "no plan was found within %s",
                             heddle_plan_bytes_label(j->job->m->budget).text);
 }
 
