@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "plan/plan.h"
+#include "plan/arena/arena.h"
 
 struct maker {
     const struct heddle_plan_graph *g;

@@ -12,7 +12,7 @@
  * stopped early, the peak of the set at hand is still a bound: all others are at
  * least as high.
  */
-#include "plan/seq/seq.h"
+#include "plan/bound/bound.h"
 
 #include <string.h>
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "plan/bound/bound.h"
 #include "plan/improve/improve.h"
 
 #define MANY        1000 /* operations: several passes are worth a try */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "plan/arena/arena.h"
 #include "plan/improve/improve.h"
 
 /* Begins again from the best, within the present budget of the search; false:

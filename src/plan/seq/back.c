@@ -22,6 +22,7 @@
 
 #include <string.h>
 
+#include "plan/bound/bound.h"
 #include "plan/seq/heap.h"
 
 #define NONE HEDDLE_PLAN_NONE

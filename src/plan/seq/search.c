@@ -7,6 +7,8 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "plan/arena/arena.h"
+#include "plan/bound/bound.h"
 
 /* A first plan may take so much longer than the time limit. */
 #define GRACE_NS HEDDLE_NS_PER_S

@@ -9,6 +9,8 @@
 
 #include <math.h>
 
+#include "plan/bound/bound.h"
+
 #define SHARE 0.5 /* of the time */
 
 static int blocks_rank(const struct heddle_plan_job *job)

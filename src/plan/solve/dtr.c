@@ -4,6 +4,7 @@
  * It sees one operation after the other and nothing ahead, and is stopped when
  * it has computed three times what it should.
  */
+#include "plan/bound/bound.h"
 #include "plan/seq/seq.h"
 
 #define TIMES 3

@@ -10,6 +10,8 @@
 
 #include <math.h>
 
+#include "plan/bound/bound.h"
+
 static int greedy_rank(const struct heddle_plan_job *job)
 {
     (void)job;

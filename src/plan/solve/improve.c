@@ -11,6 +11,8 @@
 
 #include <math.h>
 
+#include "plan/bound/bound.h"
+
 #define RATE        4e7  /* work in a second of the time limit: half of what we can */
 #define CLIMB       400  /* steps of the bound */
 #define LOOKS       4    /* at addresses, during the search */

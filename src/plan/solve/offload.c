@@ -19,6 +19,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "plan/bound/bound.h"
 #include "plan/offload/pool.h"
 
 enum {

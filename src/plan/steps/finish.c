@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/sort.h"
-#include "plan/plan.h"
+#include "plan/arena/arena.h"
 
 struct plan_box {
     struct heddle_plan p;
