@@ -7,9 +7,10 @@
    .data.rel.ro, which the loader write-protects: fine
 2. prefix: every symbol that is not static starts with heddle_; src/lapack, a
    library of its own, has BLAS's and LAPACK's names
-3. layers: a module uses only symbols of modules it may include; this catches
-   a hand-written `extern` that dodges check_layers.py. What public headers
-   declare is for all modules below the one that has it
+3. layers: a module uses only symbols of modules that it lists in src/LAYERS,
+   and of those behind `api:` only what public headers declare. This catches a
+   hand-written `extern` that dodges check_layers.py, and calls through public
+   headers that every module may include for their types
 4. nothing in globals.allow that no object has
 
 The list of objects comes from compile_commands.json: a build folder keeps
@@ -21,7 +22,7 @@ import re
 import subprocess
 import sys
 
-from heddle_lint import Report, read_layers
+from heddle_lint import Layers, Report
 
 SECTION = re.compile(r"\s*\[\s*(\d+)\]\s+(\S*)\s+[A-Z_]+\S*\s+[0-9a-f]+\s+"
                      r"[0-9a-f]+\s+[0-9a-f]+\s+[0-9a-f]+\s+([A-Za-z]*)\s")
@@ -75,12 +76,12 @@ def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     root = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else ".").resolve()
     report = Report(root)
-    layers = read_layers(root, report)
+    layers = Layers(root, report)
     allow_file = root / "scripts/globals.allow"
     allow = {line.split("#")[0].strip()
              for line in allow_file.read_text().splitlines()} - {""}
     home, uses, seen, count = {}, [], set(), 0
-    public, order = public_names(root), list(layers)
+    public = public_names(root)
 
     for module, source, obj in objects(build, root):
         if not obj.exists():
@@ -103,11 +104,7 @@ def main():
                     report.fail(source, 1, f"'{name}' lacks the heddle_ prefix")
     for name, module, source in uses:
         owner = home.get(name, module)
-        if owner == module or owner in layers.get(module, set()):
-            continue
-        is_below = module in order and owner in order \
-            and order.index(module) > order.index(owner)
-        if not (name in public and is_below):
+        if not layers.may_call(module, owner, name in public):
             report.fail(source, 1, f"{module} uses '{name}' of {owner}")
     for name in sorted(allow - seen):
         report.warn(allow_file, 1, f"no object of this build has '{name}'")

@@ -27,34 +27,56 @@ class Report:
         print(f"{path}:{line}: {text}")
 
 
-def read_layers(root, report):
-    """{module: set of modules it may use}, in the order of the file."""
-    layers = {}
-    path = root / "src/LAYERS"
-    for n, line in enumerate(path.read_text().splitlines(), 1):
-        line = line.split("#")[0].strip()
-        if not line or line.startswith("face "):
-            continue
-        if not re.fullmatch(r"[a-z0-9_]+\s*:[a-z0-9_ ]*", line):
-            report.fail(path, n, f"cannot parse '{line}'")
-            continue
-        module, deps = (part.strip() for part in line.split(":"))
-        if module in layers:
-            report.fail(path, n, f"{module} is declared twice")
-        for d in sorted(set(deps.split()) - set(layers)):
-            report.fail(path, n, f"{module} lists {d}, which is not above it")
-        layers[module] = set(deps.split())
-    return layers
+MODULE = re.compile(r"([a-z0-9_]+)\s*:([a-z0-9_ ]*)(?:\bapi:([a-z0-9_ ]*))?")
 
 
-def read_faces(root):
-    """Headers besides m/m.h that other modules may include."""
-    faces = set()
-    for line in (root / "src/LAYERS").read_text().splitlines():
-        line = line.split("#")[0].strip()
-        if line.startswith("face "):
-            faces.update(line.split()[1:])
-    return faces
+class Layers:
+    """src/LAYERS: what its comment says, as tables.
+
+    uses     {module: modules whose private headers it may include}
+    api      {module: modules whose public headers it may include}
+    owners   {public header: modules that define its functions}
+    words    public headers that every module may include, for their types
+    faces    private headers besides m/m.h that other modules may include
+    lines    {module: its line}
+    """
+
+    def __init__(self, root, report):
+        self.uses, self.api, self.owners, self.lines = {}, {}, {}, {}
+        self.words, self.faces = set(), set()
+        self.path, self.report = root / "src/LAYERS", report
+        module = None
+        for n, line in enumerate(self.path.read_text().splitlines(), 1):
+            line = line.split("#")[0].strip()
+            kind, *names = line.split() or [""]
+            if kind == "face":
+                self.faces.update(names)
+            elif kind == "words":
+                self.words.update(names)
+            elif kind == "header" and module is not None:
+                for name in names:
+                    self.owners.setdefault(name, set()).add(module)
+            elif MODULE.fullmatch(line):
+                module = self.read_module(n, *MODULE.fullmatch(line).groups())
+            elif line:
+                report.fail(self.path, n, f"cannot parse '{line}'")
+
+    def read_module(self, n, module, uses, api):
+        uses, api = set(uses.split()), set((api or "").split())
+        if module in self.uses:
+            self.report.fail(self.path, n, f"{module} is declared twice")
+        for d in sorted((uses | api) - set(self.uses)):
+            self.report.fail(self.path, n,
+                             f"{module} lists {d}, which is not above it")
+        for d in sorted(uses & api):
+            self.report.fail(self.path, n, f"{module} lists {d} twice")
+        self.uses[module], self.api[module], self.lines[module] = uses, api, n
+        return module
+
+    def may_call(self, module, owner, is_public):
+        """Whether `module` may call a function of `owner`."""
+        return owner == module or owner in self.uses.get(module, ()) \
+            or (is_public and owner in self.api.get(module, ()))
 
 
 def files(root, *suffixes, under=(".",)):

@@ -19,8 +19,8 @@ TOP = "/* SPDX-License-Identifier: BSD-3-Clause */\n/* x: planted. */\n"
 BODY = TOP + "void heddle_x(void)\n{\n    %s;\n}\n"
 HEADER = ("/* SPDX-License-Identifier: BSD-3-Clause */\n#ifndef HEDDLE_X_H\n"
           "#define HEDDLE_X_H\n\n/* heddle/x.h - planted. */\n%s\n#endif\n")
-API = ("#define HEDDLE_API __attribute__((visibility(\"default\")))\n"
-       "%s\nHEDDLE_API int heddle_x(void);\n")
+EXPORT = "#define HEDDLE_API __attribute__((visibility(\"default\")))\n"
+API = EXPORT + "%s\nHEDDLE_API int heddle_x(void);\n"
 STEPS = "".join(f"{n}. `core/y.c: heddle_y` goes on\n" for n in range(1, 6))
 WALK = ("# x\n\n### The walk of a task on a core\n\n" + STEPS + "%s\n"
         "### The walk of a task on a GPU\n\n" + STEPS + "\n"
@@ -28,12 +28,21 @@ WALK = ("# x\n\n### The walk of a task on a core\n\n" + STEPS + "%s\n"
         "| x | `base/x.c`, `x.h`: `heddle_x` |\n%s")
 CLEAN = {
     "ARCHITECTURE.md": WALK % ("", ""),
-    "src/LAYERS": "base :\ntopo : base\ncore : base topo\n",
+    "src/LAYERS": "words w.h\nbase :\nheader x.h\ntopo : base\nheader t.h\n"
+                  "core : base topo\nheader w.h\ndraw : api: topo\n",
     "src/base/x.c": TOP + "int heddle_x(void);\nint heddle_x(void)\n{\n"
                           "    return 1;\n}\n",
     "src/core/y.c": TOP + "int heddle_y(void)\n{\n    return 1;\n}\n",
+    "src/core/core.h": HEADER % '#include "base/x.h"\n#include "topo/topo.h"\n',
+    "src/topo/topo.h": HEADER % '#include "base/x.h"\n#include "heddle/t.h"\n',
+    "src/topo/t.c": TOP + "__attribute__((visibility(\"default\")))\n"
+                          "int heddle_tell(void)\n{\n    return 1;\n}\n"
+                          "int heddle_topo(void)\n{\n    return 1;\n}\n",
+    "src/draw/draw.h": HEADER % '#include "heddle/t.h"\n#include "heddle/w.h"\n',
     "src/base/x.h": HEADER % "int heddle_x(void);\n",
     "include/heddle/x.h": HEADER % (API % ""),
+    "include/heddle/t.h": HEADER % (EXPORT + "HEDDLE_API int heddle_tell(void);"),
+    "include/heddle/w.h": HEADER % "",
     "tests/test.h": HEADER % "",
 }
 
@@ -66,6 +75,28 @@ CASES = [
     ("layers", "src/base/x.c", TOP, ""),
     ("layers", "src/LAYERS", "base : core\ncore :\n", "not above it"),
     ("layers", "src/LAYERS", "base :\nbase :\n", "declared twice"),
+    ("layers", "src/LAYERS", "base : api: core\ncore :\n", "not above it"),
+    ("layers", "src/LAYERS", "base :\ntopo : base api: base\n", "base twice"),
+    ("layers", "src/LAYERS", "base -> core\n", "cannot parse"),
+    ("layers", "src/LAYERS", "base :\nheader no.h\n", "no public header no.h"),
+    ("layers", "src/LAYERS", "base :\nwords no.h\n", "no public header no.h"),
+    ("layers", "include/heddle/y.h", TOP, "no module has the header y.h"),
+    ("layers", "src/core/core.h", '#include "base/x.h"\n',
+     "core lists topo and does not use it"),
+    ("layers", "src/draw/draw.h", '#include "heddle/w.h"\n',
+     "draw lists topo and does not use it"),
+    ("layers", "src/draw/draw_test.h", '#include "heddle/x.h"\n', ""),
+    ("layers", "src/draw/x.c", '#include "heddle/x.h"\n',
+     "draw may not include heddle/x.h of base"),
+    ("layers", "src/draw/x.c", '#include <heddle/x.h>\n',
+     "draw may not include heddle/x.h of base"),
+    ("layers", "src/draw/x.c", '#include "topo/topo.h"\n', "may not include"),
+    ("layers", "src/topo/x.c", '#include "heddle/no.h"\n', "no public header"),
+    ("layers", "src/topo/x.c", '#include "heddle/x.h"\n', ""),
+    ("layers", "src/topo/x.c", '#include "heddle/w.h"\n', ""),
+    ("layers", "include/heddle/x.h", '#include "heddle/t.h"\n',
+     "base may not include heddle/t.h of topo"),
+    ("layers", "include/heddle/t.h", '#include "heddle/x.h"\n', ""),
     ("layers", "src/topo/x.c", '#include "core/core.h"\n', "may not include"),
     ("layers", "src/core/x.c", '#include "topo/bind.h"\n', "topo/topo.h"),
     ("layers", "src/core/x.c", '#include "topo/topo.h"\n', ""),
@@ -88,6 +119,12 @@ CASES = [
     ("symbols", "src/base/x.c", "int f(void) { return 1; }\n", "prefix"),
     ("symbols", "src/base/x.c", "int heddle_y(void);\n"
      "int heddle_x(void) { return heddle_y(); }\n", "'heddle_y' of core"),
+    ("symbols", "src/draw/x.c", "int heddle_tell(void);\n"
+     "int heddle_d(void) { return heddle_tell(); }\n", ""),
+    ("symbols", "src/draw/x.c", "int heddle_topo(void);\n"
+     "int heddle_d(void) { return heddle_topo(); }\n", "'heddle_topo' of topo"),
+    ("symbols", "src/draw/x.c", "int heddle_x(void);\n"
+     "int heddle_d(void) { return heddle_x(); }\n", "'heddle_x' of base"),
     ("symbols", "src/core/y.c", "int heddle_x(void);\n"
      "int heddle_y(void) { return heddle_x(); }\n", ""),
     ("exports", "include/heddle/x.h", HEADER % (API % ""), ""),

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 
 struct heddle_scratch_block {
     struct heddle_scratch_block *next;
@@ -51,12 +52,17 @@ const char *heddle_scratch_text(struct heddle_scratch *s, const char *text)
     return copy;
 }
 
+void heddle_scratch_pop(struct heddle_scratch *s, const void *p)
+{
+    struct heddle_scratch_block *b = s->head;
+
+    HEDDLE_ASSERT(b != NULL && p == (const void *)((char *)b + HEAD_BYTES));
+    s->head = b->next;
+    heddle_free(s->a, b, b->bytes);
+}
+
 void heddle_scratch_drop(struct heddle_scratch *s)
 {
-    while (s->head != NULL) {
-        struct heddle_scratch_block *b = s->head;
-
-        s->head = b->next;
-        heddle_free(s->a, b, b->bytes);
-    }
+    while (s->head != NULL)
+        heddle_scratch_pop(s, (char *)s->head + HEAD_BYTES);
 }

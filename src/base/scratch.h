@@ -28,6 +28,9 @@ void *heddle_scratch_raw(struct heddle_scratch *s, size_t n, size_t bytes);
 /* A copy of the text, "" for NULL. NULL means that there is no memory. */
 const char *heddle_scratch_text(struct heddle_scratch *s, const char *text);
 
+/* Gives back the block that was taken last, which is p. */
+void heddle_scratch_pop(struct heddle_scratch *s, const void *p);
+
 /* Gives everything back; the scratch may be used again. It may itself lie in one of its
  * blocks: pass a copy then. */
 void heddle_scratch_drop(struct heddle_scratch *s);

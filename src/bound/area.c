@@ -131,9 +131,9 @@ static void sweep(const struct heddle_bound_dag *d, const double *count, const s
 }
 
 static heddle_status area_two(const struct heddle_bound_dag *d, const double *count,
-                              struct heddle_bound_mem *m, double *price)
+                              struct heddle_scratch *m, double *price)
 {
-    struct turn *turn = heddle_bound_get(m, d->k, sizeof(*turn));
+    struct turn *turn = heddle_scratch_get(m, d->k, sizeof(*turn));
 
     if (turn == NULL)
         return HEDDLE_ENOMEM;
@@ -196,9 +196,9 @@ static bool try_weights(const struct heddle_bound_dag *d, const double *count, s
 }
 
 static heddle_status area_many(const struct heddle_bound_dag *d, const double *count,
-                               struct heddle_bound_mem *m, double *price)
+                               struct heddle_scratch *m, double *price)
 {
-    struct cuts *c = heddle_bound_get(m, 1, sizeof(*c));
+    struct cuts *c = heddle_scratch_get(m, 1, sizeof(*c));
     double w[HEDDLE_BOUND_TYPES_MAX];
     const double none[PLANS] = {0};
 
@@ -228,9 +228,9 @@ static heddle_status area_many(const struct heddle_bound_dag *d, const double *c
 }
 
 heddle_status heddle_bound_area(const struct heddle_bound_dag *d, const double *count,
-                                struct heddle_bound_mem *m, double *price_out, double *value_out)
+                                struct heddle_scratch *m, double *price_out, double *value_out)
 {
-    struct heddle_bound_mem tmp = {.alloc = m->alloc};
+    struct heddle_scratch tmp = {.a = m->a};
     heddle_status st = HEDDLE_OK;
 
     if (d->r == 1)
@@ -239,12 +239,12 @@ heddle_status heddle_bound_area(const struct heddle_bound_dag *d, const double *
         st = area_two(d, count, &tmp, price_out);
     else if (d->r > 2)
         st = area_many(d, count, &tmp, price_out);
-    heddle_bound_drop(&tmp);
+    heddle_scratch_drop(&tmp);
     *value_out = st == HEDDLE_OK ? heddle_bound_area_at(d, count, price_out) : 0.0;
     return st;
 }
 
-heddle_status heddle_bound_breakpoints(const struct heddle_bound_dag *d, struct heddle_bound_mem *m,
+heddle_status heddle_bound_breakpoints(const struct heddle_bound_dag *d, struct heddle_scratch *m,
                                        uint32_t cap, double *price, uint32_t *n_out)
 {
     struct turn *turn;
@@ -253,7 +253,7 @@ heddle_status heddle_bound_breakpoints(const struct heddle_bound_dag *d, struct 
     *n_out = 0;
     if (d->r != 2)
         return HEDDLE_OK;
-    turn = heddle_bound_get(m, d->k, sizeof(*turn));
+    turn = heddle_scratch_get(m, d->k, sizeof(*turn));
     if (turn == NULL)
         return HEDDLE_ENOMEM;
     n = list_turns(d, d->count, turn);

@@ -25,8 +25,8 @@ struct run {
     const struct heddle_bound_graph *graph;
     struct heddle_bound_limits limits; /* defaults filled in */
     struct heddle_bound_result *res;
-    struct heddle_bound_mem *own; /* of the result */
-    struct heddle_bound_mem tmp;  /* of this call */
+    struct heddle_scratch *own; /* of the result */
+    struct heddle_scratch tmp;  /* of this call */
     struct heddle_bound_dag dag;
     double *head, *tail;
     uint64_t begin;
@@ -67,8 +67,8 @@ static heddle_status copy_positive(struct run *x, const double *v, uint32_t n, c
                                    uint32_t *n_out, const uint32_t **name_out, const double **v_out)
 {
     const uint32_t count = count_positive(v, n);
-    uint32_t *names = heddle_bound_get(x->own, count, sizeof(*names));
-    double *values = heddle_bound_get(x->own, count, sizeof(*values));
+    uint32_t *names = heddle_scratch_get(x->own, count, sizeof(*names));
+    double *values = heddle_scratch_get(x->own, count, sizeof(*values));
     uint32_t k = 0;
 
     if (names == NULL || values == NULL)
@@ -90,7 +90,7 @@ static heddle_status certify(struct run *x, enum heddle_bound_kind kind,
                              double value)
 {
     struct heddle_bound_cert *c = &x->res->cert[kind];
-    double *price = heddle_bound_get(x->own, x->graph->ntypes, sizeof(*price));
+    double *price = heddle_scratch_get(x->own, x->graph->ntypes, sizeof(*price));
 
     if (price == NULL)
         return HEDDLE_ENOMEM;
@@ -111,13 +111,13 @@ static heddle_status run_path(struct run *x)
     const struct heddle_bound_dag *d = &x->dag;
     double price[HEDDLE_BOUND_TYPES_MAX] = {0};
     struct heddle_bound_sol sol = {.price = price};
-    double *dur = heddle_bound_get(&x->tmp, d->n, sizeof(*dur));
-    double *len = heddle_bound_get(&x->tmp, d->n, sizeof(*len));
-    uint32_t *via = heddle_bound_get(&x->tmp, d->n, sizeof(*via));
+    double *dur = heddle_scratch_get(&x->tmp, d->n, sizeof(*dur));
+    double *len = heddle_scratch_get(&x->tmp, d->n, sizeof(*len));
+    uint32_t *via = heddle_scratch_get(&x->tmp, d->n, sizeof(*via));
     uint32_t last, v;
 
-    sol.start = heddle_bound_get(&x->tmp, d->n, sizeof(*sol.start));
-    sol.edge_flow = heddle_bound_get(&x->tmp, d->e, sizeof(*sol.edge_flow));
+    sol.start = heddle_scratch_get(&x->tmp, d->n, sizeof(*sol.start));
+    sol.edge_flow = heddle_scratch_get(&x->tmp, d->e, sizeof(*sol.edge_flow));
     if (dur == NULL || len == NULL || via == NULL || sol.start == NULL || sol.edge_flow == NULL)
         return HEDDLE_ENOMEM;
     for (v = 0; v < d->n; v++)
@@ -201,8 +201,8 @@ static heddle_status run_window(struct run *x, const double *area_price)
     double value = 0.0, focus = -1.0;
 
     if (is_wanted(x, HEDDLE_BOUND_WINDOW) || is_wanted(x, HEDDLE_BOUND_FOCUS)) {
-        x->head = heddle_bound_get(&x->tmp, n, sizeof(*x->head));
-        x->tail = heddle_bound_get(&x->tmp, n, sizeof(*x->tail));
+        x->head = heddle_scratch_get(&x->tmp, n, sizeof(*x->head));
+        x->tail = heddle_scratch_get(&x->tmp, n, sizeof(*x->tail));
         if (x->head == NULL || x->tail == NULL)
             return HEDDLE_ENOMEM;
         heddle_bound_heads(&x->dag, x->head);
@@ -244,9 +244,9 @@ static heddle_status read_limits(const struct heddle_bound_limits *limits,
         *out = *limits;
     }
     if (!(out->gap >= 0.0))
-        return heddle_bound_fail(out, HEDDLE_EINVAL, "limits.gap is negative or not a number");
+        return HEDDLE_BOUND_FAIL(out, HEDDLE_EINVAL, "limits.gap is negative or not a number");
     if ((out->which & ~ALL) != 0)
-        return heddle_bound_fail(out, HEDDLE_EINVAL, "limits.which names unknown bounds");
+        return HEDDLE_BOUND_FAIL(out, HEDDLE_EINVAL, "limits.which names unknown bounds");
     out->which = out->which == 0 ? ALL : out->which;
     out->iterations = out->iterations == 0 ? ITERATIONS : out->iterations;
     out->time_ns = out->time_ns == 0 ? TIME_NS : out->time_ns;
@@ -260,28 +260,28 @@ heddle_status heddle_bound_all(const struct heddle_bound_graph *graph,
 {
     struct heddle_bound_result res = {.size = sizeof(res)};
     struct run x = {.graph = graph, .res = &res, .begin = heddle_clock_ns()};
-    struct heddle_bound_mem own;
+    struct heddle_scratch own;
     heddle_status st;
 
     HEDDLE_TRY(read_limits(limits, &x.limits));
     if (graph == NULL || graph->size != sizeof(*graph) || result_out == NULL ||
         result_out->size != sizeof(*result_out))
-        return heddle_bound_fail(&x.limits, HEDDLE_EINVAL,
+        return HEDDLE_BOUND_FAIL(&x.limits, HEDDLE_EINVAL,
                                  "the graph or the result is missing or has a "
                                  "wrong size member");
-    own.alloc = x.tmp.alloc = x.limits.alloc;
+    own.a = x.tmp.a = x.limits.alloc;
     own.head = NULL;
     x.own = &own;
     st = run_all(&x);
-    heddle_bound_drop(&x.tmp);
+    heddle_scratch_drop(&x.tmp);
     if (st == HEDDLE_OK) {
-        res.own = heddle_alloc(own.alloc, sizeof(own));
+        res.own = heddle_alloc(own.a, sizeof(own));
         st = res.own == NULL ? HEDDLE_ENOMEM : HEDDLE_OK;
     }
     if (st != HEDDLE_OK) {
-        heddle_bound_drop(&own);
+        heddle_scratch_drop(&own);
         if (st == HEDDLE_ENOMEM)
-            heddle_bound_fail(&x.limits, st, "no memory for the bounds");
+            HEDDLE_BOUND_FAIL(&x.limits, st, "no memory for the bounds");
         return st;
     }
     memcpy(res.own, &own, sizeof(own));
@@ -292,16 +292,16 @@ heddle_status heddle_bound_all(const struct heddle_bound_graph *graph,
 
 void heddle_bound_finish(struct heddle_bound_result *result)
 {
-    struct heddle_bound_mem *own;
+    struct heddle_scratch *own;
 
     if (result == NULL)
         return;
     own = result->own;
     if (own != NULL) {
-        const struct heddle_allocator *alloc = own->alloc;
+        const struct heddle_allocator *a = own->a;
 
-        heddle_bound_drop(own);
-        heddle_free(alloc, own, sizeof(*own));
+        heddle_scratch_drop(own);
+        heddle_free(a, own, sizeof(*own));
     }
     memset(result, 0, sizeof(*result));
     result->size = sizeof(*result);

@@ -17,23 +17,15 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "base/scratch.h"
+#include "base/why.h"
 #include "heddle/bound.h"
 
 #define HEDDLE_BOUND_NONE UINT32_MAX
 
-struct heddle_bound_mem {
-    const struct heddle_allocator *alloc;
-    struct heddle_bound_block *head;
-};
-
-/* Zeroed; n or bytes may be 0. NULL means that there is no memory. */
-void *heddle_bound_get(struct heddle_bound_mem *m, size_t n, size_t bytes);
-void heddle_bound_drop(struct heddle_bound_mem *m);
-
 /* Writes the sentence into limits->error and returns st. */
-HEDDLE_PRINTF(3, 4)
-heddle_status heddle_bound_fail(const struct heddle_bound_limits *limits, heddle_status st,
-                                const char *fmt, ...);
+#define HEDDLE_BOUND_FAIL(limits, st, ...)                                                         \
+    heddle_why((limits)->error, (limits)->error_bytes, st, __VA_ARGS__)
 
 struct heddle_bound_dag {
     uint32_t n;          /* tasks */
@@ -55,14 +47,14 @@ struct heddle_bound_dag {
 /* Checks the caller's graph and builds the other one. */
 HEDDLE_MUST_USE heddle_status heddle_bound_build(const struct heddle_bound_graph *g,
                                                  const struct heddle_bound_limits *limits,
-                                                 struct heddle_bound_mem *m,
+                                                 struct heddle_scratch *m,
                                                  struct heddle_bound_dag *d_out);
 
 /* The part of d with head >= h and tail >= q. `sub_out->task` and `pred_edge`
  * are the caller's indices, as in d; kinds are those of d, count may be 0. */
 HEDDLE_MUST_USE heddle_status heddle_bound_restrict(const struct heddle_bound_dag *d,
                                                     const double *head, const double *tail,
-                                                    const double hq[2], struct heddle_bound_mem *m,
+                                                    const double hq[2], struct heddle_scratch *m,
                                                     struct heddle_bound_dag *sub_out);
 
 /* A solution before it becomes a certificate. */
@@ -91,7 +83,7 @@ void heddle_bound_tails(const struct heddle_bound_dag *d, double *tail);
 /* area.c: prices that maximise sum(count[k] min_r price[r] time[k][r]) with
  * sum(nworkers[r] price[r]) = 1. */
 HEDDLE_MUST_USE heddle_status heddle_bound_area(const struct heddle_bound_dag *d,
-                                                const double *count, struct heddle_bound_mem *m,
+                                                const double *count, struct heddle_scratch *m,
                                                 double *price_out, double *value_out);
 /* The sum at given prices. */
 double heddle_bound_area_at(const struct heddle_bound_dag *d, const double *count,
@@ -103,7 +95,7 @@ double heddle_bound_cost(const struct heddle_bound_dag *d, uint32_t k, const dou
  * some kind: for two types the best prices for any set of tasks are one of
  * them when all fit. price is [cap x r]; returns how many. */
 HEDDLE_MUST_USE heddle_status heddle_bound_breakpoints(const struct heddle_bound_dag *d,
-                                                       struct heddle_bound_mem *m, uint32_t cap,
+                                                       struct heddle_scratch *m, uint32_t cap,
                                                        double *price, uint32_t *n_out);
 
 struct heddle_bound_effort {
@@ -117,21 +109,21 @@ struct heddle_bound_effort {
  * sol points to belongs to `m`. */
 HEDDLE_MUST_USE heddle_status heddle_bound_mixed(const struct heddle_bound_dag *d,
                                                  struct heddle_bound_effort *effort,
-                                                 struct heddle_bound_mem *m,
+                                                 struct heddle_scratch *m,
                                                  struct heddle_bound_sol *sol, double *value);
 
 /* soft.c: goes on from where mixed.c stopped; sol has a flow, effort->upper is
  * the upper bound so far. */
 HEDDLE_MUST_USE heddle_status heddle_bound_soft(const struct heddle_bound_dag *d,
                                                 struct heddle_bound_effort *effort,
-                                                struct heddle_bound_mem *m,
+                                                struct heddle_scratch *m,
                                                 struct heddle_bound_sol *sol, double *value);
 
 /* window.c: the best window found. */
 HEDDLE_MUST_USE heddle_status heddle_bound_window(const struct heddle_bound_dag *d,
                                                   const double *head, const double *tail,
                                                   const double *start_price,
-                                                  struct heddle_bound_mem *m,
+                                                  struct heddle_scratch *m,
                                                   struct heddle_bound_sol *sol, double *value);
 
 #endif /* HEDDLE_BOUND_BOUND_H */

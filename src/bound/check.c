@@ -21,12 +21,13 @@
  * Cost          O(tasks * types + edges).
  */
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/order.h"
 #include "base/text.h"
+#include "base/why.h"
 #include "heddle/bound.h"
 
 #define SLACK 1e-9
@@ -34,35 +35,18 @@
 struct verify {
     const struct heddle_bound_graph *g;
     const struct heddle_bound_cert *c;
-    const struct heddle_bound_limits *limits;
+    char *why; /* of the limits; NULL: nobody asks */
+    size_t why_bytes;
     const struct heddle_allocator *alloc;
     double *flow;     /* [ntasks] through each task */
     double *in, *out; /* [ntasks] over its edges */
     double *head;     /* [ntasks] earliest start, as far as paths tell */
     double *tail;     /* [ntasks] time needed after the end */
-    uint32_t *order;  /* [ntasks] topological */
-    uint32_t *wait;   /* [ntasks] */
-    uint32_t *at;     /* [ntasks + 1] first successor edge */
-    uint32_t *sorted; /* [nedges] edges by origin */
+    struct heddle_order by;
 };
 
-HEDDLE_PRINTF(3, 4)
-static heddle_status refuse(const struct heddle_bound_limits *limits, heddle_status st,
-                            const char *fmt, ...)
-{
-    struct heddle_text t;
-    va_list ap;
-
-    if (limits == NULL || limits->error == NULL || limits->error_bytes == 0)
-        return st;
-    heddle_text_init(&t, limits->error, limits->error_bytes);
-    va_start(ap, fmt);
-    heddle_text_vadd(&t, fmt, ap);
-    va_end(ap);
-    return st;
-}
-
-#define NO(...) refuse(x->limits, HEDDLE_EINVAL, __VA_ARGS__)
+#define FAIL(st, ...) heddle_why(x->why, x->why_bytes, st, __VA_ARGS__)
+#define NO(...)       FAIL(HEDDLE_EINVAL, __VA_ARGS__)
 
 static double time_on(const struct heddle_bound_graph *g, uint32_t t, uint32_t r)
 {
@@ -136,59 +120,26 @@ static heddle_status check_shape(const struct verify *x)
     return HEDDLE_OK;
 }
 
-/* Successor lists, then an order in which all edges go forward. */
-static heddle_status sort_tasks(const struct verify *x)
-{
-    const struct heddle_bound_graph *g = x->g;
-    uint32_t n = 0, sum = 0;
-
-    for (uint32_t e = 0; e < g->nedges; e++) {
-        x->at[g->edge_from[e]]++;
-        x->wait[g->edge_to[e]]++;
-    }
-    for (uint32_t t = 0; t < g->ntasks; t++)
-        x->at[t] = sum += x->at[t];
-    x->at[g->ntasks] = sum;
-    for (uint32_t e = 0; e < g->nedges; e++)
-        x->sorted[--x->at[g->edge_from[e]]] = e;
-    for (uint32_t t = 0; t < g->ntasks; t++)
-        if (x->wait[t] == 0)
-            x->order[n++] = t;
-    for (uint32_t i = 0; i < n; i++) {
-        const uint32_t t = x->order[i];
-
-        for (uint32_t j = x->at[t]; j < x->at[t + 1]; j++) {
-            const uint32_t s = g->edge_to[x->sorted[j]];
-
-            if (--x->wait[s] == 0)
-                x->order[n++] = s;
-        }
-    }
-    if (n < g->ntasks)
-        return refuse(x->limits, HEDDLE_ECYCLE, "the edges form a cycle");
-    return HEDDLE_OK;
-}
-
 static void measure(const struct verify *x)
 {
     const struct heddle_bound_graph *g = x->g;
 
     for (uint32_t i = 0; i < g->ntasks; i++) {
-        const uint32_t t = x->order[i];
+        const uint32_t t = x->by.node[i];
         const double end = x->head[t] + fastest(g, t);
 
-        for (uint32_t j = x->at[t]; j < x->at[t + 1]; j++) {
-            const uint32_t s = g->edge_to[x->sorted[j]];
+        for (uint32_t j = x->by.at[t]; j < x->by.at[t + 1]; j++) {
+            const uint32_t s = g->edge_to[x->by.edge[j]];
 
             if (end > x->head[s])
                 x->head[s] = end;
         }
     }
     for (uint32_t i = g->ntasks; i-- > 0;) {
-        const uint32_t t = x->order[i];
+        const uint32_t t = x->by.node[i];
 
-        for (uint32_t j = x->at[t]; j < x->at[t + 1]; j++) {
-            const uint32_t s = g->edge_to[x->sorted[j]];
+        for (uint32_t j = x->by.at[t]; j < x->by.at[t + 1]; j++) {
+            const uint32_t s = g->edge_to[x->by.edge[j]];
             const double need = x->tail[s] + fastest(g, s);
 
             if (need > x->tail[t])
@@ -261,7 +212,8 @@ static heddle_status prove(const struct verify *x, double *proven_out)
 {
     double sum, weights = 0.0;
 
-    HEDDLE_TRY(sort_tasks(x));
+    if (!heddle_order_make(&x->by, x->g->ntasks, x->g->edge_from, x->g->edge_to, x->g->nedges))
+        return FAIL(HEDDLE_ECYCLE, "the edges form a cycle");
     measure(x);
     HEDDLE_TRY(add_flow(x, &weights));
     *proven_out = 0.0;
@@ -288,24 +240,24 @@ static heddle_status with_memory(struct verify *x, double *proven_out)
     x->out = heddle_zalloc(x->alloc, n, sizeof(*x->out));
     x->head = heddle_zalloc(x->alloc, n, sizeof(*x->head));
     x->tail = heddle_zalloc(x->alloc, n, sizeof(*x->tail));
-    x->order = heddle_zalloc(x->alloc, n, sizeof(*x->order));
-    x->wait = heddle_zalloc(x->alloc, n, sizeof(*x->wait));
-    x->at = heddle_zalloc(x->alloc, n, sizeof(*x->at));
-    x->sorted = heddle_zalloc(x->alloc, e, sizeof(*x->sorted));
+    x->by.node = heddle_zalloc(x->alloc, n, sizeof(*x->by.node));
+    x->by.wait = heddle_zalloc(x->alloc, n, sizeof(*x->by.wait));
+    x->by.at = heddle_zalloc(x->alloc, n, sizeof(*x->by.at));
+    x->by.edge = heddle_zalloc(x->alloc, e, sizeof(*x->by.edge));
     if (x->flow != NULL && x->in != NULL && x->out != NULL && x->head != NULL && x->tail != NULL &&
-        x->order != NULL && x->wait != NULL && x->at != NULL && x->sorted != NULL)
+        x->by.node != NULL && x->by.wait != NULL && x->by.at != NULL && x->by.edge != NULL)
         st = prove(x, proven_out);
     else
-        refuse(x->limits, st, "no memory to check the certificate");
+        FAIL(st, "no memory to check the certificate");
     heddle_free(x->alloc, x->flow, n * sizeof(*x->flow));
     heddle_free(x->alloc, x->in, n * sizeof(*x->in));
     heddle_free(x->alloc, x->out, n * sizeof(*x->out));
     heddle_free(x->alloc, x->head, n * sizeof(*x->head));
     heddle_free(x->alloc, x->tail, n * sizeof(*x->tail));
-    heddle_free(x->alloc, x->order, n * sizeof(*x->order));
-    heddle_free(x->alloc, x->wait, n * sizeof(*x->wait));
-    heddle_free(x->alloc, x->at, n * sizeof(*x->at));
-    heddle_free(x->alloc, x->sorted, e * sizeof(*x->sorted));
+    heddle_free(x->alloc, x->by.node, n * sizeof(*x->by.node));
+    heddle_free(x->alloc, x->by.wait, n * sizeof(*x->by.wait));
+    heddle_free(x->alloc, x->by.at, n * sizeof(*x->by.at));
+    heddle_free(x->alloc, x->by.edge, e * sizeof(*x->by.edge));
     return st;
 }
 
@@ -313,7 +265,7 @@ heddle_status heddle_bound_check(const struct heddle_bound_graph *graph,
                                  const struct heddle_bound_cert *cert, double value,
                                  const struct heddle_bound_limits *limits, double *proven_out)
 {
-    struct verify state = {.g = graph, .c = cert, .limits = limits};
+    struct verify state = {.g = graph, .c = cert};
     struct verify *x = &state;
     struct heddle_text t;
     char number[40];
@@ -321,10 +273,14 @@ heddle_status heddle_bound_check(const struct heddle_bound_graph *graph,
 
     if (limits != NULL && limits->size != sizeof(*limits))
         return HEDDLE_EINVAL;
+    if (limits != NULL) {
+        x->alloc = limits->alloc;
+        x->why = limits->error;
+        x->why_bytes = limits->error_bytes;
+    }
     if (graph == NULL || graph->size != sizeof(*graph) || cert == NULL)
         return NO("the graph or the certificate is missing or has a wrong "
                   "size member");
-    x->alloc = limits != NULL ? limits->alloc : NULL;
     HEDDLE_TRY(check_graph(x));
     HEDDLE_TRY(check_shape(x));
     HEDDLE_TRY(with_memory(x, &proven));

@@ -24,8 +24,8 @@
 #define ROUNDS    4000 /* pivots of one solve */
 #define AGREE     1e-7 /* relative difference of low and high */
 
-heddle_status heddle_game_init(struct heddle_game *g, struct heddle_bound_mem *m,
-                               uint32_t max_plans, uint32_t max_experts)
+heddle_status heddle_game_init(struct heddle_game *g, struct heddle_scratch *m, uint32_t max_plans,
+                               uint32_t max_experts)
 {
     const size_t np = max_plans, ne = max_experts;
 
@@ -33,14 +33,14 @@ heddle_status heddle_game_init(struct heddle_game *g, struct heddle_bound_mem *m
     g->max_plans = max_plans;
     g->max_experts = max_experts;
     g->width = max_plans + max_experts + 1;
-    g->has_plan = heddle_bound_get(m, np, sizeof(*g->has_plan));
-    g->has_expert = heddle_bound_get(m, ne, sizeof(*g->has_expert));
-    g->load = heddle_bound_get(m, np * ne, sizeof(*g->load));
-    g->t = heddle_bound_get(m, ne * g->width, sizeof(*g->t));
-    g->cost = heddle_bound_get(m, g->width, sizeof(*g->cost));
-    g->basis = heddle_bound_get(m, ne, sizeof(*g->basis));
-    g->w = heddle_bound_get(m, ne, sizeof(*g->w));
-    g->u = heddle_bound_get(m, np, sizeof(*g->u));
+    g->has_plan = heddle_scratch_get(m, np, sizeof(*g->has_plan));
+    g->has_expert = heddle_scratch_get(m, ne, sizeof(*g->has_expert));
+    g->load = heddle_scratch_get(m, np * ne, sizeof(*g->load));
+    g->t = heddle_scratch_get(m, ne * g->width, sizeof(*g->t));
+    g->cost = heddle_scratch_get(m, g->width, sizeof(*g->cost));
+    g->basis = heddle_scratch_get(m, ne, sizeof(*g->basis));
+    g->w = heddle_scratch_get(m, ne, sizeof(*g->w));
+    g->u = heddle_scratch_get(m, np, sizeof(*g->u));
     if (g->has_plan == NULL || g->has_expert == NULL || g->load == NULL || g->t == NULL ||
         g->cost == NULL || g->basis == NULL || g->w == NULL || g->u == NULL)
         return HEDDLE_ENOMEM;

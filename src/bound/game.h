@@ -31,7 +31,7 @@ struct heddle_game {
                            under u: the value is between */
 };
 
-HEDDLE_MUST_USE heddle_status heddle_game_init(struct heddle_game *g, struct heddle_bound_mem *m,
+HEDDLE_MUST_USE heddle_status heddle_game_init(struct heddle_game *g, struct heddle_scratch *m,
                                                uint32_t max_plans, uint32_t max_experts);
 
 /* Add with the loads of all slots of the other side, of which those in use are

@@ -10,7 +10,7 @@
 
 TEST(known_value)
 {
-    struct heddle_bound_mem m = {0};
+    struct heddle_scratch m = {0};
     struct heddle_game g;
     const double none[4] = {0}, a[2] = {3, 1}, b[2] = {0, 2};
 
@@ -26,13 +26,13 @@ TEST(known_value)
     CHECK_NEAR(g.high, 1.5, 1e-12);
     CHECK_NEAR(g.u[0], 0.5, 1e-12);
     CHECK_NEAR(g.w[0], 0.25, 1e-12);
-    heddle_bound_drop(&m);
+    heddle_scratch_drop(&m);
 }
 
 /* Loads drawn once; the game learns of them bit by bit and forgets some. */
 static void grow(struct heddle_rng *rng, uint32_t style)
 {
-    struct heddle_bound_mem m = {0};
+    struct heddle_scratch m = {0};
     struct heddle_game g;
     double load[SIDE];
     size_t nplans = 0, nexperts = 0, full = 0;
@@ -66,7 +66,7 @@ static void grow(struct heddle_rng *rng, uint32_t style)
         CHECK(g.high - g.low <= 1e-7 * g.high);
         CHECK(g.low > 0.0);
     }
-    heddle_bound_drop(&m);
+    heddle_scratch_drop(&m);
 }
 
 TEST(grows_and_shrinks)

@@ -14,59 +14,9 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/rng.h"
-#include "base/text.h"
 #include "bound/bound.h"
 
-struct heddle_bound_block {
-    struct heddle_bound_block *next;
-    size_t bytes;
-};
-
-/* Room for the header that keeps what follows aligned for any type. */
-#define HEAD_BYTES 64
-
-void *heddle_bound_get(struct heddle_bound_mem *m, size_t n, size_t bytes)
-{
-    struct heddle_bound_block *b;
-    size_t all;
-
-    if (!heddle_mul(&all, n, bytes) || !heddle_add(&all, all, HEAD_BYTES))
-        return NULL;
-    b = heddle_zalloc(m->alloc, 1, all);
-    if (b == NULL)
-        return NULL;
-    b->bytes = all;
-    b->next = m->head;
-    m->head = b;
-    return (char *)b + HEAD_BYTES;
-}
-
-void heddle_bound_drop(struct heddle_bound_mem *m)
-{
-    while (m->head != NULL) {
-        struct heddle_bound_block *b = m->head;
-
-        m->head = b->next;
-        heddle_free(m->alloc, b, b->bytes);
-    }
-}
-
-heddle_status heddle_bound_fail(const struct heddle_bound_limits *limits, heddle_status st,
-                                const char *fmt, ...)
-{
-    struct heddle_text t;
-    va_list ap;
-
-    if (limits == NULL || limits->error == NULL || limits->error_bytes == 0)
-        return st;
-    heddle_text_init(&t, limits->error, limits->error_bytes);
-    va_start(ap, fmt);
-    heddle_text_vadd(&t, fmt, ap);
-    va_end(ap);
-    return st;
-}
-
-#define BAD(...) heddle_bound_fail(limits, HEDDLE_EINVAL, __VA_ARGS__)
+#define BAD(...) HEDDLE_BOUND_FAIL(limits, HEDDLE_EINVAL, __VA_ARGS__)
 
 static uint32_t row_of(const struct heddle_bound_graph *g, uint32_t t)
 {
@@ -127,11 +77,11 @@ static heddle_status check_times(const struct heddle_bound_graph *g,
     return HEDDLE_OK;
 }
 
-static heddle_status take_types(const struct heddle_bound_graph *g, struct heddle_bound_mem *m,
+static heddle_status take_types(const struct heddle_bound_graph *g, struct heddle_scratch *m,
                                 struct heddle_bound_dag *d)
 {
-    d->type = heddle_bound_get(m, g->ntypes, sizeof(*d->type));
-    d->nworkers = heddle_bound_get(m, g->ntypes, sizeof(*d->nworkers));
+    d->type = heddle_scratch_get(m, g->ntypes, sizeof(*d->type));
+    d->nworkers = heddle_scratch_get(m, g->ntypes, sizeof(*d->nworkers));
     if (d->type == NULL || d->nworkers == NULL)
         return HEDDLE_ENOMEM;
     for (uint32_t r = 0; r < g->ntypes; r++) {
@@ -186,7 +136,7 @@ static uint32_t find_kind(struct heddle_bound_dag *d, struct kinds *ks, const do
 }
 
 /* d->kind by the caller's task index. */
-static heddle_status take_kinds(const struct heddle_bound_graph *g, struct heddle_bound_mem *m,
+static heddle_status take_kinds(const struct heddle_bound_graph *g, struct heddle_scratch *m,
                                 struct heddle_bound_dag *d, uint32_t *kind)
 {
     const size_t most = g->kind != NULL && g->nkinds < g->ntasks ? g->nkinds : g->ntasks;
@@ -194,11 +144,11 @@ static heddle_status take_kinds(const struct heddle_bound_graph *g, struct heddl
 
     while (ks.mask < 2 * most)
         ks.mask = 2 * ks.mask + 1;
-    ks.table = heddle_bound_get(m, ks.mask + 1, sizeof(*ks.table));
-    ks.of_row = heddle_bound_get(m, g->kind != NULL ? g->nkinds : 0, sizeof(*ks.of_row));
-    d->time = heddle_bound_get(m, most, d->r * sizeof(*d->time));
-    d->fast = heddle_bound_get(m, most, sizeof(*d->fast));
-    d->count = heddle_bound_get(m, most, sizeof(*d->count));
+    ks.table = heddle_scratch_get(m, ks.mask + 1, sizeof(*ks.table));
+    ks.of_row = heddle_scratch_get(m, g->kind != NULL ? g->nkinds : 0, sizeof(*ks.of_row));
+    d->time = heddle_scratch_get(m, most, d->r * sizeof(*d->time));
+    d->fast = heddle_scratch_get(m, most, sizeof(*d->fast));
+    d->count = heddle_scratch_get(m, most, sizeof(*d->count));
     if (ks.table == NULL || ks.of_row == NULL || d->time == NULL || d->fast == NULL ||
         d->count == NULL)
         return HEDDLE_ENOMEM;
@@ -226,12 +176,12 @@ static bool goes_up(const struct heddle_bound_graph *g)
 }
 
 /* Kahn: a task is placed when its last predecessor was. */
-static heddle_status sort_tasks(const struct heddle_bound_graph *g, struct heddle_bound_mem *m,
+static heddle_status sort_tasks(const struct heddle_bound_graph *g, struct heddle_scratch *m,
                                 uint32_t *order)
 {
-    uint32_t *end = heddle_bound_get(m, (size_t)g->ntasks + 1, sizeof(*end));
-    uint32_t *succ = heddle_bound_get(m, g->nedges, sizeof(*succ));
-    uint32_t *wait = heddle_bound_get(m, g->ntasks, sizeof(*wait));
+    uint32_t *end = heddle_scratch_get(m, (size_t)g->ntasks + 1, sizeof(*end));
+    uint32_t *succ = heddle_scratch_get(m, g->nedges, sizeof(*succ));
+    uint32_t *wait = heddle_scratch_get(m, g->ntasks, sizeof(*wait));
     uint32_t n = 0;
 
     if (end == NULL || succ == NULL || wait == NULL)
@@ -259,7 +209,7 @@ static heddle_status sort_tasks(const struct heddle_bound_graph *g, struct heddl
     return n == g->ntasks ? HEDDLE_OK : HEDDLE_ECYCLE;
 }
 
-static heddle_status order_tasks(const struct heddle_bound_graph *g, struct heddle_bound_mem *m,
+static heddle_status order_tasks(const struct heddle_bound_graph *g, struct heddle_scratch *m,
                                  uint32_t *order)
 {
     if (!goes_up(g))
@@ -269,13 +219,13 @@ static heddle_status order_tasks(const struct heddle_bound_graph *g, struct hedd
     return HEDDLE_OK;
 }
 
-static heddle_status take_edges(const struct heddle_bound_graph *g, struct heddle_bound_mem *m,
+static heddle_status take_edges(const struct heddle_bound_graph *g, struct heddle_scratch *m,
                                 struct heddle_bound_dag *d, const uint32_t *place)
 {
     d->e = g->nedges;
-    d->pred_end = heddle_bound_get(m, (size_t)d->n + 2, sizeof(*d->pred_end));
-    d->pred = heddle_bound_get(m, d->e, sizeof(*d->pred));
-    d->pred_edge = heddle_bound_get(m, d->e, sizeof(*d->pred_edge));
+    d->pred_end = heddle_scratch_get(m, (size_t)d->n + 2, sizeof(*d->pred_end));
+    d->pred = heddle_scratch_get(m, d->e, sizeof(*d->pred));
+    d->pred_edge = heddle_scratch_get(m, d->e, sizeof(*d->pred_edge));
     if (d->pred_end == NULL || d->pred == NULL || d->pred_edge == NULL)
         return HEDDLE_ENOMEM;
     for (uint32_t e = 0; e < d->e; e++)
@@ -291,15 +241,15 @@ static heddle_status take_edges(const struct heddle_bound_graph *g, struct heddl
     return HEDDLE_OK;
 }
 
-static heddle_status place_tasks(const struct heddle_bound_graph *g, struct heddle_bound_mem *tmp,
-                                 struct heddle_bound_mem *m, struct heddle_bound_dag *d)
+static heddle_status place_tasks(const struct heddle_bound_graph *g, struct heddle_scratch *tmp,
+                                 struct heddle_scratch *m, struct heddle_bound_dag *d)
 {
-    uint32_t *kind = heddle_bound_get(tmp, g->ntasks, sizeof(*kind));
-    uint32_t *place = heddle_bound_get(tmp, g->ntasks, sizeof(*place));
+    uint32_t *kind = heddle_scratch_get(tmp, g->ntasks, sizeof(*kind));
+    uint32_t *place = heddle_scratch_get(tmp, g->ntasks, sizeof(*place));
 
     d->n = g->ntasks;
-    d->kind = heddle_bound_get(m, d->n, sizeof(*d->kind));
-    d->task = heddle_bound_get(m, d->n, sizeof(*d->task));
+    d->kind = heddle_scratch_get(m, d->n, sizeof(*d->kind));
+    d->task = heddle_scratch_get(m, d->n, sizeof(*d->task));
     if (kind == NULL || place == NULL || d->kind == NULL || d->task == NULL)
         return HEDDLE_ENOMEM;
     HEDDLE_TRY(take_kinds(g, m, d, kind));
@@ -312,10 +262,10 @@ static heddle_status place_tasks(const struct heddle_bound_graph *g, struct hedd
 }
 
 heddle_status heddle_bound_build(const struct heddle_bound_graph *g,
-                                 const struct heddle_bound_limits *limits,
-                                 struct heddle_bound_mem *m, struct heddle_bound_dag *d_out)
+                                 const struct heddle_bound_limits *limits, struct heddle_scratch *m,
+                                 struct heddle_bound_dag *d_out)
 {
-    struct heddle_bound_mem tmp = {.alloc = m->alloc};
+    struct heddle_scratch tmp = {.a = m->a};
     heddle_status st;
 
     memset(d_out, 0, sizeof(*d_out));
@@ -323,9 +273,9 @@ heddle_status heddle_bound_build(const struct heddle_bound_graph *g,
     HEDDLE_TRY(check_times(g, limits));
     HEDDLE_TRY(take_types(g, m, d_out));
     st = place_tasks(g, &tmp, m, d_out);
-    heddle_bound_drop(&tmp);
+    heddle_scratch_drop(&tmp);
     if (st == HEDDLE_ECYCLE)
-        return heddle_bound_fail(limits, st, "the edges form a cycle");
+        return HEDDLE_BOUND_FAIL(limits, st, "the edges form a cycle");
     return st;
 }
 
@@ -362,18 +312,18 @@ static void keep_edges(const struct heddle_bound_dag *d, struct heddle_bound_dag
 
 heddle_status heddle_bound_restrict(const struct heddle_bound_dag *d, const double *head,
                                     const double *tail, const double hq[2],
-                                    struct heddle_bound_mem *m, struct heddle_bound_dag *sub_out)
+                                    struct heddle_scratch *m, struct heddle_bound_dag *sub_out)
 {
-    uint32_t *place = heddle_bound_get(m, d->n, sizeof(*place));
+    uint32_t *place = heddle_scratch_get(m, d->n, sizeof(*place));
     struct heddle_bound_dag s = *d;
 
     s.n = s.e = 0;
-    s.kind = heddle_bound_get(m, d->n, sizeof(*s.kind));
-    s.task = heddle_bound_get(m, d->n, sizeof(*s.task));
-    s.count = heddle_bound_get(m, d->k, sizeof(*s.count));
-    s.pred_end = heddle_bound_get(m, (size_t)d->n + 1, sizeof(*s.pred_end));
-    s.pred = heddle_bound_get(m, d->e, sizeof(*s.pred));
-    s.pred_edge = heddle_bound_get(m, d->e, sizeof(*s.pred_edge));
+    s.kind = heddle_scratch_get(m, d->n, sizeof(*s.kind));
+    s.task = heddle_scratch_get(m, d->n, sizeof(*s.task));
+    s.count = heddle_scratch_get(m, d->k, sizeof(*s.count));
+    s.pred_end = heddle_scratch_get(m, (size_t)d->n + 1, sizeof(*s.pred_end));
+    s.pred = heddle_scratch_get(m, d->e, sizeof(*s.pred));
+    s.pred_edge = heddle_scratch_get(m, d->e, sizeof(*s.pred_edge));
     if (place == NULL || s.kind == NULL || s.task == NULL || s.count == NULL ||
         s.pred_end == NULL || s.pred == NULL || s.pred_edge == NULL)
         return HEDDLE_ENOMEM;

@@ -47,8 +47,8 @@ struct path {
 
 struct mixed {
     const struct heddle_bound_dag *d;
-    struct heddle_bound_mem *m;   /* of the answer */
-    struct heddle_bound_mem work; /* of this file */
+    struct heddle_scratch *m;   /* of the answer */
+    struct heddle_scratch work; /* of this file */
     struct heddle_game game;
     double scale;
     double *time; /* [k x r] divided by scale */
@@ -105,8 +105,8 @@ static heddle_status pool_add(struct mixed *x, uint32_t v, uint32_t *path_out)
         x->is_full = true;
         return HEDDLE_OK;
     }
-    p->pos = heddle_bound_get(&x->work, len, sizeof(*p->pos));
-    p->step = heddle_bound_get(&x->work, len, sizeof(*p->step));
+    p->pos = heddle_scratch_get(&x->work, len, sizeof(*p->pos));
+    p->step = heddle_scratch_get(&x->work, len, sizeof(*p->step));
     if (p->pos == NULL || p->step == NULL)
         return HEDDLE_ENOMEM;
     heddle_bound_path_get(x->d, x->via, v, len, p->pos, p->step);
@@ -177,7 +177,7 @@ static heddle_status add_plan(struct mixed *x)
         return HEDDLE_OK;
     }
     if (x->plan[slot] == NULL)
-        x->plan[slot] = heddle_bound_get(&x->work, x->d->n, 1);
+        x->plan[slot] = heddle_scratch_get(&x->work, x->d->n, 1);
     if (x->plan[slot] == NULL)
         return HEDDLE_ENOMEM;
     memcpy(x->plan[slot], x->choice, x->d->n);
@@ -332,17 +332,17 @@ static heddle_status get_memory(struct mixed *x, uint32_t iterations)
     const uint32_t plans = fit < 16 ? 16 : fit < PLANS ? (uint32_t)fit : PLANS;
 
     x->max_paths = 2 * iterations + 2;
-    x->time = heddle_bound_get(&x->work, d->k, d->r * sizeof(*x->time));
-    x->path = heddle_bound_get(&x->work, x->max_paths, sizeof(*x->path));
-    x->ask = heddle_bound_get(&x->work, x->max_paths, sizeof(*x->ask));
-    x->best = heddle_bound_get(&x->work, x->max_paths, sizeof(*x->best));
-    x->dur = heddle_bound_get(&x->work, d->n, sizeof(*x->dur));
-    x->len = heddle_bound_get(&x->work, d->n, sizeof(*x->len));
-    x->flow = heddle_bound_get(&x->work, d->n, sizeof(*x->flow));
-    x->via = heddle_bound_get(&x->work, d->n, sizeof(*x->via));
-    x->choice = heddle_bound_get(&x->work, d->n, 1);
-    x->kind_cost = heddle_bound_get(&x->work, d->k, sizeof(*x->kind_cost));
-    x->kind_choice = heddle_bound_get(&x->work, d->k, 1);
+    x->time = heddle_scratch_get(&x->work, d->k, d->r * sizeof(*x->time));
+    x->path = heddle_scratch_get(&x->work, x->max_paths, sizeof(*x->path));
+    x->ask = heddle_scratch_get(&x->work, x->max_paths, sizeof(*x->ask));
+    x->best = heddle_scratch_get(&x->work, x->max_paths, sizeof(*x->best));
+    x->dur = heddle_scratch_get(&x->work, d->n, sizeof(*x->dur));
+    x->len = heddle_scratch_get(&x->work, d->n, sizeof(*x->len));
+    x->flow = heddle_scratch_get(&x->work, d->n, sizeof(*x->flow));
+    x->via = heddle_scratch_get(&x->work, d->n, sizeof(*x->via));
+    x->choice = heddle_scratch_get(&x->work, d->n, 1);
+    x->kind_cost = heddle_scratch_get(&x->work, d->k, sizeof(*x->kind_cost));
+    x->kind_choice = heddle_scratch_get(&x->work, d->k, 1);
     if (x->time == NULL || x->path == NULL || x->ask == NULL || x->best == NULL || x->dur == NULL ||
         x->len == NULL || x->flow == NULL || x->via == NULL || x->choice == NULL ||
         x->kind_cost == NULL || x->kind_choice == NULL)
@@ -413,8 +413,8 @@ static heddle_status loop(struct mixed *x, struct heddle_bound_effort *effort)
 static heddle_status answer(struct mixed *x, struct heddle_bound_sol *sol)
 {
     memcpy(sol->price, x->best_price, x->d->r * sizeof(*sol->price));
-    sol->start = heddle_bound_get(x->m, x->d->n, sizeof(*sol->start));
-    sol->edge_flow = heddle_bound_get(x->m, x->d->e, sizeof(*sol->edge_flow));
+    sol->start = heddle_scratch_get(x->m, x->d->n, sizeof(*sol->start));
+    sol->edge_flow = heddle_scratch_get(x->m, x->d->e, sizeof(*sol->edge_flow));
     if (sol->start == NULL || sol->edge_flow == NULL)
         return HEDDLE_ENOMEM;
     for (uint32_t j = 0; j < x->npaths; j++) {
@@ -431,7 +431,7 @@ static heddle_status answer(struct mixed *x, struct heddle_bound_sol *sol)
 
 /* The rest of the iterations, with all paths at once. */
 static heddle_status go_on(const struct heddle_bound_dag *d, struct heddle_bound_effort *effort,
-                           uint32_t iterations, struct heddle_bound_mem *m,
+                           uint32_t iterations, struct heddle_scratch *m,
                            struct heddle_bound_sol *sol, double *value)
 {
     const uint32_t done = effort->iterations;
@@ -444,12 +444,12 @@ static heddle_status go_on(const struct heddle_bound_dag *d, struct heddle_bound
 }
 
 heddle_status heddle_bound_mixed(const struct heddle_bound_dag *d,
-                                 struct heddle_bound_effort *effort, struct heddle_bound_mem *m,
+                                 struct heddle_bound_effort *effort, struct heddle_scratch *m,
                                  struct heddle_bound_sol *sol, double *value)
 {
     const uint32_t iterations = effort->iterations;
     struct mixed *x;
-    struct heddle_bound_mem own = {.alloc = m->alloc};
+    struct heddle_scratch own = {.a = m->a};
     heddle_status st;
 
     effort->upper = *value;
@@ -457,12 +457,12 @@ heddle_status heddle_bound_mixed(const struct heddle_bound_dag *d,
         effort->iterations = 0;
         return HEDDLE_OK;
     }
-    x = heddle_bound_get(&own, 1, sizeof(*x));
+    x = heddle_scratch_get(&own, 1, sizeof(*x));
     if (x == NULL)
         return HEDDLE_ENOMEM;
     x->d = d;
     x->m = m;
-    x->work.alloc = m->alloc;
+    x->work.a = m->a;
     x->scale = *value;
     x->upper = INFINITY;
     st = get_memory(x, effort->iterations);
@@ -476,8 +476,8 @@ heddle_status heddle_bound_mixed(const struct heddle_bound_dag *d,
         *value = x->lower * x->scale;
         effort->upper = fmax(x->upper, x->lower) * x->scale;
     }
-    heddle_bound_drop(&x->work);
-    heddle_bound_drop(&own);
+    heddle_scratch_drop(&x->work);
+    heddle_scratch_drop(&own);
     if (st == HEDDLE_OK &&
         (effort->upper == INFINITY || effort->upper - *value > effort->gap * effort->upper))
         st = go_on(d, effort, iterations, m, sol, value);

@@ -279,19 +279,19 @@ static void soft_loop(struct soft *x, struct heddle_bound_effort *effort)
     effort->iterations = i;
 }
 
-static heddle_status soft_init(struct soft *x, struct heddle_bound_mem *m)
+static heddle_status soft_init(struct soft *x, struct heddle_scratch *m)
 {
     const struct heddle_bound_dag *d = x->d;
 
-    x->time = heddle_bound_get(m, d->k, d->r * sizeof(*x->time));
-    x->mean = heddle_bound_get(m, d->n, sizeof(*x->mean));
-    x->start = heddle_bound_get(m, d->n, sizeof(*x->start));
-    x->edge = heddle_bound_get(m, d->e, sizeof(*x->edge));
-    x->flow = heddle_bound_get(m, d->n, sizeof(*x->flow));
-    x->len = heddle_bound_get(m, d->n, sizeof(*x->len));
-    x->now = heddle_bound_get(m, d->n, sizeof(*x->now));
-    x->part = heddle_bound_get(m, d->e, sizeof(*x->part));
-    x->alone = heddle_bound_get(m, d->n, sizeof(*x->alone));
+    x->time = heddle_scratch_get(m, d->k, d->r * sizeof(*x->time));
+    x->mean = heddle_scratch_get(m, d->n, sizeof(*x->mean));
+    x->start = heddle_scratch_get(m, d->n, sizeof(*x->start));
+    x->edge = heddle_scratch_get(m, d->e, sizeof(*x->edge));
+    x->flow = heddle_scratch_get(m, d->n, sizeof(*x->flow));
+    x->len = heddle_scratch_get(m, d->n, sizeof(*x->len));
+    x->now = heddle_scratch_get(m, d->n, sizeof(*x->now));
+    x->part = heddle_scratch_get(m, d->e, sizeof(*x->part));
+    x->alone = heddle_scratch_get(m, d->n, sizeof(*x->alone));
     if (x->time == NULL || x->mean == NULL || x->start == NULL || x->edge == NULL ||
         x->flow == NULL || x->len == NULL || x->now == NULL || x->part == NULL || x->alone == NULL)
         return HEDDLE_ENOMEM;
@@ -310,11 +310,11 @@ static heddle_status soft_init(struct soft *x, struct heddle_bound_mem *m)
 }
 
 heddle_status heddle_bound_soft(const struct heddle_bound_dag *d,
-                                struct heddle_bound_effort *effort, struct heddle_bound_mem *m,
+                                struct heddle_bound_effort *effort, struct heddle_scratch *m,
                                 struct heddle_bound_sol *sol, double *value)
 {
-    struct heddle_bound_mem work = {.alloc = m->alloc};
-    struct soft *x = heddle_bound_get(&work, 1, sizeof(*x));
+    struct heddle_scratch work = {.a = m->a};
+    struct soft *x = heddle_scratch_get(&work, 1, sizeof(*x));
     heddle_status st = HEDDLE_ENOMEM;
 
     if (x != NULL) {
@@ -330,6 +330,6 @@ heddle_status heddle_bound_soft(const struct heddle_bound_dag *d,
         *value = x->lower * x->scale;
         effort->upper = fmax(x->upper, x->lower) * x->scale;
     }
-    heddle_bound_drop(&work);
+    heddle_scratch_drop(&work);
     return st;
 }

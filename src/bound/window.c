@@ -55,11 +55,11 @@ static int cmp_double(const void *a, const void *b)
 }
 
 static heddle_status axis_init(struct axis *a, const double *at, uint32_t n,
-                               struct heddle_bound_mem *m)
+                               struct heddle_scratch *m)
 {
     a->at = at;
-    a->sorted = heddle_bound_get(m, n, sizeof(*a->sorted));
-    a->cell = heddle_bound_get(m, n, sizeof(*a->cell));
+    a->sorted = heddle_scratch_get(m, n, sizeof(*a->sorted));
+    a->cell = heddle_scratch_get(m, n, sizeof(*a->cell));
     if (a->sorted == NULL || a->cell == NULL)
         return HEDDLE_ENOMEM;
     memcpy(a->sorted, at, n * sizeof(*at));
@@ -165,9 +165,9 @@ static bool try_price(struct window *x, const double *price)
 }
 
 /* The best prices for the best window, then the best window for them. */
-static heddle_status take_turns(struct window *x, struct heddle_bound_mem *m)
+static heddle_status take_turns(struct window *x, struct heddle_scratch *m)
 {
-    double *count = heddle_bound_get(m, x->d->k, sizeof(*count));
+    double *count = heddle_scratch_get(m, x->d->k, sizeof(*count));
     double price[HEDDLE_BOUND_TYPES_MAX], ignored;
 
     if (count == NULL)
@@ -184,10 +184,10 @@ static heddle_status take_turns(struct window *x, struct heddle_bound_mem *m)
     return HEDDLE_OK;
 }
 
-static heddle_status search(struct window *x, struct heddle_bound_mem *m, const double *start_price)
+static heddle_status search(struct window *x, struct heddle_scratch *m, const double *start_price)
 {
     const struct heddle_bound_dag *d = x->d;
-    double *price = heddle_bound_get(m, PRICES, d->r * sizeof(*price));
+    double *price = heddle_scratch_get(m, PRICES, d->r * sizeof(*price));
     uint32_t n;
 
     if (price == NULL)
@@ -210,18 +210,18 @@ static heddle_status search(struct window *x, struct heddle_bound_mem *m, const 
 
 heddle_status heddle_bound_window(const struct heddle_bound_dag *d, const double *head,
                                   const double *tail, const double *start_price,
-                                  struct heddle_bound_mem *m, struct heddle_bound_sol *sol,
+                                  struct heddle_scratch *m, struct heddle_bound_sol *sol,
                                   double *value)
 {
-    struct heddle_bound_mem tmp = {.alloc = m->alloc};
-    struct window *x = heddle_bound_get(&tmp, 1, sizeof(*x));
+    struct heddle_scratch tmp = {.a = m->a};
+    struct window *x = heddle_scratch_get(&tmp, 1, sizeof(*x));
     heddle_status st = x == NULL ? HEDDLE_ENOMEM : HEDDLE_OK;
 
     if (st == HEDDLE_OK && d->n > 0) {
         x->d = d;
         x->price = sol->price;
         memcpy(x->price, start_price, d->r * sizeof(*x->price));
-        x->cost = heddle_bound_get(&tmp, d->k, sizeof(*x->cost));
+        x->cost = heddle_scratch_get(&tmp, d->k, sizeof(*x->cost));
         st = x->cost == NULL ? HEDDLE_ENOMEM : HEDDLE_OK;
         if (st == HEDDLE_OK)
             st = axis_init(&x->axis[0], head, d->n, &tmp);
@@ -236,6 +236,6 @@ heddle_status heddle_bound_window(const struct heddle_bound_dag *d, const double
         sol->tail = x->hq[1];
         *value = x->value;
     }
-    heddle_bound_drop(&tmp);
+    heddle_scratch_drop(&tmp);
     return st;
 }

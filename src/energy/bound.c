@@ -14,9 +14,9 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "base/why.h"
 #include "energy/dual.h"
 #include "energy/spend.h"
-#include "energy/why.h"
 
 #define ITERATIONS 400
 #define TIME_NS    (10 * HEDDLE_NS_PER_S)
@@ -43,25 +43,23 @@ heddle_status heddle_spend_check(const struct heddle_energy_graph *eg, char *err
 
     if (eg == NULL || eg->size != sizeof(*eg) || eg->graph == NULL ||
         eg->graph->size != sizeof(*eg->graph))
-        return heddle_energy_why(error, bytes, HEDDLE_EINVAL,
-                                 "the graph is missing or its size is wrong");
+        return heddle_why(error, bytes, HEDDLE_EINVAL, "the graph is missing or its size is wrong");
     g = eg->graph;
     if (!(eg->idle >= 0.0 && eg->idle < 1e290))
-        return heddle_energy_why(error, bytes, HEDDLE_EINVAL,
-                                 "the idle power is not a number >= 0");
+        return heddle_why(error, bytes, HEDDLE_EINVAL, "the idle power is not a number >= 0");
     rows = g->kind != NULL ? g->nkinds : g->ntasks;
     if (rows > 0 && g->ntypes > 0 && (eg->joules == NULL || g->time == NULL || g->nworkers == NULL))
-        return heddle_energy_why(error, bytes, HEDDLE_EINVAL, "joules, time or nworkers is NULL");
+        return heddle_why(error, bytes, HEDDLE_EINVAL, "joules, time or nworkers is NULL");
     for (size_t i = 0; i < rows * g->ntypes; i++)
         if (g->nworkers[i % g->ntypes] > 0 && g->time[i] < INFINITY &&
             !(eg->joules[i] >= 0.0 && eg->joules[i] < 1e280))
-            return heddle_energy_why(error, bytes, HEDDLE_EINVAL,
-                                     "the joules of row %zu on type %zu are not a number >= 0",
-                                     i / g->ntypes, i % g->ntypes);
+            return heddle_why(error, bytes, HEDDLE_EINVAL,
+                              "the joules of row %zu on type %zu are not a number >= 0",
+                              i / g->ntypes, i % g->ntypes);
     return HEDDLE_OK;
 }
 
-#define FAIL(st, ...) heddle_energy_why(x->l.error, x->l.error_bytes, st, __VA_ARGS__)
+#define FAIL(st, ...) heddle_why(x->l.error, x->l.error_bytes, st, __VA_ARGS__)
 
 static heddle_status take_limits(struct run *x, const struct heddle_energy_limits *limits)
 {

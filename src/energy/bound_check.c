@@ -21,11 +21,12 @@
  * Cost          O(terms * tasks * types + edges).
  */
 #include <math.h>
-#include <stdarg.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/order.h"
 #include "base/text.h"
+#include "base/why.h"
 #include "heddle/energy_bound.h"
 
 #define SLACK 1e-9
@@ -34,33 +35,17 @@ struct verify {
     const struct heddle_bound_graph *g;
     const struct heddle_energy_graph *eg;
     const struct heddle_energy_cert *c;
-    const struct heddle_energy_limits *limits;
+    char *why; /* of the limits; NULL: nobody asks */
+    size_t why_bytes;
     const struct heddle_allocator *alloc;
     double *price;           /* [ntasks x ntypes] c(t,r) */
     double *flow, *in, *out; /* [ntasks] of one term */
     double *head, *tail;     /* [ntasks] */
-    uint32_t *order, *wait;  /* [ntasks] */
-    uint32_t *at;            /* [ntasks + 1] first successor edge */
-    uint32_t *sorted;        /* [nedges] edges by origin */
+    struct heddle_order by;
 };
 
-HEDDLE_PRINTF(3, 4)
-static heddle_status refuse(const struct heddle_energy_limits *limits, heddle_status st,
-                            const char *fmt, ...)
-{
-    struct heddle_text t;
-    va_list ap;
-
-    if (limits == NULL || limits->error == NULL || limits->error_bytes == 0)
-        return st;
-    heddle_text_init(&t, limits->error, limits->error_bytes);
-    va_start(ap, fmt);
-    heddle_text_vadd(&t, fmt, ap);
-    va_end(ap);
-    return st;
-}
-
-#define NO(...) refuse(x->limits, HEDDLE_EINVAL, __VA_ARGS__)
+#define FAIL(st, ...) heddle_why(x->why, x->why_bytes, st, __VA_ARGS__)
+#define NO(...)       FAIL(HEDDLE_EINVAL, __VA_ARGS__)
 
 static size_t row_of(const struct verify *x, uint32_t t)
 {
@@ -152,54 +137,24 @@ static heddle_status check_term(const struct verify *x, uint32_t i)
     return HEDDLE_OK;
 }
 
-/* Successor lists, then an order in which all edges go forward. */
-static heddle_status sort_tasks(const struct verify *x)
-{
-    const struct heddle_bound_graph *g = x->g;
-    uint32_t n = 0, sum = 0;
-
-    for (uint32_t e = 0; e < g->nedges; e++) {
-        x->at[g->edge_from[e]]++;
-        x->wait[g->edge_to[e]]++;
-    }
-    for (uint32_t t = 0; t < g->ntasks; t++)
-        x->at[t] = sum += x->at[t];
-    x->at[g->ntasks] = sum;
-    for (uint32_t e = 0; e < g->nedges; e++)
-        x->sorted[--x->at[g->edge_from[e]]] = e;
-    for (uint32_t t = 0; t < g->ntasks; t++)
-        if (x->wait[t] == 0)
-            x->order[n++] = t;
-    for (uint32_t i = 0; i < n; i++) {
-        const uint32_t t = x->order[i];
-
-        for (uint32_t j = x->at[t]; j < x->at[t + 1]; j++)
-            if (--x->wait[g->edge_to[x->sorted[j]]] == 0)
-                x->order[n++] = g->edge_to[x->sorted[j]];
-    }
-    if (n < g->ntasks)
-        return refuse(x->limits, HEDDLE_ECYCLE, "the edges form a cycle");
-    return HEDDLE_OK;
-}
-
 static void measure(const struct verify *x)
 {
     for (uint32_t i = 0; i < x->g->ntasks; i++) {
-        const uint32_t t = x->order[i];
+        const uint32_t t = x->by.node[i];
         const double end = x->head[t] + fastest(x, t);
 
-        for (uint32_t j = x->at[t]; j < x->at[t + 1]; j++) {
-            const uint32_t s = x->g->edge_to[x->sorted[j]];
+        for (uint32_t j = x->by.at[t]; j < x->by.at[t + 1]; j++) {
+            const uint32_t s = x->g->edge_to[x->by.edge[j]];
 
             if (end > x->head[s])
                 x->head[s] = end;
         }
     }
     for (uint32_t i = x->g->ntasks; i-- > 0;) {
-        const uint32_t t = x->order[i];
+        const uint32_t t = x->by.node[i];
 
-        for (uint32_t j = x->at[t]; j < x->at[t + 1]; j++) {
-            const uint32_t s = x->g->edge_to[x->sorted[j]];
+        for (uint32_t j = x->by.at[t]; j < x->by.at[t + 1]; j++) {
+            const uint32_t s = x->g->edge_to[x->by.edge[j]];
 
             if (x->tail[s] + fastest(x, s) > x->tail[t])
                 x->tail[t] = x->tail[s] + fastest(x, s);
@@ -314,7 +269,8 @@ static heddle_status prove(const struct verify *x, double *proven_out)
     const double idle = x->eg->idle;
     double s, lead, sum = 0.0, lost = 0.0;
 
-    HEDDLE_TRY(sort_tasks(x));
+    if (!heddle_order_make(&x->by, x->g->ntasks, x->g->edge_from, x->g->edge_to, x->g->nedges))
+        return FAIL(HEDDLE_ECYCLE, "the edges form a cycle");
     measure(x);
     HEDDLE_TRY(sum_terms(x, 1.0, &s, &lead));
     if (s > idle && x->c->deadline == (double)INFINITY)
@@ -335,25 +291,24 @@ static heddle_status with_memory(struct verify *x, double *proven_out)
     const size_t n = (size_t)x->g->ntasks + 1, e = (size_t)x->g->nedges + 1;
     const size_t cells = n * (x->g->ntypes + (size_t)1);
     double **const numbers[] = {&x->flow, &x->in, &x->out, &x->head, &x->tail};
-    uint32_t **const words[] = {&x->order, &x->wait, &x->at};
+    uint32_t **const words[] = {&x->by.node, &x->by.wait, &x->by.at};
     heddle_status st;
     bool is_good;
 
     x->price = heddle_zalloc(x->alloc, cells, sizeof(*x->price));
-    x->sorted = heddle_zalloc(x->alloc, e, sizeof(*x->sorted));
-    is_good = x->price != NULL && x->sorted != NULL;
+    x->by.edge = heddle_zalloc(x->alloc, e, sizeof(*x->by.edge));
+    is_good = x->price != NULL && x->by.edge != NULL;
     for (int i = 0; i < 5; i++)
         is_good = (*numbers[i] = heddle_zalloc(x->alloc, n, sizeof(double))) != NULL && is_good;
     for (int i = 0; i < 3; i++)
         is_good = (*words[i] = heddle_zalloc(x->alloc, n, sizeof(uint32_t))) != NULL && is_good;
-    st = is_good ? prove(x, proven_out)
-                 : refuse(x->limits, HEDDLE_ENOMEM, "no memory to check the certificate");
+    st = is_good ? prove(x, proven_out) : FAIL(HEDDLE_ENOMEM, "no memory to check the certificate");
     for (int i = 0; i < 5; i++)
         heddle_free(x->alloc, *numbers[i], n * sizeof(double));
     for (int i = 0; i < 3; i++)
         heddle_free(x->alloc, *words[i], n * sizeof(uint32_t));
     heddle_free(x->alloc, x->price, cells * sizeof(*x->price));
-    heddle_free(x->alloc, x->sorted, e * sizeof(*x->sorted));
+    heddle_free(x->alloc, x->by.edge, e * sizeof(*x->by.edge));
     return st;
 }
 
@@ -362,7 +317,7 @@ heddle_status heddle_energy_bound_check(const struct heddle_energy_graph *eg,
                                         const struct heddle_energy_limits *limits,
                                         double *proven_out)
 {
-    struct verify state = {.eg = eg, .c = cert, .limits = limits};
+    struct verify state = {.eg = eg, .c = cert};
     struct verify *x = &state;
     struct heddle_text t;
     char number[40];
@@ -370,12 +325,16 @@ heddle_status heddle_energy_bound_check(const struct heddle_energy_graph *eg,
 
     if (limits != NULL && limits->size != sizeof(*limits))
         return HEDDLE_EINVAL;
+    if (limits != NULL) {
+        x->alloc = limits->alloc;
+        x->why = limits->error;
+        x->why_bytes = limits->error_bytes;
+    }
     if (eg == NULL || eg->size != sizeof(*eg) || eg->graph == NULL ||
         eg->graph->size != sizeof(*eg->graph) || cert == NULL)
         return NO("the graph or the certificate is missing or has a wrong "
                   "size member");
     x->g = eg->graph;
-    x->alloc = limits != NULL ? limits->alloc : NULL;
     if (!(cert->deadline >= 0.0))
         return NO("the deadline is not a number >= 0");
     if (cert->nterms > 0 && (cert->term == NULL || cert->weight == NULL))

@@ -166,7 +166,7 @@ TEST(there_and_back)
 static const struct {
     const char *text, *where, *word;
 } corpus[] = {
-    {"", ":0:", "empty"},
+    {"", ": ", "empty"},
     {"\n # x\n", ":2:", "empty"},
     {"hello\n", ":1:", "no energy model"},
     {"heddle-energy\n", ":1:", "version is missing"},

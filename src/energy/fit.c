@@ -13,14 +13,14 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/text.h"
+#include "base/why.h"
 #include "energy/fit_all.h"
-#include "energy/why.h"
 
 enum { NBOOT = 200, MAX_BOOT = 2000 };
 
 static heddle_status fail(const struct heddle_energy_fitting *f, heddle_status st, const char *text)
 {
-    return heddle_energy_why(f->o.why, f->o.why_bytes, st, "%s", text);
+    return heddle_why(f->o.why, f->o.why_bytes, st, "%s", text);
 }
 
 /* ---- what the logs have ------------------------------------------------------ */
@@ -84,20 +84,20 @@ static heddle_status note_series(struct heddle_energy_fitting *f,
                                  const struct heddle_energy_series *s)
 {
     if (s->nback > 0)
-        HEDDLE_TRY(heddle_energy_fit_note(f,
-                                          "%s went back %zu times, and no wrap explains it: the "
-                                          "energy around it is left out",
-                                          s->name, s->nback));
+        HEDDLE_TRY(heddle_notes_add(&f->notes,
+                                    "%s went back %zu times, and no wrap explains it: the "
+                                    "energy around it is left out",
+                                    s->name, s->nback));
     if (s->njumps > 0)
-        HEDDLE_TRY(heddle_energy_fit_note(f,
-                                          "%s jumped ahead %zu times, by more than 100 times the "
-                                          "usual power: these are left out",
-                                          s->name, s->njumps));
+        HEDDLE_TRY(heddle_notes_add(&f->notes,
+                                    "%s jumped ahead %zu times, by more than 100 times the "
+                                    "usual power: these are left out",
+                                    s->name, s->njumps));
     if (s->ngaps > 0)
-        HEDDLE_TRY(heddle_energy_fit_note(f, "%s has %zu gaps", s->name, s->ngaps));
+        HEDDLE_TRY(heddle_notes_add(&f->notes, "%s has %zu gaps", s->name, s->ngaps));
     if (s->nsteps == 0)
         HEDDLE_TRY(
-            heddle_energy_fit_note(f, "%s never moved in %zu samples", s->name, s->nsamples));
+            heddle_notes_add(&f->notes, "%s never moved in %zu samples", s->name, s->nsamples));
     return HEDDLE_OK;
 }
 
@@ -156,11 +156,11 @@ static heddle_status columns_make(struct heddle_energy_fitting *f, struct heddle
     if (y->has_bytes)
         y->key[y->ncols++] = SIZE_MAX;
     if (y->ncols > HEDDLE_ENERGY_COLUMNS_MAX)
-        return heddle_energy_why(f->o.why, f->o.why_bytes, HEDDLE_EINVAL,
-                                 "%s would have %zu kinds of tasks, more than "
-                                 "%d: fit without sizes, "
-                                 "or fewer logs",
-                                 y->name, y->ncols, HEDDLE_ENERGY_COLUMNS_MAX);
+        return heddle_why(f->o.why, f->o.why_bytes, HEDDLE_EINVAL,
+                          "%s would have %zu kinds of tasks, more than "
+                          "%d: fit without sizes, "
+                          "or fewer logs",
+                          y->name, y->ncols, HEDDLE_ENERGY_COLUMNS_MAX);
     return HEDDLE_OK;
 }
 
@@ -296,7 +296,7 @@ heddle_status heddle_energy_fit(const heddle_log *const *logs, size_t n,
         return HEDDLE_EINVAL;
     HEDDLE_TRY(check(&f, opts));
     own = f.tmp = heddle_scratch_make(f.o.alloc);
-    f.own = &own;
+    f.own = f.notes.mem = &own;
     f.keys = heddle_energy_keys_make(f.o.alloc, f.o.by_size != 0);
     f.r = heddle_scratch_get(&own, 1, sizeof(*f.r));
     kept = heddle_scratch_get(&own, 1, sizeof(*kept));

@@ -4,6 +4,7 @@
 
 /* Private to fit.c and fit_report.c: all domains of all logs. */
 #include "base/compiler.h"
+#include "base/notes.h"
 #include "energy/fit.h"
 
 enum { HEDDLE_ENERGY_COLUMNS_MAX = 400 };
@@ -26,14 +27,8 @@ struct heddle_energy_fitting {
     uint32_t *group;            /* [keys] */
     double *sorted;             /* [boot] */
     struct heddle_energy_fit_report *r;
-    const char **notes;
-    size_t nnotes, notes_room;
+    struct heddle_notes notes; /* of the report */
 };
-
-/* Adds a sentence to the report. HEDDLE_ENOMEM. */
-HEDDLE_PRINTF(2, 3)
-HEDDLE_MUST_USE heddle_status heddle_energy_fit_note(struct heddle_energy_fitting *f,
-                                                     const char *fmt, ...);
 
 /* fit_report.c. Domain d, once it is solved; then all that is left. HEDDLE_ENOMEM. */
 HEDDLE_MUST_USE heddle_status heddle_energy_fit_domain(struct heddle_energy_fitting *f, size_t d);

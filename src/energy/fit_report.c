@@ -12,37 +12,8 @@
 #include "base/text.h"
 #include "energy/fit_all.h"
 
-enum { NOTE_BYTES = 320 };
-
 #define LOW  0.025
 #define HIGH 0.975
-
-heddle_status heddle_energy_fit_note(struct heddle_energy_fitting *f, const char *fmt, ...)
-{
-    char *s = heddle_scratch_get(f->own, NOTE_BYTES, 1);
-    struct heddle_text t;
-    va_list ap;
-
-    if (f->nnotes == f->notes_room) {
-        const size_t room = f->notes_room == 0 ? 16 : 2 * f->notes_room;
-        const char **more = heddle_scratch_get(f->own, room, sizeof(*more));
-
-        if (more == NULL)
-            return HEDDLE_ENOMEM;
-        if (f->nnotes > 0)
-            memcpy(more, f->notes, f->nnotes * sizeof(*more));
-        f->notes = more;
-        f->notes_room = room;
-    }
-    if (s == NULL)
-        return HEDDLE_ENOMEM;
-    heddle_text_init(&t, s, NOTE_BYTES);
-    va_start(ap, fmt);
-    heddle_text_vadd(&t, fmt, ap);
-    va_end(ap);
-    f->notes[f->nnotes++] = s;
-    return HEDDLE_OK;
-}
 
 /* The value below which a share of the n values is; they become sorted. */
 static double quantile(double *v, size_t n, double share)
@@ -286,32 +257,32 @@ static heddle_status note_results(struct heddle_energy_fitting *f)
         const struct heddle_energy_system *y = &f->system[d];
 
         if (strcmp(y->device, "*") == 0)
-            HEDDLE_TRY(heddle_energy_fit_note(f,
-                                              "the log does not say whose tasks %s counts: all "
-                                              "are taken",
-                                              y->name));
+            HEDDLE_TRY(heddle_notes_add(&f->notes,
+                                        "the log does not say whose tasks %s counts: all "
+                                        "are taken",
+                                        y->name));
         if (x->nrows < 3 * x->ncols)
-            HEDDLE_TRY(heddle_energy_fit_note(f,
-                                              "%s has %zu intervals for %zu unknowns: longer "
-                                              "runs are needed",
-                                              y->name, x->nrows, x->ncols));
+            HEDDLE_TRY(heddle_notes_add(&f->notes,
+                                        "%s has %zu intervals for %zu unknowns: longer "
+                                        "runs are needed",
+                                        y->name, x->nrows, x->ncols));
         if (x->is_idle_unclear)
-            HEDDLE_TRY(heddle_energy_fit_note(f,
-                                              "%s: a kernel ran all the time, so that its watts "
-                                              "cannot be told from idle ones",
-                                              y->name));
+            HEDDLE_TRY(heddle_notes_add(&f->notes,
+                                        "%s: a kernel ran all the time, so that its watts "
+                                        "cannot be told from idle ones",
+                                        y->name));
         for (size_t c = 1; c < y->ncols; c++)
             if (!x->has_data[c] && y->key[c] != SIZE_MAX)
-                HEDDLE_TRY(heddle_energy_fit_note(f,
-                                                  "%s on %s ran too little while %s was read: "
-                                                  "it has the mean of its device",
-                                                  f->keys.key[y->key[c]].kernel,
-                                                  f->keys.key[y->key[c]].device, y->name));
+                HEDDLE_TRY(heddle_notes_add(&f->notes,
+                                            "%s on %s ran too little while %s was read: "
+                                            "it has the mean of its device",
+                                            f->keys.key[y->key[c]].kernel,
+                                            f->keys.key[y->key[c]].device, y->name));
     }
     for (size_t i = 0; i < f->keys.n; i++)
         if (isnan(f->watts[i]) && f->keys.key[i].seconds > 0)
-            HEDDLE_TRY(heddle_energy_fit_note(f, "%s on %s: no counter counts that device",
-                                              f->keys.key[i].kernel, f->keys.key[i].device));
+            HEDDLE_TRY(heddle_notes_add(&f->notes, "%s on %s: no counter counts that device",
+                                        f->keys.key[i].kernel, f->keys.key[i].device));
     return HEDDLE_OK;
 }
 
@@ -327,7 +298,7 @@ heddle_status heddle_energy_fit_results(struct heddle_energy_fitting *f)
     HEDDLE_TRY(note_results(f));
     f->r->domains = f->domain;
     f->r->ndomains = f->ndomains;
-    f->r->notes = f->notes;
-    f->r->nnotes = f->nnotes;
+    f->r->notes = f->notes.text;
+    f->r->nnotes = f->notes.n;
     return HEDDLE_OK;
 }

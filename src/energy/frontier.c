@@ -12,8 +12,8 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/why.h"
 #include "energy/spend.h"
-#include "energy/why.h"
 
 #define TIME_NS    (5 * HEDDLE_NS_PER_S)
 #define BOUND_PART 0.3  /* of the time, for all bounds */
@@ -31,7 +31,7 @@ struct frontier {
     struct heddle_energy_cost cost;    /* of best */
 };
 
-#define FAIL(st, ...) heddle_energy_why(x->o.error, x->o.error_bytes, st, __VA_ARGS__)
+#define FAIL(st, ...) heddle_why(x->o.error, x->o.error_bytes, st, __VA_ARGS__)
 
 /* `part` of the time that is left for searches. */
 static uint64_t share(const struct frontier *x, double part)

@@ -14,7 +14,7 @@
 
 #include "base/assert.h"
 #include "base/scratch.h"
-#include "energy/why.h"
+#include "base/why.h"
 #include "heddle/energy_bound.h"
 #include "heddle/task.h"
 
@@ -37,7 +37,7 @@ struct make {
     double *watts; /* [nkinds x types of the log] NAN: none */
 };
 
-#define FAIL(st, ...) heddle_energy_why(x->why, x->cap, st, __VA_ARGS__)
+#define FAIL(st, ...) heddle_why(x->why, x->cap, st, __VA_ARGS__)
 
 /* How well a row for `name` fits a type: by the type's name, or by what kind of
  * device it is. */

@@ -10,43 +10,30 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/sort.h"
-#include "base/text.h"
+#include "base/why.h"
 #include "energy/place.h"
 
 struct own {
     struct heddle_scratch mem;
 };
 
-HEDDLE_PRINTF(2, 3)
-static heddle_status bad(const struct heddle_energy_place_opts *o, const char *fmt, ...)
-{
-    struct heddle_text t;
-    va_list ap;
-
-    if (o->why == NULL || o->why_bytes == 0)
-        return HEDDLE_EINVAL;
-    heddle_text_init(&t, o->why, o->why_bytes);
-    va_start(ap, fmt);
-    heddle_text_vadd(&t, fmt, ap);
-    va_end(ap);
-    return HEDDLE_EINVAL;
-}
+#define BAD(o, ...) heddle_why((o)->why, (o)->why_bytes, HEDDLE_EINVAL, __VA_ARGS__)
 
 static heddle_status check_opts(struct heddle_energy_place_opts *o)
 {
     if (o->machines == 0 || o->machines > HEDDLE_ENERGY_MACHINES)
-        return bad(o, "there are %u machines: it must be 1 to %u", o->machines,
+        return BAD(o, "there are %u machines: it must be 1 to %u", o->machines,
                    (unsigned)HEDDLE_ENERGY_MACHINES);
     if (o->work == 0)
         o->work = UINT64_C(1) << 29;
     if (o->has_due != 0)
         return HEDDLE_OK;
     if (!isfinite(o->alpha) || o->alpha < 0)
-        return bad(o, "alpha is negative or not finite");
+        return BAD(o, "alpha is negative or not finite");
     if (o->eps == 0)
         o->eps = 0.01;
     if (!isfinite(o->eps) || o->eps < 0.0001 || o->eps > 1)
-        return bad(o, "eps must be 0.0001 to 1");
+        return BAD(o, "eps must be 0.0001 to 1");
     return HEDDLE_OK;
 }
 
@@ -57,13 +44,13 @@ static heddle_status check_jobs(const struct heddle_energy_draft *d, uint64_t *t
         const struct heddle_energy_job *j = &d->jobs[i];
 
         if (j->us == 0)
-            return bad(&d->o, "job %zu takes no time", i);
+            return BAD(&d->o, "job %zu takes no time", i);
         if (j->us > HEDDLE_ENERGY_JOB_MAX ||
             (j->due_us > HEDDLE_ENERGY_JOB_MAX && j->due_us != HEDDLE_ENERGY_NO_DUE))
-            return bad(&d->o, "a time of job %zu is above 10^10 seconds", i);
+            return BAD(&d->o, "a time of job %zu is above 10^10 seconds", i);
         *total += j->us;
         if (*total > HEDDLE_ENERGY_JOBS_MAX)
-            return bad(&d->o, "the jobs together take more than 4.6 x 10^12 "
+            return BAD(&d->o, "the jobs together take more than 4.6 x 10^12 "
                               "seconds");
     }
     return HEDDLE_OK;
@@ -180,7 +167,7 @@ heddle_status heddle_energy_place_make(const struct heddle_energy_job *jobs, siz
     st = make(&d, out);
     heddle_scratch_drop(&d.tmp);
     if (st == HEDDLE_ENOMEM)
-        (void)bad(&d.o, "no memory for %zu jobs", njobs);
+        (void)BAD(&d.o, "no memory for %zu jobs", njobs);
     return st;
 }
 

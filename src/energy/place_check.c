@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "base/alloc.h"
-#include "base/text.h"
+#include "base/why.h"
 #include "heddle/energy_place.h"
 
 struct check {
@@ -20,20 +20,7 @@ struct check {
     size_t n;
 };
 
-HEDDLE_PRINTF(2, 3)
-static heddle_status bad(const struct check *c, const char *fmt, ...)
-{
-    struct heddle_text t;
-    va_list ap;
-
-    if (c->o->why == NULL || c->o->why_bytes == 0)
-        return HEDDLE_EINVAL;
-    heddle_text_init(&t, c->o->why, c->o->why_bytes);
-    va_start(ap, fmt);
-    heddle_text_vadd(&t, fmt, ap);
-    va_end(ap);
-    return HEDDLE_EINVAL;
-}
+#define BAD(c, ...) heddle_why((c)->o->why, (c)->o->why_bytes, HEDDLE_EINVAL, __VA_ARGS__)
 
 static bool is_before(const struct check *c, uint32_t a, uint32_t b)
 {
@@ -83,16 +70,16 @@ static heddle_status check_sums(const struct check *c, uint64_t span, uint64_t h
     double cost;
 
     if (p->span_us != span || p->here_us != here || p->there_us != there)
-        return bad(c, "a sum is not what the jobs add up to");
+        return BAD(c, "a sum is not what the jobs add up to");
     if (c->o->has_due != 0)
         return isfinite(p->bound) && h <= p->bound * (1 + 1e-9)
                    ? HEDDLE_OK
-                   : bad(c, "more is done here than the bound allows");
+                   : BAD(c, "more is done here than the bound allows");
     cost = 1e-6 * (double)span + c->o->alpha * 1e-6 * (double)there;
     if (!is_near(p->cost, cost))
-        return bad(c, "the cost is not that of the placement");
+        return BAD(c, "the cost is not that of the placement");
     if (!isfinite(p->bound) || p->bound > cost * (1 + 1e-9))
-        return bad(c, "the bound is above the cost");
+        return BAD(c, "the bound is above the cost");
     return HEDDLE_OK;
 }
 
@@ -104,7 +91,7 @@ static heddle_status sweep(struct check *c)
         if (c->p->machine[i] == HEDDLE_ENERGY_THERE)
             there += c->jobs[i].us;
         else if (c->p->machine[i] >= c->o->machines)
-            return bad(c, "job %zu is on machine %u: there is none", i, c->p->machine[i]);
+            return BAD(c, "job %zu is on machine %u: there is none", i, c->p->machine[i]);
         else
             c->order[c->n++] = (uint32_t)i;
     sort(c);
@@ -113,12 +100,12 @@ static heddle_status sweep(struct check *c)
         const bool is_first = k == 0 || c->p->machine[c->order[k - 1]] != c->p->machine[i];
 
         if (!is_first && c->p->start_us[i] < end)
-            return bad(c, "jobs %u and %u overlap on machine %u", c->order[k - 1], i,
+            return BAD(c, "jobs %u and %u overlap on machine %u", c->order[k - 1], i,
                        c->p->machine[i]);
         if (__builtin_add_overflow(c->p->start_us[i], c->jobs[i].us, &end))
-            return bad(c, "job %u ends after all time", i);
+            return BAD(c, "job %u ends after all time", i);
         if (c->o->has_due != 0 && end > c->jobs[i].due_us)
-            return bad(c, "job %u is late", i);
+            return BAD(c, "job %u is late", i);
         here += c->jobs[i].us;
         span = end > span ? end : span;
     }
@@ -136,7 +123,7 @@ heddle_status heddle_energy_place_check(const struct heddle_energy_job *jobs, si
         (jobs == NULL && njobs > 0) || njobs >= UINT32_MAX)
         return HEDDLE_EINVAL;
     if (p->njobs != njobs)
-        return bad(&c, "it has %zu jobs instead of %zu", p->njobs, njobs);
+        return BAD(&c, "it has %zu jobs instead of %zu", p->njobs, njobs);
     if (njobs == 0)
         return check_sums(&c, 0, 0, 0);
     c.order = heddle_zalloc(opts->alloc, njobs, sizeof(*c.order));

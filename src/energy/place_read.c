@@ -16,7 +16,7 @@
 #include "base/number.h"
 #include "base/rng.h"
 #include "base/text.h"
-#include "energy/why.h"
+#include "base/why.h"
 #include "heddle/energy_place.h"
 
 enum { NAME_MAX_BYTES = 255 };
@@ -42,7 +42,7 @@ struct reader {
     size_t cap;
 };
 
-#define bad(r, ...) heddle_energy_why_at((r)->why, (r)->cap, (r)->path, (r)->line, __VA_ARGS__)
+#define bad(r, ...) heddle_why_line((r)->why, (r)->cap, (r)->path, (r)->line, __VA_ARGS__)
 
 /* The next word of the line; NULL: none. */
 static char *word(struct reader *r)

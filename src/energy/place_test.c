@@ -383,7 +383,7 @@ TEST(bad_files_get_a_sentence)
     static const struct {
         const char *text, *why;
     } row[] = {
-        {"", ":0: here should be"},
+        {"", ": here should be"},
         {"job a 1\n", ":1: here should be"},
         {"heddle-jobs 2\n", "no other version"},
         {"heddle-jobs 1 2\n", "no other version"},

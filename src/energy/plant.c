@@ -19,8 +19,8 @@
 #include "base/assert.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "base/why.h"
 #include "energy/run.h"
-#include "energy/why.h"
 #include "heddle/compose.h"
 #include "heddle/energy_fit.h"
 
@@ -153,9 +153,9 @@ static heddle_status counter_of(const struct plant *p, const char *device,
     }
     *out = *given;
     return is_counter(out) ? HEDDLE_OK
-                           : heddle_energy_why(p->o->why, p->o->why_bytes, HEDDLE_EINVAL,
-                                               "this is no counter: a period, a quantum or "
-                                               "a share is negative, 0 or not a number");
+                           : heddle_why(p->o->why, p->o->why_bytes, HEDDLE_EINVAL,
+                                        "this is no counter: a period, a quantum or "
+                                        "a share is negative, 0 or not a number");
 }
 
 static size_t count_samples(const struct plant *p, const struct heddle_energy_counter *c)
@@ -279,10 +279,10 @@ static heddle_status check_names(const struct plant *p)
     for (size_t i = 0; i < p->ndomains; i++) {
         HEDDLE_TRY(heddle_energy_get_domain(p->model, i, &d));
         if (strchr(d.name, ' ') != NULL || strchr(d.device, ' ') != NULL)
-            return heddle_energy_why(p->o->why, p->o->why_bytes, HEDDLE_EINVAL,
-                                     "domain '%.80s' or its device has a blank in its name: a log "
-                                     "cannot hold that",
-                                     d.name);
+            return heddle_why(p->o->why, p->o->why_bytes, HEDDLE_EINVAL,
+                              "domain '%.80s' or its device has a blank in its name: a log "
+                              "cannot hold that",
+                              d.name);
     }
     return HEDDLE_OK;
 }
@@ -298,13 +298,13 @@ static heddle_status events_make(struct plant *p, uint32_t lane)
         HEDDLE_TRY(heddle_energy_get_domain(p->model, i, &d));
         HEDDLE_TRY(counter_of(p, d.device, &c));
         if (count_samples(p, &c) >= MAX_SAMPLES)
-            return heddle_energy_why(p->o->why, p->o->why_bytes, HEDDLE_EINVAL,
-                                     "there would be more than %d samples", MAX_SAMPLES);
+            return heddle_why(p->o->why, p->o->why_bytes, HEDDLE_EINVAL,
+                              "there would be more than %d samples", MAX_SAMPLES);
         if ((p->load.last_ns - p->load.first_ns + 2 * c.margin_ns) / c.period_ns >= MAX_UPDATES)
-            return heddle_energy_why(p->o->why, p->o->why_bytes, HEDDLE_EINVAL,
-                                     "the counter would be updated more than "
-                                     "%d times",
-                                     MAX_UPDATES);
+            return heddle_why(p->o->why, p->o->why_bytes, HEDDLE_EINVAL,
+                              "the counter would be updated more than "
+                              "%d times",
+                              MAX_UPDATES);
         n += count_samples(p, &c);
     }
     p->event = heddle_scratch_get(&p->mem, n, sizeof(*p->event));
@@ -355,10 +355,10 @@ static heddle_status check(struct plant *p)
     while (heddle_energy_get_domain(p->model, p->ndomains, &d) == HEDDLE_OK)
         p->ndomains++;
     if (p->ndomains == 0 || p->ndomains > UINT16_MAX)
-        return heddle_energy_why(p->o->why, p->o->why_bytes, HEDDLE_EINVAL,
-                                 p->ndomains == 0 ? "the model has no domain: nothing would be "
-                                                    "counted"
-                                                  : "the model has too many domains");
+        return heddle_why(p->o->why, p->o->why_bytes, HEDDLE_EINVAL,
+                          p->ndomains == 0 ? "the model has no domain: nothing would be "
+                                             "counted"
+                                           : "the model has too many domains");
     return check_names(p);
 }
 
@@ -379,12 +379,11 @@ heddle_status heddle_energy_plant_write(const heddle_log *log, const heddle_ener
     if (st == HEDDLE_OK)
         st = heddle_energy_load_make(&p.load, log, &p.keys);
     if (st == HEDDLE_OK && p.keys.n == 0)
-        st = heddle_energy_why(p.o->why, p.o->why_bytes, HEDDLE_EINVAL,
-                               "the log has no task that ran");
+        st = heddle_why(p.o->why, p.o->why_bytes, HEDDLE_EINVAL, "the log has no task that ran");
     if (st == HEDDLE_OK)
         st = write_log(&p, path);
     if (st == HEDDLE_ENOMEM)
-        (void)heddle_energy_why(p.o->why, p.o->why_bytes, st, "there is not enough memory");
+        (void)heddle_why(p.o->why, p.o->why_bytes, st, "there is not enough memory");
     heddle_energy_load_drop(&p.load);
     heddle_energy_keys_drop(&p.keys);
     heddle_scratch_drop(&p.mem);

@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "energy/why.h"
+#include "base/why.h"
 #include "heddle/energy.h"
 
 #define MAGIC     "heddle-energy"
@@ -70,7 +70,7 @@ struct line {
     uint64_t bytes, group, count;
 };
 
-#define bad(r, ...) heddle_energy_why_at((r)->why, (r)->cap, (r)->path, (r)->line, __VA_ARGS__)
+#define bad(r, ...) heddle_why_line((r)->why, (r)->cap, (r)->path, (r)->line, __VA_ARGS__)
 
 static bool is_blank(char c)
 {
@@ -281,7 +281,7 @@ static heddle_status keys(struct reader *r, const char *what, unsigned must, uns
 static heddle_status count_row(struct reader *r, heddle_status set, heddle_status end, size_t *n)
 {
     if (set != HEDDLE_OK)
-        return heddle_energy_why(r->why, r->cap, set, "%s: %s", r->path, heddle_status_text(set));
+        return heddle_why(r->why, r->cap, set, "%s: %s", r->path, heddle_status_text(set));
     if (end == HEDDLE_ENOENT)
         return bad(r, "a line above is about the same");
     if (++*n > ROWS_MAX)
@@ -413,15 +413,15 @@ heddle_status heddle_energy_read(const struct heddle_allocator *alloc, const cha
     heddle_status st;
 
     if (path == NULL || out == NULL)
-        return heddle_energy_why(why, cap, HEDDLE_EINVAL, "a file name is needed");
+        return heddle_why(why, cap, HEDDLE_EINVAL, "a file name is needed");
     st = heddle_file_read(path, BYTES_MAX, alloc, &r.text, &r.len, &what);
     if (st != HEDDLE_OK)
-        return heddle_energy_why(why, cap, st, "%s: %s", path, what);
+        return heddle_why(why, cap, st, "%s: %s", path, what);
     st = heddle_energy_create(alloc, &r.model);
     if (st == HEDDLE_OK)
         st = read_lines(&r);
     else
-        (void)heddle_energy_why(why, cap, st, "%s: %s", path, heddle_status_text(st));
+        (void)heddle_why(why, cap, st, "%s: %s", path, heddle_status_text(st));
     heddle_free(alloc, r.text, r.len + 1);
     if (st != HEDDLE_OK) {
         heddle_energy_destroy(r.model);

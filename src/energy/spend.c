@@ -14,7 +14,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/clock.h"
-#include "energy/why.h"
+#include "base/why.h"
 
 #define TIME_NS (2 * HEDDLE_NS_PER_S)
 #define LATE    1e-9 /* a schedule this little late keeps its deadline */
@@ -58,7 +58,7 @@ struct search {
     size_t cells;
 };
 
-#define FAIL(st, ...) heddle_energy_why(x->o.error, x->o.error_bytes, st, __VA_ARGS__)
+#define FAIL(st, ...) heddle_why(x->o.error, x->o.error_bytes, st, __VA_ARGS__)
 
 static heddle_status take_opts(struct search *x, const struct heddle_energy_opts *opts)
 {

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "energy/why.h"
+#include "base/why.h"
 #include "heddle/energy.h"
 
 #define MAGIC      "heddle-energy"
@@ -163,13 +163,13 @@ heddle_status heddle_energy_write(const heddle_energy *e, const char *path, char
     int fd;
 
     if (e == NULL || path == NULL || path[0] == '\0')
-        return heddle_energy_why(why, cap, HEDDLE_EINVAL, "a model and a file name are needed");
+        return heddle_why(why, cap, HEDDLE_EINVAL, "a model and a file name are needed");
     if (realpath(path, real) != NULL) /* a link to a file stays one */
         path = real;
     heddle_text_init(&t, own, sizeof(own));
     heddle_text_add(&t, "%s.XXXXXX", path);
     if (t.is_truncated)
-        return heddle_energy_why(why, cap, HEDDLE_EIO, "%.100s...: the name is too long", path);
+        return heddle_why(why, cap, HEDDLE_EIO, "%.100s...: the name is too long", path);
     fd = mkostemp(own, O_CLOEXEC);
     if (fd >= 0)
         w.f = fdopen(fd, "w");
@@ -180,8 +180,7 @@ heddle_status heddle_energy_write(const heddle_energy *e, const char *path, char
             (void)close(fd);
             (void)unlink(own);
         }
-        return heddle_energy_why(why, cap, HEDDLE_EIO, "%s cannot be written: %s", path,
-                                 strerror(error));
+        return heddle_why(why, cap, HEDDLE_EIO, "%s cannot be written: %s", path, strerror(error));
     }
     put(&w, MAGIC " 1\n");
     put_rows(&w, e);
@@ -191,5 +190,5 @@ heddle_status heddle_energy_write(const heddle_energy *e, const char *path, char
     if (!w.has_failed && rename(own, path) == 0)
         return HEDDLE_OK;
     (void)unlink(own);
-    return heddle_energy_why(why, cap, HEDDLE_EIO, "%s cannot be written", path);
+    return heddle_why(why, cap, HEDDLE_EIO, "%s cannot be written", path);
 }

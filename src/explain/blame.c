@@ -199,8 +199,8 @@ static heddle_status chain_lanes(struct chain *c)
     const size_t nlanes = w->v->nlanes;
     uint32_t *last;
 
-    c->on_lane = heddle_explain_get(w->mem, w->nran, sizeof(*c->on_lane));
-    last = heddle_explain_get(w->mem, nlanes, sizeof(*last));
+    c->on_lane = heddle_scratch_get(w->mem, w->nran, sizeof(*c->on_lane));
+    last = heddle_scratch_get(w->mem, nlanes, sizeof(*last));
     if (c->on_lane == NULL || last == NULL)
         return HEDDLE_ENOMEM;
     for (size_t l = 0; l < nlanes; l++)
@@ -257,9 +257,9 @@ static void chain_walk(struct chain *c)
     chain_add(c, SIZE_MAX, HEDDLE_BLAME_OVERHEAD, w->first);
 }
 
-static heddle_status chain_keep(struct chain *c, struct heddle_explain_mem *out)
+static heddle_status chain_keep(struct chain *c, struct heddle_scratch *out)
 {
-    struct heddle_explain_step *p = heddle_explain_get(out, c->n, sizeof(*p));
+    struct heddle_explain_step *p = heddle_scratch_get(out, c->n, sizeof(*p));
 
     if (p == NULL)
         return HEDDLE_ENOMEM;
@@ -271,12 +271,12 @@ static heddle_status chain_keep(struct chain *c, struct heddle_explain_mem *out)
 }
 
 heddle_status heddle_explain_blame(struct heddle_explain_work *w, struct heddle_explain *x,
-                                   struct heddle_explain_mem *out)
+                                   struct heddle_scratch *out)
 {
-    struct chain c = {.w = w, .x = x, .alloc = w->mem->alloc};
-    uint8_t *wait = heddle_explain_get(out, w->nrows, 1);
+    struct chain c = {.w = w, .x = x, .alloc = w->mem->a};
+    uint8_t *wait = heddle_scratch_get(out, w->nrows, 1);
 
-    c.is_visited = heddle_explain_get(w->mem, w->nran, 1);
+    c.is_visited = heddle_scratch_get(w->mem, w->nran, 1);
     if (wait == NULL || c.is_visited == NULL)
         return HEDDLE_ENOMEM;
     for (uint32_t i = 0; i < w->nrows; i++)

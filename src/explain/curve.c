@@ -17,7 +17,7 @@
 struct curve {
     struct heddle_explain_curve c; /* first: what the caller sees */
     struct heddle_allocator alloc;
-    struct heddle_explain_mem mem;
+    struct heddle_scratch mem;
     int64_t *t;
     double *value;
 };
@@ -38,8 +38,8 @@ struct source {
 
 static heddle_status curve_room(struct curve *c, size_t n)
 {
-    c->t = heddle_explain_get(&c->mem, n, sizeof(*c->t));
-    c->value = heddle_explain_get(&c->mem, n, sizeof(*c->value));
+    c->t = heddle_scratch_get(&c->mem, n, sizeof(*c->t));
+    c->value = heddle_scratch_get(&c->mem, n, sizeof(*c->value));
     return c->t == NULL || c->value == NULL ? HEDDLE_ENOMEM : HEDDLE_OK;
 }
 
@@ -139,7 +139,7 @@ static void curve_sum(struct curve *c, const struct source *s, const struct hedd
 }
 
 static heddle_status curve_intervals(struct curve *c, const struct source *s,
-                                     struct heddle_explain_mem *tmp)
+                                     struct heddle_scratch *tmp)
 {
     const size_t n = source_count(s);
     struct heddle_pair *p;
@@ -148,7 +148,7 @@ static heddle_status curve_intervals(struct curve *c, const struct source *s,
 
     for (size_t i = 0; i < n; i++)
         m += source_get(s, i, &x) ? 2 : 0;
-    p = heddle_explain_get(tmp, 2 * m, sizeof(*p));
+    p = heddle_scratch_get(tmp, 2 * m, sizeof(*p));
     if (p == NULL)
         return HEDDLE_ENOMEM;
     m = 0;
@@ -213,7 +213,7 @@ static heddle_status curve_samples(struct curve *c, const struct source *s)
 
 static heddle_status curve_fill(struct curve *c, const heddle_log *log,
                                 enum heddle_explain_curve_kind kind, uint32_t which,
-                                struct heddle_explain_mem *tmp)
+                                struct heddle_scratch *tmp)
 {
     struct heddle_explain_work w;
     const struct source s = {.w = &w, .kind = kind, .which = which};
@@ -236,7 +236,7 @@ heddle_status heddle_explain_curve_create(const heddle_log *log,
                                           const struct heddle_allocator *a,
                                           struct heddle_explain_curve **out)
 {
-    struct heddle_explain_mem tmp = {.alloc = a};
+    struct heddle_scratch tmp = {.a = a};
     struct curve *c;
     heddle_status st;
 
@@ -246,10 +246,10 @@ heddle_status heddle_explain_curve_create(const heddle_log *log,
         return HEDDLE_ENOMEM;
     if (a != NULL) {
         c->alloc = *a;
-        c->mem.alloc = &c->alloc;
+        c->mem.a = &c->alloc;
     }
     st = curve_fill(c, log, kind, which, &tmp);
-    heddle_explain_drop(&tmp);
+    heddle_scratch_drop(&tmp);
     if (st == HEDDLE_OK)
         *out = &c->c;
     else
@@ -265,8 +265,8 @@ void heddle_explain_curve_destroy(struct heddle_explain_curve *x)
 
     if (c == NULL)
         return;
-    heddle_explain_drop(&c->mem);
+    heddle_scratch_drop(&c->mem);
     alloc = c->alloc;
-    is_default = c->mem.alloc == NULL;
+    is_default = c->mem.a == NULL;
     heddle_free(is_default ? NULL : &alloc, c, sizeof(*c));
 }

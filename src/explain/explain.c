@@ -11,45 +11,6 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
-/* --- memory ---------------------------------------------------------------- */
-
-struct heddle_explain_block {
-    struct heddle_explain_block *next;
-    size_t bytes;
-    max_align_t data[];
-};
-
-void *heddle_explain_get(struct heddle_explain_mem *m, size_t n, size_t bytes)
-{
-    struct heddle_explain_block *b;
-    size_t total;
-
-    if (!heddle_mul(&total, n, bytes) || !heddle_add(&total, total, sizeof(*b) + 1))
-        return NULL;
-    b = heddle_zalloc(m->alloc, 1, total);
-    if (b == NULL)
-        return NULL;
-    b->next = m->head;
-    b->bytes = total;
-    m->head = b;
-    return b->data;
-}
-
-void heddle_explain_pop(struct heddle_explain_mem *m, const void *p)
-{
-    struct heddle_explain_block *b = m->head;
-
-    HEDDLE_ASSERT(b != NULL && p == (const void *)b->data);
-    m->head = b->next;
-    heddle_free(m->alloc, b, b->bytes);
-}
-
-void heddle_explain_drop(struct heddle_explain_mem *m)
-{
-    while (m->head != NULL)
-        heddle_explain_pop(m, m->head->data);
-}
-
 /* --- names ----------------------------------------------------------------- */
 
 static const struct {
@@ -114,7 +75,7 @@ static void run_bounds(struct heddle_explain_work *w)
 }
 
 heddle_status heddle_explain_begin(struct heddle_explain_work *w, const heddle_log *log,
-                                   struct heddle_explain_mem *mem)
+                                   struct heddle_scratch *mem)
 {
     const struct heddle_log_view *v = heddle_log_get_view(log);
     size_t nran = v->ntasks;
@@ -131,11 +92,11 @@ heddle_status heddle_explain_begin(struct heddle_explain_work *w, const heddle_l
 struct result {
     struct heddle_explain x; /* first: what the caller sees */
     struct heddle_allocator alloc;
-    struct heddle_explain_mem mem;
+    struct heddle_scratch mem;
 };
 
 static heddle_status result_fill(struct result *r, const heddle_log *log,
-                                 struct heddle_explain_mem *scratch)
+                                 struct heddle_scratch *scratch)
 {
     struct heddle_explain *x = &r->x;
     struct heddle_explain_work w;
@@ -156,7 +117,7 @@ static heddle_status result_fill(struct result *r, const heddle_log *log,
 heddle_status heddle_explain_create(const heddle_log *log, const struct heddle_allocator *a,
                                     struct heddle_explain **out)
 {
-    struct heddle_explain_mem scratch = {.alloc = a};
+    struct heddle_scratch scratch = {.a = a};
     struct result *r;
     heddle_status st;
 
@@ -166,10 +127,10 @@ heddle_status heddle_explain_create(const heddle_log *log, const struct heddle_a
         return HEDDLE_ENOMEM;
     if (a != NULL) {
         r->alloc = *a;
-        r->mem.alloc = &r->alloc;
+        r->mem.a = &r->alloc;
     }
     st = result_fill(r, log, &scratch);
-    heddle_explain_drop(&scratch);
+    heddle_scratch_drop(&scratch);
     if (st == HEDDLE_OK)
         *out = &r->x;
     else
@@ -185,8 +146,8 @@ void heddle_explain_destroy(struct heddle_explain *x)
 
     if (r == NULL)
         return;
-    heddle_explain_drop(&r->mem);
+    heddle_scratch_drop(&r->mem);
     alloc = r->alloc;
-    is_default = r->mem.alloc == NULL;
+    is_default = r->mem.a == NULL;
     heddle_free(is_default ? NULL : &alloc, r, sizeof(*r));
 }

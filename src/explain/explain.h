@@ -16,20 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/scratch.h"
 #include "heddle/explain.h"
 
 #define HEDDLE_EXPLAIN_NONE UINT32_MAX
-
-struct heddle_explain_mem {
-    const struct heddle_allocator *alloc;
-    struct heddle_explain_block *head;
-};
-
-/* Zeroed; n or bytes may be 0. NULL means that there is no memory. */
-void *heddle_explain_get(struct heddle_explain_mem *m, size_t n, size_t bytes);
-/* Gives back the latest one early; `p` is from heddle_explain_get(). */
-void heddle_explain_pop(struct heddle_explain_mem *m, const void *p);
-void heddle_explain_drop(struct heddle_explain_mem *m);
 
 /* Workers of one type can run the same kernels: cores, or devices of a kind. */
 enum {
@@ -63,7 +53,7 @@ struct heddle_explain_moves {
 struct heddle_explain_work {
     const heddle_log *log;
     const struct heddle_log_view *v;
-    struct heddle_explain_mem *mem;
+    struct heddle_scratch *mem;
     int64_t first, last; /* of the run */
     uint32_t nrows, nran;
 
@@ -115,7 +105,7 @@ struct heddle_explain_implied;
 /* At most so many; 0: there are too many, ask for none. */
 size_t heddle_explain_implied_max(const struct heddle_log_view *v);
 HEDDLE_MUST_USE heddle_status heddle_explain_implied_create(const struct heddle_explain_work *w,
-                                                            struct heddle_explain_mem *mem,
+                                                            struct heddle_scratch *mem,
                                                             struct heddle_explain_implied **out);
 /* Writes the predecessors of a job; returns how many. Ask for all jobs in order,
  * once. */
@@ -154,7 +144,7 @@ struct heddle_explain_supply {
     size_t nready, navail, nsubmit;
     struct heddle_explain_step_at *step;
     size_t n;
-    struct heddle_explain_mem *mem;
+    struct heddle_scratch *mem;
 };
 HEDDLE_MUST_USE heddle_status heddle_explain_supply_create(const struct heddle_explain_work *w,
                                                            struct heddle_explain_supply *s);
@@ -165,20 +155,20 @@ void heddle_explain_supply_run(const struct heddle_explain_work *w, struct heddl
 /* idle.c: lanes, gaps, totals of the result. */
 HEDDLE_MUST_USE heddle_status heddle_explain_idle(struct heddle_explain_work *w,
                                                   struct heddle_explain *x,
-                                                  struct heddle_explain_mem *out);
+                                                  struct heddle_scratch *out);
 
 /* blame.c: wait and the chain; path.c: the path. */
 HEDDLE_MUST_USE heddle_status heddle_explain_blame(struct heddle_explain_work *w,
                                                    struct heddle_explain *x,
-                                                   struct heddle_explain_mem *out);
+                                                   struct heddle_scratch *out);
 HEDDLE_MUST_USE heddle_status heddle_explain_path(struct heddle_explain_work *w,
                                                   struct heddle_explain *x,
-                                                  struct heddle_explain_mem *out);
+                                                  struct heddle_scratch *out);
 
 /* explain.c: first, last, rows of a log. Runs the index as well. */
 HEDDLE_MUST_USE heddle_status heddle_explain_begin(struct heddle_explain_work *w,
                                                    const heddle_log *log,
-                                                   struct heddle_explain_mem *mem);
+                                                   struct heddle_scratch *mem);
 
 /* A forged log can have any durations: sums stop at the largest number. */
 static inline int64_t heddle_explain_add(int64_t a, int64_t b)

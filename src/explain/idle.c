@@ -357,7 +357,7 @@ static heddle_status type_cut(struct idle *d, unsigned type)
 {
     const struct heddle_explain_work *w = d->w;
     const uint64_t enough = UINT64_C(65536) + 4 * (w->nrows + (uint64_t)w->v->nstates);
-    struct heddle_explain_mem tmp = {.alloc = d->alloc};
+    struct heddle_scratch tmp = {.a = d->alloc};
 
     heddle_explain_supply_run(w, &d->supply, type);
     d->group = 1;
@@ -368,13 +368,13 @@ static heddle_status type_cut(struct idle *d, unsigned type)
     d->is_counting = false;
     if (d->npieces > enough) {
         d->group = (size_t)(d->npieces / enough + 1) * (NSUPPLY + 1);
-        d->sum = heddle_explain_get(&tmp, d->supply.n / BLOCK + 1, sizeof(*d->sum));
+        d->sum = heddle_scratch_get(&tmp, d->supply.n / BLOCK + 1, sizeof(*d->sum));
         if (d->sum == NULL)
             return HEDDLE_ENOMEM;
         block_sums(d);
     }
     lanes_of_type(d, type);
-    heddle_explain_drop(&tmp);
+    heddle_scratch_drop(&tmp);
     return d->st;
 }
 
@@ -403,12 +403,12 @@ static void lanes_busy(const struct idle *d)
 
 /* By lane, then by start; they come by type of worker. */
 static heddle_status gaps_keep(const struct idle *d, struct heddle_explain *x,
-                               struct heddle_explain_mem *out)
+                               struct heddle_scratch *out)
 {
     const size_t nlanes = d->w->v->nlanes;
-    struct heddle_explain_mem tmp = {.alloc = d->alloc};
-    struct heddle_explain_gap *p = heddle_explain_get(out, d->ngaps, sizeof(*p));
-    size_t *at = heddle_explain_get(&tmp, nlanes + 1, sizeof(*at));
+    struct heddle_scratch tmp = {.a = d->alloc};
+    struct heddle_explain_gap *p = heddle_scratch_get(out, d->ngaps, sizeof(*p));
+    size_t *at = heddle_scratch_get(&tmp, nlanes + 1, sizeof(*at));
 
     if (p != NULL && at != NULL) {
         for (size_t i = 0; i < d->ngaps; i++)
@@ -420,7 +420,7 @@ static heddle_status gaps_keep(const struct idle *d, struct heddle_explain *x,
         x->gaps = p;
         x->ngaps = d->ngaps;
     }
-    heddle_explain_drop(&tmp);
+    heddle_scratch_drop(&tmp);
     return x->gaps == NULL ? HEDDLE_ENOMEM : HEDDLE_OK;
 }
 
@@ -450,14 +450,14 @@ static heddle_status idle_run(struct idle *d, struct heddle_explain *x)
 }
 
 heddle_status heddle_explain_idle(struct heddle_explain_work *w, struct heddle_explain *x,
-                                  struct heddle_explain_mem *out)
+                                  struct heddle_scratch *out)
 {
-    struct heddle_explain_mem tmp = {.alloc = w->mem->alloc};
-    struct idle d = {.w = w, .alloc = w->mem->alloc, .supply.mem = &tmp};
+    struct heddle_scratch tmp = {.a = w->mem->a};
+    struct idle d = {.w = w, .alloc = w->mem->a, .supply.mem = &tmp};
     heddle_status st;
 
-    d.lanes = heddle_explain_get(out, w->v->nlanes, sizeof(*d.lanes));
-    d.cover = heddle_explain_get(&tmp, w->v->nlanes, sizeof(*d.cover));
+    d.lanes = heddle_scratch_get(out, w->v->nlanes, sizeof(*d.lanes));
+    d.cover = heddle_scratch_get(&tmp, w->v->nlanes, sizeof(*d.cover));
     if (d.lanes == NULL || d.cover == NULL)
         st = HEDDLE_ENOMEM;
     else
@@ -467,6 +467,6 @@ heddle_status heddle_explain_idle(struct heddle_explain_work *w, struct heddle_e
     x->lanes = d.lanes;
     x->nlanes = w->v->nlanes;
     heddle_free(d.alloc, d.gaps, d.cap * sizeof(*d.gaps));
-    heddle_explain_drop(&tmp);
+    heddle_scratch_drop(&tmp);
     return st;
 }

@@ -38,17 +38,17 @@ size_t heddle_explain_implied_max(const struct heddle_log_view *v)
 }
 
 heddle_status heddle_explain_implied_create(const struct heddle_explain_work *w,
-                                            struct heddle_explain_mem *mem,
+                                            struct heddle_scratch *mem,
                                             struct heddle_explain_implied **out)
 {
     const struct heddle_log_view *v = w->v;
-    struct heddle_explain_implied *m = heddle_explain_get(mem, 1, sizeof(*m));
+    struct heddle_explain_implied *m = heddle_scratch_get(mem, 1, sizeof(*m));
 
     if (m == NULL)
         return HEDDLE_ENOMEM;
-    m->group = heddle_explain_get(mem, v->nhandles, sizeof(*m->group));
-    m->job = heddle_explain_get(mem, v->naccesses, sizeof(*m->job));
-    m->next = heddle_explain_get(mem, v->naccesses, sizeof(*m->next));
+    m->group = heddle_scratch_get(mem, v->nhandles, sizeof(*m->group));
+    m->job = heddle_scratch_get(mem, v->naccesses, sizeof(*m->job));
+    m->next = heddle_scratch_get(mem, v->naccesses, sizeof(*m->next));
     if (m->group == NULL || m->job == NULL || m->next == NULL)
         return HEDDLE_ENOMEM;
     for (size_t h = 0; h < v->nhandles; h++)

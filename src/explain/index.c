@@ -77,20 +77,20 @@ static void job_fill(struct heddle_explain_work *w, uint32_t j, const struct hed
 
 static heddle_status jobs_alloc(struct heddle_explain_work *w)
 {
-    struct heddle_explain_mem *m = w->mem;
+    struct heddle_scratch *m = w->mem;
     const size_t n = w->njobs;
 
-    w->id = heddle_explain_get(m, n, sizeof(*w->id));
-    w->job = heddle_explain_get(m, w->nrows, sizeof(*w->job));
-    w->head = heddle_explain_get(m, n, sizeof(*w->head));
-    w->main = heddle_explain_get(m, n, sizeof(*w->main));
-    w->parent = heddle_explain_get(m, n, sizeof(*w->parent));
-    w->before = heddle_explain_get(m, w->nrows, sizeof(*w->before));
-    w->end = heddle_explain_get(m, n, sizeof(*w->end));
-    w->last_row = heddle_explain_get(m, n, sizeof(*w->last_row));
-    w->avail = heddle_explain_get(m, n, sizeof(*w->avail));
-    w->ready = heddle_explain_get(m, w->nrows, sizeof(*w->ready));
-    w->pred_at = heddle_explain_get(m, n + 1, sizeof(*w->pred_at));
+    w->id = heddle_scratch_get(m, n, sizeof(*w->id));
+    w->job = heddle_scratch_get(m, w->nrows, sizeof(*w->job));
+    w->head = heddle_scratch_get(m, n, sizeof(*w->head));
+    w->main = heddle_scratch_get(m, n, sizeof(*w->main));
+    w->parent = heddle_scratch_get(m, n, sizeof(*w->parent));
+    w->before = heddle_scratch_get(m, w->nrows, sizeof(*w->before));
+    w->end = heddle_scratch_get(m, n, sizeof(*w->end));
+    w->last_row = heddle_scratch_get(m, n, sizeof(*w->last_row));
+    w->avail = heddle_scratch_get(m, n, sizeof(*w->avail));
+    w->ready = heddle_scratch_get(m, w->nrows, sizeof(*w->ready));
+    w->pred_at = heddle_scratch_get(m, n + 1, sizeof(*w->pred_at));
     return w->id == NULL || w->job == NULL || w->head == NULL || w->main == NULL ||
                    w->parent == NULL || w->before == NULL || w->end == NULL ||
                    w->last_row == NULL || w->avail == NULL || w->ready == NULL || w->pred_at == NULL
@@ -100,8 +100,8 @@ static heddle_status jobs_alloc(struct heddle_explain_work *w)
 
 static heddle_status jobs_build(struct heddle_explain_work *w)
 {
-    struct heddle_explain_mem tmp = {.alloc = w->mem->alloc};
-    struct heddle_pair *p = heddle_explain_get(&tmp, 2 * (size_t)w->nrows, sizeof(*p));
+    struct heddle_scratch tmp = {.a = w->mem->a};
+    struct heddle_pair *p = heddle_scratch_get(&tmp, 2 * (size_t)w->nrows, sizeof(*p));
     uint32_t j = 0;
     size_t from = 0;
     heddle_status st;
@@ -119,7 +119,7 @@ static heddle_status jobs_build(struct heddle_explain_work *w)
             job_fill(w, j++, p + from, i - from);
             from = i;
         }
-    heddle_explain_drop(&tmp);
+    heddle_scratch_drop(&tmp);
     return st;
 }
 
@@ -160,7 +160,7 @@ static void jobs_link(struct heddle_explain_work *w, struct heddle_explain_impli
 
 static heddle_status jobs_order(struct heddle_explain_work *w)
 {
-    struct heddle_explain_mem tmp = {.alloc = w->mem->alloc};
+    struct heddle_scratch tmp = {.a = w->mem->a};
     const size_t nimplied = heddle_explain_implied_max(w->v);
     struct heddle_explain_implied *m = NULL;
     heddle_status st = HEDDLE_OK;
@@ -169,12 +169,12 @@ static heddle_status jobs_order(struct heddle_explain_work *w)
         return HEDDLE_EOVERFLOW;
     if (nimplied > 0)
         st = heddle_explain_implied_create(w, &tmp, &m);
-    w->pred = heddle_explain_get(w->mem, w->v->ndeps + nimplied, sizeof(*w->pred));
+    w->pred = heddle_scratch_get(w->mem, w->v->ndeps + nimplied, sizeof(*w->pred));
     if (w->pred == NULL)
         st = HEDDLE_ENOMEM;
     if (st == HEDDLE_OK)
         jobs_link(w, m);
-    heddle_explain_drop(&tmp);
+    heddle_scratch_drop(&tmp);
     return st;
 }
 

@@ -129,7 +129,7 @@ static heddle_status busy_build(struct heddle_explain_work *w)
     const struct heddle_log_view *v = w->v;
     size_t *n, to = 0;
 
-    n = heddle_explain_get(w->mem, v->nlanes, sizeof(*n));
+    n = heddle_scratch_get(w->mem, v->nlanes, sizeof(*n));
     if (n == NULL)
         return HEDDLE_ENOMEM;
     for (uint32_t i = 0; i < w->nran; i++)
@@ -147,7 +147,7 @@ static heddle_status busy_build(struct heddle_explain_work *w)
         to += n[l];
     }
     w->busy_at[v->nlanes] = to;
-    heddle_explain_pop(w->mem, n);
+    heddle_scratch_pop(w->mem, n);
     return HEDDLE_OK;
 }
 
@@ -208,12 +208,12 @@ static void states_build(struct heddle_explain_work *w)
 static heddle_status program_build(struct heddle_explain_work *w)
 {
     const struct heddle_log_view *v = w->v;
-    struct heddle_explain_mem tmp = {.alloc = w->mem->alloc};
-    struct heddle_pair *p = heddle_explain_get(&tmp, 2 * (size_t)w->njobs, sizeof(*p));
+    struct heddle_scratch tmp = {.a = w->mem->a};
+    struct heddle_pair *p = heddle_scratch_get(&tmp, 2 * (size_t)w->njobs, sizeof(*p));
 
-    w->program = heddle_explain_get(w->mem, w->njobs, sizeof(*w->program));
+    w->program = heddle_scratch_get(w->mem, w->njobs, sizeof(*w->program));
     if (p == NULL || w->program == NULL) {
-        heddle_explain_drop(&tmp);
+        heddle_scratch_drop(&tmp);
         return HEDDLE_ENOMEM;
     }
     for (uint32_t j = 0; j < w->njobs; j++) {
@@ -225,7 +225,7 @@ static heddle_status program_build(struct heddle_explain_work *w)
     heddle_sort_pairs(p, p + w->nprogram, w->nprogram);
     for (size_t i = 0; i < w->nprogram; i++)
         w->program[i] = (int64_t)(p[i].key ^ (UINT64_C(1) << 63));
-    heddle_explain_drop(&tmp);
+    heddle_scratch_drop(&tmp);
     return HEDDLE_OK;
 }
 
@@ -255,15 +255,15 @@ static void program_find(struct heddle_explain_work *w)
 heddle_status heddle_explain_lanes(struct heddle_explain_work *w)
 {
     const struct heddle_log_view *v = w->v;
-    struct heddle_explain_mem *m = w->mem;
+    struct heddle_scratch *m = w->mem;
 
-    w->type = heddle_explain_get(m, v->nlanes, sizeof(*w->type));
-    w->kernel_mask = heddle_explain_get(m, v->nkernels, 1);
-    w->is_good = heddle_explain_get(m, w->nran, 1);
-    w->busy_at = heddle_explain_get(m, v->nlanes + 1, sizeof(*w->busy_at));
-    w->busy = heddle_explain_get(m, w->nran, sizeof(*w->busy));
-    w->state_at = heddle_explain_get(m, v->nlanes + 1, sizeof(*w->state_at));
-    w->state = heddle_explain_get(m, v->nstates, sizeof(*w->state));
+    w->type = heddle_scratch_get(m, v->nlanes, sizeof(*w->type));
+    w->kernel_mask = heddle_scratch_get(m, v->nkernels, 1);
+    w->is_good = heddle_scratch_get(m, w->nran, 1);
+    w->busy_at = heddle_scratch_get(m, v->nlanes + 1, sizeof(*w->busy_at));
+    w->busy = heddle_scratch_get(m, w->nran, sizeof(*w->busy));
+    w->state_at = heddle_scratch_get(m, v->nlanes + 1, sizeof(*w->state_at));
+    w->state = heddle_scratch_get(m, v->nstates, sizeof(*w->state));
     if (w->type == NULL || w->kernel_mask == NULL || w->is_good == NULL || w->busy_at == NULL ||
         w->busy == NULL || w->state_at == NULL || w->state == NULL)
         return HEDDLE_ENOMEM;

@@ -47,16 +47,16 @@ static void move_put(struct heddle_explain_moves *m, uint64_t key, const struct 
 }
 
 /* Events are in order of time, and the sort is stable. */
-static heddle_status moves_sort(struct heddle_explain_mem *mem, struct heddle_explain_moves *m)
+static heddle_status moves_sort(struct heddle_scratch *mem, struct heddle_explain_moves *m)
 {
-    struct heddle_explain_mem tmp = {.alloc = mem->alloc};
+    struct heddle_scratch tmp = {.a = mem->a};
     struct heddle_explain_move *sorted;
     struct heddle_pair *p;
 
-    sorted = heddle_explain_get(mem, m->n, sizeof(*sorted));
-    p = heddle_explain_get(&tmp, 2 * m->n, sizeof(*p));
+    sorted = heddle_scratch_get(mem, m->n, sizeof(*sorted));
+    p = heddle_scratch_get(&tmp, 2 * m->n, sizeof(*p));
     if (sorted == NULL || p == NULL) {
-        heddle_explain_drop(&tmp);
+        heddle_scratch_drop(&tmp);
         return HEDDLE_ENOMEM;
     }
     for (size_t i = 0; i < m->n; i++)
@@ -65,7 +65,7 @@ static heddle_status moves_sort(struct heddle_explain_mem *mem, struct heddle_ex
     for (size_t i = 0; i < m->n; i++)
         sorted[i] = m->p[p[i].idx];
     m->p = sorted;
-    heddle_explain_drop(&tmp);
+    heddle_scratch_drop(&tmp);
     return HEDDLE_OK;
 }
 
@@ -78,8 +78,8 @@ heddle_status heddle_explain_moves(struct heddle_explain_work *w)
         ndata += is_data(&v->events[i]);
         nroom += is_room(&v->events[i]);
     }
-    w->data.p = heddle_explain_get(w->mem, 2 * ndata, sizeof(*w->data.p));
-    w->room.p = heddle_explain_get(w->mem, nroom, sizeof(*w->room.p));
+    w->data.p = heddle_scratch_get(w->mem, 2 * ndata, sizeof(*w->data.p));
+    w->room.p = heddle_scratch_get(w->mem, nroom, sizeof(*w->room.p));
     if (w->data.p == NULL || w->room.p == NULL)
         return HEDDLE_ENOMEM;
     for (size_t i = 0; i < v->nevents; i++) {

@@ -80,13 +80,13 @@ static uint32_t graph_walk(struct graph *g)
 }
 
 static heddle_status path_keep(const struct graph *g, uint32_t end, struct heddle_explain *x,
-                               struct heddle_explain_mem *out)
+                               struct heddle_scratch *out)
 {
     size_t *path, n = 0;
 
     for (uint32_t j = end; j != HEDDLE_EXPLAIN_NONE; j = g->via[j])
         n++;
-    path = heddle_explain_get(out, n, sizeof(*path));
+    path = heddle_scratch_get(out, n, sizeof(*path));
     if (path == NULL)
         return HEDDLE_ENOMEM;
     x->path = path;
@@ -99,24 +99,24 @@ static heddle_status path_keep(const struct graph *g, uint32_t end, struct heddl
 }
 
 heddle_status heddle_explain_path(struct heddle_explain_work *w, struct heddle_explain *x,
-                                  struct heddle_explain_mem *out)
+                                  struct heddle_scratch *out)
 {
-    struct heddle_explain_mem tmp = {.alloc = w->mem->alloc};
+    struct heddle_scratch tmp = {.a = w->mem->a};
     struct graph g = {.w = w};
     const size_t n = w->njobs;
     heddle_status st = HEDDLE_ENOMEM;
 
-    g.succ_at = heddle_explain_get(&tmp, n + 1, sizeof(*g.succ_at));
-    g.succ = heddle_explain_get(&tmp, w->pred_at[n], sizeof(*g.succ));
-    g.nwait = heddle_explain_get(&tmp, n, sizeof(*g.nwait));
-    g.order = heddle_explain_get(&tmp, n, sizeof(*g.order));
-    g.via = heddle_explain_get(&tmp, n, sizeof(*g.via));
-    g.dist = heddle_explain_get(&tmp, n, sizeof(*g.dist));
+    g.succ_at = heddle_scratch_get(&tmp, n + 1, sizeof(*g.succ_at));
+    g.succ = heddle_scratch_get(&tmp, w->pred_at[n], sizeof(*g.succ));
+    g.nwait = heddle_scratch_get(&tmp, n, sizeof(*g.nwait));
+    g.order = heddle_scratch_get(&tmp, n, sizeof(*g.order));
+    g.via = heddle_scratch_get(&tmp, n, sizeof(*g.via));
+    g.dist = heddle_scratch_get(&tmp, n, sizeof(*g.dist));
     if (g.succ_at != NULL && g.succ != NULL && g.nwait != NULL && g.order != NULL &&
         g.via != NULL && g.dist != NULL) {
         graph_invert(&g);
         st = path_keep(&g, graph_walk(&g), x, out);
     }
-    heddle_explain_drop(&tmp);
+    heddle_scratch_drop(&tmp);
     return st;
 }

@@ -51,19 +51,19 @@ static int64_t time_submit(const struct heddle_explain_work *w, uint32_t row)
 }
 
 /* The rows whose time is known, in its order. */
-static heddle_status list_rows(const struct heddle_explain_work *w, struct heddle_explain_mem *mem,
+static heddle_status list_rows(const struct heddle_explain_work *w, struct heddle_scratch *mem,
                                time_fn *time, uint32_t **rows_out, size_t *n_out)
 {
-    struct heddle_explain_mem tmp = {.alloc = mem->alloc};
+    struct heddle_scratch tmp = {.a = mem->a};
     struct heddle_pair *p;
     size_t n = 0, m = 0;
 
     for (uint32_t i = 0; i < w->nran; i++)
         n += time(w, i) != HEDDLE_LOG_NONE;
-    *rows_out = heddle_explain_get(mem, n, sizeof(**rows_out));
-    p = heddle_explain_get(&tmp, 2 * n, sizeof(*p));
+    *rows_out = heddle_scratch_get(mem, n, sizeof(**rows_out));
+    p = heddle_scratch_get(&tmp, 2 * n, sizeof(*p));
     if (*rows_out == NULL || p == NULL) {
-        heddle_explain_drop(&tmp);
+        heddle_scratch_drop(&tmp);
         return HEDDLE_ENOMEM;
     }
     for (uint32_t i = 0; i < w->nran; i++) {
@@ -76,7 +76,7 @@ static heddle_status list_rows(const struct heddle_explain_work *w, struct heddl
     for (size_t i = 0; i < n; i++)
         (*rows_out)[i] = (uint32_t)p[i].idx;
     *n_out = n;
-    heddle_explain_drop(&tmp);
+    heddle_scratch_drop(&tmp);
     return HEDDLE_OK;
 }
 
@@ -86,7 +86,7 @@ heddle_status heddle_explain_supply_create(const struct heddle_explain_work *w,
     HEDDLE_TRY(list_rows(w, s->mem, time_ready, &s->by_ready, &s->nready));
     HEDDLE_TRY(list_rows(w, s->mem, time_avail, &s->by_avail, &s->navail));
     HEDDLE_TRY(list_rows(w, s->mem, time_submit, &s->by_submit, &s->nsubmit));
-    s->step = heddle_explain_get(s->mem, w->nran + s->nready + s->navail + s->nsubmit + 1,
+    s->step = heddle_scratch_get(s->mem, w->nran + s->nready + s->navail + s->nsubmit + 1,
                                  sizeof(*s->step));
     return s->step == NULL ? HEDDLE_ENOMEM : HEDDLE_OK;
 }

@@ -29,9 +29,9 @@ static heddle_status edge_room(struct maker *m)
     if (m->nedges < m->cap)
         return HEDDLE_OK;
     if (m->nedges >= UINT32_MAX - 1)
-        return heddle_lg_fail(&m->o, HEDDLE_EOVERFLOW, "the log has too many dependencies");
-    from = heddle_lg_get(m->scratch, cap, sizeof(*from));
-    to = heddle_lg_get(m->scratch, cap, sizeof(*to));
+        return HEDDLE_LG_FAIL(&m->o, HEDDLE_EOVERFLOW, "the log has too many dependencies");
+    from = heddle_scratch_get(m->scratch, cap, sizeof(*from));
+    to = heddle_scratch_get(m->scratch, cap, sizeof(*to));
     if (from == NULL || to == NULL)
         return HEDDLE_ENOMEM;
     if (m->nedges > 0) {
@@ -140,8 +140,8 @@ struct lists {
 static heddle_status lists_grow(struct maker *m, struct lists *l, size_t from)
 {
     if (m->cap > l->cap) {
-        uint32_t *in = heddle_lg_get(m->scratch, m->cap, sizeof(*in));
-        uint32_t *out = heddle_lg_get(m->scratch, m->cap, sizeof(*out));
+        uint32_t *in = heddle_scratch_get(m->scratch, m->cap, sizeof(*in));
+        uint32_t *out = heddle_scratch_get(m->scratch, m->cap, sizeof(*out));
 
         if (in == NULL || out == NULL)
             return HEDDLE_ENOMEM;
@@ -205,8 +205,8 @@ static heddle_status children_edges(struct maker *m)
 {
     struct lists l = {0};
 
-    l.in = heddle_lg_get(m->scratch, m->n, sizeof(*l.in));
-    l.out = heddle_lg_get(m->scratch, m->n, sizeof(*l.out));
+    l.in = heddle_scratch_get(m->scratch, m->n, sizeof(*l.in));
+    l.out = heddle_scratch_get(m->scratch, m->n, sizeof(*l.out));
     if (l.in == NULL || l.out == NULL)
         return HEDDLE_ENOMEM;
     HEDDLE_TRY(lists_grow(m, &l, 0));
@@ -259,8 +259,8 @@ static void follow_run(struct maker *m)
 static heddle_status keep_edges(struct maker *m)
 {
     const size_t bytes = m->nedges * sizeof(*m->from);
-    uint32_t *from = heddle_lg_get(m->own, 1, bytes);
-    uint32_t *to = heddle_lg_get(m->own, 1, bytes);
+    uint32_t *from = heddle_scratch_get(m->own, 1, bytes);
+    uint32_t *to = heddle_scratch_get(m->own, 1, bytes);
 
     if (from == NULL || to == NULL)
         return HEDDLE_ENOMEM;
@@ -282,10 +282,10 @@ heddle_status heddle_lg_edges(struct maker *m)
     if (!m->g->has_deps)
         return keep_edges(m);
     if (m->v->naccesses >= UINT32_MAX - 1)
-        return heddle_lg_fail(&m->o, HEDDLE_EOVERFLOW, "the log has too many accesses");
-    e.past = heddle_lg_get(m->scratch, m->v->nhandles, sizeof(*e.past));
-    e.link = heddle_lg_get(m->scratch, m->v->naccesses + 1, sizeof(*e.link));
-    e.seen = heddle_lg_get(m->scratch, m->n, sizeof(*e.seen));
+        return HEDDLE_LG_FAIL(&m->o, HEDDLE_EOVERFLOW, "the log has too many accesses");
+    e.past = heddle_scratch_get(m->scratch, m->v->nhandles, sizeof(*e.past));
+    e.link = heddle_scratch_get(m->scratch, m->v->naccesses + 1, sizeof(*e.link));
+    e.seen = heddle_scratch_get(m->scratch, m->n, sizeof(*e.seen));
     if (e.past == NULL || e.link == NULL || e.seen == NULL)
         return HEDDLE_ENOMEM;
     for (uint32_t i = 0; i < m->n; i++) {

@@ -4,90 +4,10 @@
  */
 #include "log_graph/log_graph.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/text.h"
-
-/* --- memory --------------------------------------------------------------- */
-
-struct own_block {
-    struct own_block *next;
-    size_t bytes;
-};
-
-enum { HEAD_BYTES = 64, NOTE_BYTES = 256 };
-
-void *heddle_lg_get(struct own *own, size_t n, size_t bytes)
-{
-    struct own_block *b;
-    size_t all;
-
-    if (!heddle_mul(&all, n, bytes) || !heddle_add(&all, all, HEAD_BYTES))
-        return NULL;
-    b = heddle_zalloc(own->alloc, 1, all);
-    if (b == NULL)
-        return NULL;
-    b->bytes = all;
-    b->next = own->head;
-    own->head = b;
-    return (char *)b + HEAD_BYTES;
-}
-
-void heddle_lg_drop(struct own *own)
-{
-    while (own->head != NULL) {
-        struct own_block *b = own->head;
-
-        own->head = b->next;
-        heddle_free(own->alloc, b, b->bytes);
-    }
-}
-
-/* --- sentences ------------------------------------------------------------ */
-
-heddle_status heddle_lg_note(struct maker *m, const char *fmt, ...)
-{
-    char *s = heddle_lg_get(m->own, 1, NOTE_BYTES);
-    struct heddle_text t;
-    va_list ap;
-
-    if (m->nnotes == m->notes_cap) {
-        const size_t cap = 2 * m->notes_cap + 16;
-        const char **more = heddle_lg_get(m->own, cap, sizeof(*more));
-
-        if (more == NULL)
-            return HEDDLE_ENOMEM;
-        if (m->nnotes > 0)
-            memcpy(more, m->notes, m->nnotes * sizeof(*more));
-        m->notes = more;
-        m->notes_cap = cap;
-    }
-    if (s == NULL)
-        return HEDDLE_ENOMEM;
-    heddle_text_init(&t, s, NOTE_BYTES);
-    va_start(ap, fmt);
-    heddle_text_vadd(&t, fmt, ap);
-    va_end(ap);
-    m->notes[m->nnotes++] = s;
-    return HEDDLE_OK;
-}
-
-heddle_status heddle_lg_fail(const struct heddle_log_graph_opts *o, heddle_status st,
-                             const char *fmt, ...)
-{
-    struct heddle_text t;
-    va_list ap;
-
-    if (o == NULL || o->error == NULL || o->error_bytes == 0)
-        return st;
-    heddle_text_init(&t, o->error, o->error_bytes);
-    va_start(ap, fmt);
-    heddle_text_vadd(&t, fmt, ap);
-    va_end(ap);
-    return st;
-}
 
 /* --- names ---------------------------------------------------------------- */
 
@@ -159,17 +79,20 @@ static heddle_status make_notes(struct maker *m)
     const struct heddle_log_graph *g = m->g;
 
     if (m->v->is_partial)
-        HEDDLE_TRY(heddle_lg_note(m, "the log is not whole: tasks and dependencies may be missing, "
-                                     "which makes bounds lower"));
+        HEDDLE_TRY(heddle_notes_add(&m->notes,
+                                    "the log is not whole: tasks and dependencies may be missing, "
+                                    "which makes bounds lower"));
     if (m->n > 0 && !g->has_deps)
-        HEDDLE_TRY(heddle_lg_note(m, "the log has no dependencies (level 0): tasks count as "
-                                     "independent; run with level 1 to have them"));
+        HEDDLE_TRY(heddle_notes_add(&m->notes,
+                                    "the log has no dependencies (level 0): tasks count as "
+                                    "independent; run with level 1 to have them"));
     if (g->nnot_run > 0)
-        HEDDLE_TRY(heddle_lg_note(m, "%llu tasks did not end well and are not counted",
-                                  (unsigned long long)g->nnot_run));
+        HEDDLE_TRY(heddle_notes_add(&m->notes, "%llu tasks did not end well and are not counted",
+                                    (unsigned long long)g->nnot_run));
     if (g->ndropped > 0)
-        HEDDLE_TRY(heddle_lg_note(m, "%llu dependencies that the run contradicts are left out",
-                                  (unsigned long long)g->ndropped));
+        HEDDLE_TRY(heddle_notes_add(&m->notes,
+                                    "%llu dependencies that the run contradicts are left out",
+                                    (unsigned long long)g->ndropped));
     return HEDDLE_OK;
 }
 
@@ -194,8 +117,8 @@ static void make_graph(struct maker *m)
     g->width = m->width;
     g->kinds = m->kinds;
     g->nkinds = m->nkinds;
-    g->notes = m->notes;
-    g->nnotes = m->nnotes;
+    g->notes = m->notes.text;
+    g->nnotes = m->notes.n;
     g->digest = heddle_log_graph_digest(&g->graph);
 }
 
@@ -208,7 +131,7 @@ static heddle_status make_all(struct maker *m)
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
         const heddle_status st = steps[i](m);
 
-        heddle_lg_drop(m->scratch);
+        heddle_scratch_drop(m->scratch);
         if (st != HEDDLE_OK)
             return st;
     }
@@ -219,12 +142,12 @@ static heddle_status make_all(struct maker *m)
 static heddle_status check_args(const heddle_log *log, const struct heddle_log_graph_opts *o,
                                 struct heddle_log_graph **out)
 {
-    if (log == NULL || out == NULL)
-        return heddle_lg_fail(o, HEDDLE_EINVAL, "there is no log");
-    if (o != NULL && o->size != sizeof(*o))
+    if (o->size != sizeof(*o))
         return HEDDLE_EINVAL;
-    if (o != NULL && (unsigned)o->durations >= HEDDLE_NDURATIONS)
-        return heddle_lg_fail(o, HEDDLE_EINVAL, "there are no such durations");
+    if (log == NULL || out == NULL)
+        return HEDDLE_LG_FAIL(o, HEDDLE_EINVAL, "there is no log");
+    if ((unsigned)o->durations >= HEDDLE_NDURATIONS)
+        return HEDDLE_LG_FAIL(o, HEDDLE_EINVAL, "there are no such durations");
     return HEDDLE_OK;
 }
 
@@ -232,26 +155,27 @@ heddle_status heddle_log_graph_create(const heddle_log *log,
                                       const struct heddle_log_graph_opts *opts,
                                       struct heddle_log_graph **out)
 {
-    const struct heddle_allocator *alloc;
-    struct own own, temp, scratch, *keep;
-    struct maker m = {.log = log, .own = &own, .temp = &temp, .scratch = &scratch};
+    const struct heddle_log_graph_opts none = {.size = sizeof(none)};
+    struct heddle_scratch own, temp, scratch, *keep;
+    struct maker m = {
+        .log = log, .own = &own, .temp = &temp, .scratch = &scratch, .notes = {.mem = &own}};
     heddle_status st;
 
+    if (opts == NULL)
+        opts = &none;
     HEDDLE_TRY(check_args(log, opts, out));
-    alloc = opts != NULL ? opts->alloc : NULL;
-    own = temp = scratch = (struct own){.alloc = alloc};
+    own = temp = scratch = (struct heddle_scratch){.a = opts->alloc};
     m.v = heddle_log_get_view(log);
-    if (opts != NULL)
-        m.o = *opts;
-    heddle_map_init(&m.task_of, alloc);
-    m.g = heddle_lg_get(&own, 1, sizeof(*m.g));
-    keep = heddle_lg_get(&own, 1, sizeof(*keep));
+    m.o = *opts;
+    heddle_map_init(&m.task_of, opts->alloc);
+    m.g = heddle_scratch_get(&own, 1, sizeof(*m.g));
+    keep = heddle_scratch_get(&own, 1, sizeof(*keep));
     st = m.g == NULL || keep == NULL ? HEDDLE_ENOMEM : make_all(&m);
     heddle_map_fini(&m.task_of);
-    heddle_lg_drop(&temp);
+    heddle_scratch_drop(&temp);
     if (st != HEDDLE_OK) {
-        heddle_lg_drop(&own);
-        return st == HEDDLE_ENOMEM ? heddle_lg_fail(opts, st, "no memory") : st;
+        heddle_scratch_drop(&own);
+        return st == HEDDLE_ENOMEM ? HEDDLE_LG_FAIL(opts, st, "no memory") : st;
     }
     *keep = own;
     m.g->size = sizeof(*m.g);
@@ -262,10 +186,10 @@ heddle_status heddle_log_graph_create(const heddle_log *log,
 
 void heddle_log_graph_destroy(struct heddle_log_graph *g)
 {
-    struct own own;
+    struct heddle_scratch own;
 
     if (g == NULL)
         return;
-    own = *(const struct own *)g->own; /* it is in one of the blocks */
-    heddle_lg_drop(&own);
+    own = *(const struct heddle_scratch *)g->own; /* it is in one of the blocks */
+    heddle_scratch_drop(&own);
 }

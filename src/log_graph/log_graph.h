@@ -20,6 +20,9 @@
 #include "base/assert.h"
 #include "base/compiler.h"
 #include "base/map.h"
+#include "base/notes.h"
+#include "base/scratch.h"
+#include "base/why.h"
 #include "heddle/log_graph.h"
 
 /* A device of the log, or its cores. */
@@ -32,20 +35,13 @@ struct log_type {
     uint32_t to; /* type of the graph or HEDDLE_LOG_GRAPH_NONE */
 };
 
-struct own_block;
-
-struct own {
-    const struct heddle_allocator *alloc;
-    struct own_block *head;
-};
-
 struct maker {
     const heddle_log *log;
     const struct heddle_log_view *v;
     struct heddle_log_graph_opts o;
-    struct own *own;     /* what the graph keeps */
-    struct own *temp;    /* what goes when it is made */
-    struct own *scratch; /* what goes when a step of it is made */
+    struct heddle_scratch *own;     /* what the graph keeps */
+    struct heddle_scratch *temp;    /* what goes when it is made */
+    struct heddle_scratch *scratch; /* what goes when a step of it is made */
     struct heddle_log_graph *g;
 
     /* tasks */
@@ -73,23 +69,13 @@ struct maker {
     size_t nedges, cap;
 
     /* notes */
-    const char **notes;
-    size_t nnotes, notes_cap;
+    struct heddle_notes notes;
 };
 
 enum { EDGE_FEW = 64 }; /* of a crowd that meets a crowd, these make edges */
 
-/* Zeroed; n may be 0. NULL: no memory. */
-void *heddle_lg_get(struct own *own, size_t n, size_t bytes);
-void heddle_lg_drop(struct own *own);
-
-/* Adds a sentence to the notes. */
-HEDDLE_PRINTF(2, 3)
-HEDDLE_MUST_USE heddle_status heddle_lg_note(struct maker *m, const char *fmt, ...);
 /* Writes the sentence of a failure and returns st. */
-HEDDLE_PRINTF(3, 4)
-heddle_status heddle_lg_fail(const struct heddle_log_graph_opts *o, heddle_status st,
-                             const char *fmt, ...);
+#define HEDDLE_LG_FAIL(o, st, ...) heddle_why((o)->error, (o)->error_bytes, st, __VA_ARGS__)
 
 HEDDLE_MUST_USE heddle_status heddle_lg_lanes(struct maker *m);
 HEDDLE_MUST_USE heddle_status heddle_lg_tasks(struct maker *m);

@@ -79,11 +79,11 @@ static void lanes_devices(struct maker *m)
 heddle_status heddle_lg_lanes(struct maker *m)
 {
     const struct heddle_log_view *v = m->v;
-    bool *ran = heddle_lg_get(m->scratch, v->nlanes, sizeof(*ran));
+    bool *ran = heddle_scratch_get(m->scratch, v->nlanes, sizeof(*ran));
     bool is_described = false;
 
-    m->types = heddle_lg_get(m->temp, v->nlanes + 1, sizeof(*m->types));
-    m->lane_log = heddle_lg_get(m->temp, v->nlanes, sizeof(*m->lane_log));
+    m->types = heddle_scratch_get(m->temp, v->nlanes + 1, sizeof(*m->types));
+    m->lane_log = heddle_scratch_get(m->temp, v->nlanes, sizeof(*m->lane_log));
     if (ran == NULL || m->types == NULL || m->lane_log == NULL)
         return HEDDLE_ENOMEM;
     for (size_t i = 0; i < v->ntasks; i++)
@@ -160,17 +160,17 @@ static heddle_status get_arrays(struct maker *m)
 {
     const size_t n = m->n;
 
-    m->order = heddle_lg_get(m->temp, n, sizeof(*m->order));
-    m->type_log = heddle_lg_get(m->temp, n, sizeof(*m->type_log));
-    m->id = heddle_lg_get(m->own, n, sizeof(*m->id));
-    m->log_index = heddle_lg_get(m->own, n, sizeof(*m->log_index));
-    m->kind = heddle_lg_get(m->own, n, sizeof(*m->kind));
-    m->type = heddle_lg_get(m->own, n, sizeof(*m->type));
-    m->width = heddle_lg_get(m->own, n, sizeof(*m->width));
-    m->start_ns = heddle_lg_get(m->own, n, sizeof(*m->start_ns));
-    m->end_ns = heddle_lg_get(m->own, n, sizeof(*m->end_ns));
-    m->took_ns = heddle_lg_get(m->own, n, sizeof(*m->took_ns));
-    m->priority = heddle_lg_get(m->own, n, sizeof(*m->priority));
+    m->order = heddle_scratch_get(m->temp, n, sizeof(*m->order));
+    m->type_log = heddle_scratch_get(m->temp, n, sizeof(*m->type_log));
+    m->id = heddle_scratch_get(m->own, n, sizeof(*m->id));
+    m->log_index = heddle_scratch_get(m->own, n, sizeof(*m->log_index));
+    m->kind = heddle_scratch_get(m->own, n, sizeof(*m->kind));
+    m->type = heddle_scratch_get(m->own, n, sizeof(*m->type));
+    m->width = heddle_scratch_get(m->own, n, sizeof(*m->width));
+    m->start_ns = heddle_scratch_get(m->own, n, sizeof(*m->start_ns));
+    m->end_ns = heddle_scratch_get(m->own, n, sizeof(*m->end_ns));
+    m->took_ns = heddle_scratch_get(m->own, n, sizeof(*m->took_ns));
+    m->priority = heddle_scratch_get(m->own, n, sizeof(*m->priority));
     return m->order != NULL && m->type_log != NULL && m->id != NULL && m->log_index != NULL &&
                    m->kind != NULL && m->type != NULL && m->width != NULL && m->start_ns != NULL &&
                    m->end_ns != NULL && m->took_ns != NULL && m->priority != NULL
@@ -198,10 +198,10 @@ heddle_status heddle_lg_tasks(struct maker *m)
     size_t it = 0, n = 0;
 
     if (m->v->ntasks >= UINT32_MAX)
-        return heddle_lg_fail(&m->o, HEDDLE_EOVERFLOW, "the log has too many tasks");
+        return HEDDLE_LG_FAIL(&m->o, HEDDLE_EOVERFLOW, "the log has too many tasks");
     HEDDLE_TRY(find_executions(m));
     HEDDLE_TRY(get_arrays(m));
-    p = heddle_lg_get(m->scratch, m->n, sizeof(*p));
+    p = heddle_scratch_get(m->scratch, m->n, sizeof(*p));
     if (p == NULL)
         return HEDDLE_ENOMEM;
     while ((slot = heddle_map_next(&m->task_of, &it)) != NULL) {
@@ -278,8 +278,8 @@ heddle_status heddle_lg_kinds(struct maker *m)
     heddle_status st = HEDDLE_OK;
     struct heddle_log_graph_kind *all;
 
-    heddle_map_init(&of, m->own->alloc);
-    all = heddle_lg_get(m->scratch, m->n, sizeof(*all));
+    heddle_map_init(&of, m->own->a);
+    all = heddle_scratch_get(m->scratch, m->n, sizeof(*all));
     if (all == NULL)
         st = HEDDLE_ENOMEM;
     for (uint32_t i = 0; i < m->n && st == HEDDLE_OK; i++) {
@@ -301,7 +301,7 @@ heddle_status heddle_lg_kinds(struct maker *m)
     heddle_map_fini(&of);
     if (st != HEDDLE_OK)
         return st;
-    m->kinds = heddle_lg_get(m->own, m->nkinds, sizeof(*all));
+    m->kinds = heddle_scratch_get(m->own, m->nkinds, sizeof(*all));
     if (m->kinds == NULL)
         return HEDDLE_ENOMEM;
     if (m->nkinds > 0)

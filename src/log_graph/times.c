@@ -19,7 +19,7 @@ enum { NOTES_MAX = 12 }; /* about times */
 
 static char *copy_name(struct maker *m, const char *s, size_t bytes)
 {
-    char *to = heddle_lg_get(m->own, bytes + 1, 1);
+    char *to = heddle_scratch_get(m->own, bytes + 1, 1);
 
     if (to != NULL)
         memcpy(to, s, bytes);
@@ -30,7 +30,7 @@ static heddle_status types_of_log(struct maker *m, struct heddle_log_graph_type 
                                   uint32_t *ntypes_out)
 {
     if (m->ntypes > HEDDLE_BOUND_TYPES_MAX)
-        return heddle_lg_fail(&m->o, HEDDLE_EOVERFLOW, "the log has %u devices, more than %d",
+        return HEDDLE_LG_FAIL(&m->o, HEDDLE_EOVERFLOW, "the log has %u devices, more than %d",
                               (unsigned)m->ntypes, HEDDLE_BOUND_TYPES_MAX);
     for (uint32_t i = 0; i < m->ntypes; i++) {
         struct log_type *t = &m->types[i];
@@ -93,7 +93,7 @@ static heddle_status types_of_machine(struct maker *m, struct heddle_log_graph_t
 
     HEDDLE_TRY(heddle_machine_describe(m->o.machine, &n));
     if (n.types > HEDDLE_BOUND_TYPES_MAX)
-        return heddle_lg_fail(&m->o, HEDDLE_EOVERFLOW,
+        return HEDDLE_LG_FAIL(&m->o, HEDDLE_EOVERFLOW,
                               "the machine has more than %d types of workers",
                               HEDDLE_BOUND_TYPES_MAX);
     for (uint32_t i = 0; i < n.classes; i++) {
@@ -112,9 +112,9 @@ static heddle_status types_of_machine(struct maker *m, struct heddle_log_graph_t
 heddle_status heddle_lg_types(struct maker *m)
 {
     struct heddle_log_graph_type *types =
-        heddle_lg_get(m->own, HEDDLE_BOUND_TYPES_MAX, sizeof(*types));
-    uint32_t *nworkers = heddle_lg_get(m->own, HEDDLE_BOUND_TYPES_MAX, sizeof(*nworkers));
-    uint32_t *lane_type = heddle_lg_get(m->own, m->v->nlanes, sizeof(*lane_type));
+        heddle_scratch_get(m->own, HEDDLE_BOUND_TYPES_MAX, sizeof(*types));
+    uint32_t *nworkers = heddle_scratch_get(m->own, HEDDLE_BOUND_TYPES_MAX, sizeof(*nworkers));
+    uint32_t *lane_type = heddle_scratch_get(m->own, m->v->nlanes, sizeof(*lane_type));
     struct heddle_log_graph *g = m->g;
 
     if (types == NULL || nworkers == NULL || lane_type == NULL)
@@ -146,8 +146,8 @@ static int cmp_double(const void *a, const void *b)
 static heddle_status read_seen(struct maker *m, bool is_median, double *seen)
 {
     const size_t cells = (size_t)m->nkinds * m->ntypes;
-    size_t *first = heddle_lg_get(m->scratch, cells + 2, sizeof(*first));
-    double *took = heddle_lg_get(m->scratch, m->n, sizeof(*took));
+    size_t *first = heddle_scratch_get(m->scratch, cells + 2, sizeof(*first));
+    double *took = heddle_scratch_get(m->scratch, m->n, sizeof(*took));
 
     if (first == NULL || took == NULL)
         return HEDDLE_ENOMEM;
@@ -238,8 +238,8 @@ static heddle_status tell(struct teller *t, uint32_t kind, uint32_t type, const 
         heddle_text_str(&x, " of ");
         heddle_text_bytes(&x, k->bytes);
     }
-    return heddle_lg_note(t->m, "assuming %.80s%s %s %.60s: never seen there", k->name, of, what,
-                          t->m->g->types[type].name);
+    return heddle_notes_add(&t->m->notes, "assuming %.80s%s %s %.60s: never seen there", k->name,
+                            of, what, t->m->g->types[type].name);
 }
 
 /* Whether the kernel has code for the device; true when nobody knows. */
@@ -306,7 +306,7 @@ static heddle_status task_rows(struct maker *m, const double *kinds)
 
     if (!heddle_mul(&cells, m->n, ntypes))
         return HEDDLE_ENOMEM;
-    rows = heddle_lg_get(m->own, cells, sizeof(*rows));
+    rows = heddle_scratch_get(m->own, cells, sizeof(*rows));
     if (rows == NULL)
         return HEDDLE_ENOMEM;
     for (size_t i = 0; i < m->n; i++) {
@@ -329,7 +329,7 @@ static heddle_status check_rows(struct maker *m, const double *time)
         for (uint32_t r = 0; r < ntypes; r++)
             is_ok |= m->g->graph.nworkers[r] > 0 && time[(size_t)k * ntypes + r] < (double)INFINITY;
         if (!is_ok)
-            return heddle_lg_fail(&m->o, HEDDLE_EINVAL,
+            return HEDDLE_LG_FAIL(&m->o, HEDDLE_EINVAL,
                                   "kernel %.80s can run on no worker of the machine: neither the "
                                   "log nor the machine has a time for it",
                                   m->kinds[k].name);
@@ -349,8 +349,8 @@ heddle_status heddle_lg_times(struct maker *m)
     if (!heddle_mul(&cells, m->nkinds, g->graph.ntypes) ||
         !heddle_mul(&seen_cells, m->nkinds, m->ntypes))
         return HEDDLE_ENOMEM;
-    time = heddle_lg_get(m->own, cells, sizeof(*time));
-    seen = heddle_lg_get(m->scratch, seen_cells, sizeof(*seen));
+    time = heddle_scratch_get(m->own, cells, sizeof(*time));
+    seen = heddle_scratch_get(m->scratch, seen_cells, sizeof(*seen));
     if (time == NULL || seen == NULL)
         return HEDDLE_ENOMEM;
     HEDDLE_TRY(read_seen(m, is_median, seen));
@@ -358,7 +358,7 @@ heddle_status heddle_lg_times(struct maker *m)
     for (uint32_t k = 0; k < m->nkinds; k++)
         HEDDLE_TRY(kind_row(&t, k, time + (size_t)k * g->graph.ntypes));
     if (t.nleft > 0)
-        HEDDLE_TRY(heddle_lg_note(m, "and %u more such assumptions", t.nleft));
+        HEDDLE_TRY(heddle_notes_add(&m->notes, "and %u more such assumptions", t.nleft));
     HEDDLE_TRY(check_rows(m, time));
     g->kind_time = time;
     if (m->o.durations == HEDDLE_DURATIONS_MEASURED)

@@ -109,12 +109,12 @@ static void by_lane(const struct heddle_log_view *v, bool is_state, size_t *firs
 heddle_status heddle_lg_took(struct maker *m)
 {
     const struct heddle_log_view *v = m->v;
-    size_t *fe = heddle_lg_get(m->scratch, v->nlanes + 2, sizeof(*fe));
-    size_t *fs = heddle_lg_get(m->scratch, v->nlanes + 2, sizeof(*fs));
-    uint32_t *exec = heddle_lg_get(m->scratch, v->ntasks, sizeof(*exec));
-    uint32_t *state = heddle_lg_get(m->scratch, v->nstates, sizeof(*state));
-    uint32_t *task = heddle_lg_get(m->scratch, v->ntasks, sizeof(*task));
-    uint32_t *stack = heddle_lg_get(m->scratch, v->ntasks + 1, sizeof(*stack));
+    size_t *fe = heddle_scratch_get(m->scratch, v->nlanes + 2, sizeof(*fe));
+    size_t *fs = heddle_scratch_get(m->scratch, v->nlanes + 2, sizeof(*fs));
+    uint32_t *exec = heddle_scratch_get(m->scratch, v->ntasks, sizeof(*exec));
+    uint32_t *state = heddle_scratch_get(m->scratch, v->nstates, sizeof(*state));
+    uint32_t *task = heddle_scratch_get(m->scratch, v->ntasks, sizeof(*task));
+    uint32_t *stack = heddle_scratch_get(m->scratch, v->ntasks + 1, sizeof(*stack));
 
     if (fe == NULL || fs == NULL || exec == NULL || state == NULL || task == NULL || stack == NULL)
         return HEDDLE_ENOMEM;

@@ -134,7 +134,7 @@ static heddle_status run(const struct heddle_offline_dag *d, struct heddle_scrat
     heddle_status st = heddle_offline_decoder_init(&b.c, d, m);
 
     if (d->deadline == 0 && d->opts->iterations == 0)
-        return heddle_offline_fail(d->opts, HEDDLE_EINVAL,
+        return HEDDLE_OFFLINE_FAIL(d->opts, HEDDLE_EINVAL,
                                    "the policy 'best' needs a limit of time or "
                                    "of iterations");
     b.key = heddle_scratch_get(m, d->n, sizeof(*b.key));

@@ -3,35 +3,21 @@
  * check: is it a schedule? Shares no code with what makes them.
  */
 #include <math.h>
-#include <stdarg.h>
 #include <stdbool.h>
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "base/text.h"
+#include "base/why.h"
 #include "heddle/offline.h"
 
 struct checker {
     const struct heddle_bound_graph *g;
-    const struct heddle_offline_opts *o; /* may be NULL */
+    const struct heddle_offline_opts *o;
     const struct heddle_offline_result *s;
     double eps;
 };
 
-HEDDLE_PRINTF(2, 3)
-static heddle_status refuse(const struct checker *c, const char *fmt, ...)
-{
-    struct heddle_text t;
-    va_list ap;
-
-    if (c->o == NULL || c->o->error == NULL || c->o->error_bytes == 0)
-        return HEDDLE_EINVAL;
-    heddle_text_init(&t, c->o->error, c->o->error_bytes);
-    va_start(ap, fmt);
-    heddle_text_vadd(&t, fmt, ap);
-    va_end(ap);
-    return HEDDLE_EINVAL;
-}
+#define REFUSE(c, ...) heddle_why((c)->o->error, (c)->o->error_bytes, HEDDLE_EINVAL, __VA_ARGS__)
 
 static heddle_status check_tasks(const struct checker *c)
 {
@@ -45,25 +31,25 @@ static heddle_status check_tasks(const struct checker *c)
         double time;
 
         if (r >= g->ntypes)
-            return refuse(c, "task %u is on type %u of %u", t, r, g->ntypes);
+            return REFUSE(c, "task %u is on type %u of %u", t, r, g->ntypes);
         for (uint32_t i = 0; i < r; i++)
             first += g->nworkers[i];
         if (s->worker[t] < first || s->worker[t] >= first + g->nworkers[r])
-            return refuse(c, "task %u is on worker %u, which is not of type %u", t, s->worker[t],
+            return REFUSE(c, "task %u is on worker %u, which is not of type %u", t, s->worker[t],
                           r);
         time = g->time[(size_t)row * g->ntypes + r];
         if (!(time < INFINITY))
-            return refuse(c, "task %u cannot run on type %u", t, r);
+            return REFUSE(c, "task %u cannot run on type %u", t, r);
         if (!(s->start[t] >= 0.0))
-            return refuse(c, "task %u starts before time 0", t);
+            return REFUSE(c, "task %u starts before time 0", t);
         if (!(fabs(s->end[t] - s->start[t] - time) <= c->eps))
-            return refuse(c, "task %u does not last as long as it takes", t);
-        if (c->o != NULL && c->o->release != NULL && s->start[t] < c->o->release[t] - c->eps)
-            return refuse(c, "task %u starts before its release", t);
+            return REFUSE(c, "task %u does not last as long as it takes", t);
+        if (c->o->release != NULL && s->start[t] < c->o->release[t] - c->eps)
+            return REFUSE(c, "task %u starts before its release", t);
         last = fmax(last, s->end[t]);
     }
     if (!(fabs(last - s->makespan) <= c->eps))
-        return refuse(c, "the makespan is not the last end");
+        return REFUSE(c, "the makespan is not the last end");
     return HEDDLE_OK;
 }
 
@@ -77,15 +63,14 @@ static heddle_status check_edges(const struct checker *c)
         double gap = 0.0;
 
         if (a >= g->ntasks || b >= g->ntasks)
-            return refuse(c, "edge %u goes nowhere", e);
-        if (c->o != NULL && c->o->edge_bytes != NULL && c->o->edge_bytes[e] > 0.0 &&
-            s->worker[a] != s->worker[b]) {
+            return REFUSE(c, "edge %u goes nowhere", e);
+        if (c->o->edge_bytes != NULL && c->o->edge_bytes[e] > 0.0 && s->worker[a] != s->worker[b]) {
             const uint32_t link = s->type[a] * g->ntypes + s->type[b];
 
             gap = c->o->latency[link] + c->o->edge_bytes[e] * c->o->byte_time[link];
         }
         if (!(s->start[b] >= s->end[a] + gap - c->eps))
-            return refuse(c, "task %u starts before task %u allows", b, a);
+            return REFUSE(c, "task %u starts before task %u allows", b, a);
     }
     return HEDDLE_OK;
 }
@@ -139,7 +124,7 @@ static heddle_status check_overlap(const struct checker *c, uint32_t *v)
     prev = v[0]; /* ends last of those so far on its worker */
     for (uint32_t i = 1; i < n; i++) {
         if (s->worker[v[i]] == s->worker[prev] && s->start[v[i]] < s->end[prev] - c->eps)
-            return refuse(c, "tasks %u and %u overlap on worker %u", prev, v[i], s->worker[prev]);
+            return REFUSE(c, "tasks %u and %u overlap on worker %u", prev, v[i], s->worker[prev]);
         if (s->worker[v[i]] != s->worker[prev] || s->end[v[i]] > s->end[prev])
             prev = v[i];
     }
@@ -150,26 +135,27 @@ heddle_status heddle_offline_check(const struct heddle_bound_graph *graph,
                                    const struct heddle_offline_opts *opts,
                                    const struct heddle_offline_result *result)
 {
-    struct checker c = {.g = graph, .o = opts, .s = result};
+    const struct heddle_offline_opts none = {.size = sizeof(none)};
+    struct checker c = {.g = graph, .o = opts != NULL ? opts : &none, .s = result};
     uint32_t *v;
     heddle_status st;
 
     if (graph == NULL || result == NULL)
         return HEDDLE_EINVAL;
     if (result->ntasks != graph->ntasks)
-        return refuse(&c, "the schedule has %u tasks, the graph %u", result->ntasks, graph->ntasks);
+        return REFUSE(&c, "the schedule has %u tasks, the graph %u", result->ntasks, graph->ntasks);
     if (!(result->makespan >= 0.0 && result->makespan < INFINITY))
-        return refuse(&c, "the makespan is no number");
+        return REFUSE(&c, "the makespan is no number");
     c.eps = 1e-9 * result->makespan;
     st = check_tasks(&c);
     if (st == HEDDLE_OK)
         st = check_edges(&c);
     if (st != HEDDLE_OK || graph->ntasks == 0)
         return st;
-    v = heddle_zalloc(opts != NULL ? opts->alloc : NULL, graph->ntasks, sizeof(*v));
+    v = heddle_zalloc(c.o->alloc, graph->ntasks, sizeof(*v));
     if (v == NULL)
         return HEDDLE_ENOMEM;
     st = check_overlap(&c, v);
-    heddle_free(opts != NULL ? opts->alloc : NULL, v, graph->ntasks * sizeof(*v));
+    heddle_free(c.o->alloc, v, graph->ntasks * sizeof(*v));
     return st;
 }

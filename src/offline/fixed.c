@@ -16,7 +16,7 @@ static heddle_status order_by(const struct heddle_offline_dag *d, const double *
         return HEDDLE_ENOMEM;
     for (uint32_t t = 0; t < d->n; t++) {
         if (isnan(key[t]))
-            return heddle_offline_fail(d->opts, HEDDLE_EINVAL, "the order of task %u is no number",
+            return HEDDLE_OFFLINE_FAIL(d->opts, HEDDLE_EINVAL, "the order of task %u is no number",
                                        t);
         rank[t] = -key[t];
     }
@@ -32,12 +32,12 @@ static heddle_status run(const struct heddle_offline_dag *d, struct heddle_scrat
     heddle_status st;
 
     if (opts->type == NULL)
-        return heddle_offline_fail(opts, HEDDLE_EINVAL, "the policy 'fixed' needs types");
+        return HEDDLE_OFFLINE_FAIL(opts, HEDDLE_EINVAL, "the policy 'fixed' needs types");
     if (type == NULL || order == NULL)
         return HEDDLE_ENOMEM;
     for (uint32_t t = 0; t < d->n; t++) {
         if (opts->type[t] >= d->r || heddle_offline_time(d, t, opts->type[t]) == INFINITY)
-            return heddle_offline_fail(opts, HEDDLE_EINVAL, "task %u cannot run on type %u", t,
+            return HEDDLE_OFFLINE_FAIL(opts, HEDDLE_EINVAL, "task %u cannot run on type %u", t,
                                        opts->type[t]);
         type[t] = (uint8_t)opts->type[t];
     }

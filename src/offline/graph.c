@@ -9,7 +9,7 @@
 
 #include "offline/offline.h"
 
-#define BAD(...) heddle_offline_fail(opts, HEDDLE_EINVAL, __VA_ARGS__)
+#define BAD(...) HEDDLE_OFFLINE_FAIL(opts, HEDDLE_EINVAL, __VA_ARGS__)
 
 static heddle_status check_shape(const struct heddle_bound_graph *g,
                                  const struct heddle_offline_opts *opts)
@@ -228,7 +228,7 @@ static heddle_status take_order(struct heddle_scratch *m, struct heddle_offline_
                 d->topo[n++] = d->succ[k];
     }
     if (n < d->n)
-        return heddle_offline_fail(opts, HEDDLE_ECYCLE, "the edges form a cycle");
+        return HEDDLE_OFFLINE_FAIL(opts, HEDDLE_ECYCLE, "the edges form a cycle");
     return HEDDLE_OK;
 }
 

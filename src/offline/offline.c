@@ -7,7 +7,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/cond.h"
-#include "base/text.h"
 
 #define HEDDLE_OFFLINE(name, on)                                                                   \
     HEDDLE_IF(on, extern const struct heddle_offline_ops heddle_offline_##name;)
@@ -22,21 +21,6 @@ const struct heddle_offline_ops *const heddle_offline_table[] = {
 };
 
 #define DEFAULT_NS UINT64_C(2000000000)
-
-heddle_status heddle_offline_fail(const struct heddle_offline_opts *opts, heddle_status st,
-                                  const char *fmt, ...)
-{
-    struct heddle_text t;
-    va_list ap;
-
-    if (opts == NULL || opts->error == NULL || opts->error_bytes == 0)
-        return st;
-    heddle_text_init(&t, opts->error, opts->error_bytes);
-    va_start(ap, fmt);
-    heddle_text_vadd(&t, fmt, ap);
-    va_end(ap);
-    return st;
-}
 
 bool heddle_offline_is_late(const struct heddle_offline_dag *d)
 {
@@ -116,11 +100,11 @@ heddle_status heddle_offline_schedule(const struct heddle_bound_graph *graph,
         opts = &none;
     if (graph == NULL || result_out == NULL || graph->size != sizeof(*graph) ||
         opts->size != sizeof(*opts) || result_out->size != sizeof(*result_out))
-        return heddle_offline_fail(opts->size == sizeof(*opts) ? opts : NULL, HEDDLE_EINVAL,
+        return HEDDLE_OFFLINE_FAIL(opts->size == sizeof(*opts) ? opts : &none, HEDDLE_EINVAL,
                                    "an argument is NULL or its size is wrong");
     ops = find(opts->policy == NULL ? "best" : opts->policy);
     if (ops == NULL)
-        return heddle_offline_fail(opts, HEDDLE_ENOENT, "there is no offline policy '%s'",
+        return HEDDLE_OFFLINE_FAIL(opts, HEDDLE_ENOENT, "there is no offline policy '%s'",
                                    opts->policy);
     limit = opts->time_ns == 0 ? DEFAULT_NS : opts->time_ns;
     m = (struct heddle_scratch){.a = opts->alloc};
@@ -130,7 +114,7 @@ heddle_status heddle_offline_schedule(const struct heddle_bound_graph *graph,
         st = run_policy(ops, &d, &m, result_out);
     heddle_scratch_drop(&m);
     if (st == HEDDLE_ENOMEM)
-        return heddle_offline_fail(opts, st, "there is no memory");
+        return HEDDLE_OFFLINE_FAIL(opts, st, "there is no memory");
     if (st == HEDDLE_OK)
         result_out->time_ns = heddle_clock_ns() - t0;
     return st;

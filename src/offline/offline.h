@@ -16,6 +16,7 @@
 #include "base/compiler.h"
 #include "base/scratch.h"
 #include "base/sort.h"
+#include "base/why.h"
 #include "heddle/offline.h"
 
 #define HEDDLE_OFFLINE_NONE UINT32_MAX
@@ -86,9 +87,8 @@ struct heddle_offline_ops {
 extern const struct heddle_offline_ops *const heddle_offline_table[];
 
 /* Writes the sentence into opts->error and returns st. */
-HEDDLE_PRINTF(3, 4)
-heddle_status heddle_offline_fail(const struct heddle_offline_opts *opts, heddle_status st,
-                                  const char *fmt, ...);
+#define HEDDLE_OFFLINE_FAIL(opts, st, ...)                                                         \
+    heddle_why((opts)->error, (opts)->error_bytes, st, __VA_ARGS__)
 bool heddle_offline_is_late(const struct heddle_offline_dag *d);
 
 /* graph.c */

@@ -107,7 +107,7 @@ heddle_status heddle_pl_chain_make(const struct heddle_pl *p, struct heddle_pl_c
     c->x = heddle_scratch_get(p->mem, 4 * n, sizeof(*c->x));
     c->best = heddle_scratch_get(p->mem, (size_t)p->n * p->n * (c->slots + 1), sizeof(*c->best));
     if (c->x == NULL || c->best == NULL)
-        return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM, "no memory for the table of the stages");
+        return HEDDLE_PLAN_FAIL(&p->o.base, HEDDLE_ENOMEM, "no memory for the table of the stages");
     c->t = c->x + n;
     c->work_f = c->t + n;
     c->work_b = c->work_f + n;

@@ -14,7 +14,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/scratch.h"
-#include "base/text.h"
+#include "base/why.h"
 #include "heddle/pipeline.h"
 
 enum { MOST_OPS = 1 << 23, NKINDS = 5 };
@@ -39,20 +39,7 @@ struct check {
     const struct event **at; /* [(stage * nmicro + micro) * NKINDS + kind] */
 };
 
-HEDDLE_PRINTF(2, 3)
-static heddle_status bad(const struct check *k, const char *fmt, ...)
-{
-    struct heddle_text t;
-    va_list ap;
-
-    if (k->o.why == NULL || k->o.why_bytes == 0)
-        return HEDDLE_EINVAL;
-    heddle_text_init(&t, k->o.why, k->o.why_bytes);
-    va_start(ap, fmt);
-    heddle_text_vadd(&t, fmt, ap);
-    va_end(ap);
-    return HEDDLE_EINVAL;
-}
+#define BAD(k, ...) heddle_why((k)->o.why, (k)->o.why_bytes, HEDDLE_EINVAL, __VA_ARGS__)
 
 static bool same(double a, double b)
 {
@@ -199,10 +186,10 @@ static heddle_status check_way(struct check *k, const struct heddle_pipeline_sta
         if (what(k, i) > HEDDLE_PIPELINE_FIRST ||
             (what(k, i) == HEDDLE_PIPELINE_AGAIN &&
              (i == s->first || what(k, i - 1) == HEDDLE_PIPELINE_KEPT)))
-            return bad(k, "layer %u continues a segment that there is not", i);
+            return BAD(k, "layer %u continues a segment that there is not", i);
     if (s->first_step > k->p->nsteps || k->p->steps == NULL ||
         s->nsteps > k->p->nsteps - s->first_step)
-        return bad(k, "the steps of layers %u to %u are missing", s->first, s->last);
+        return BAD(k, "the steps of layers %u to %u are missing", s->first, s->last);
     q.has_x = heddle_scratch_get(&k->mem, 2 * n, sizeof(*q.has_x));
     if (q.has_x == NULL)
         return HEDDLE_ENOMEM;
@@ -216,12 +203,12 @@ static heddle_status check_way(struct check *k, const struct heddle_pipeline_sta
         if (!is_ours || x->kind > HEDDLE_PIPELINE_UNDO ||
             !(x->kind == HEDDLE_PIPELINE_UNDO ? undo(k, &q, x->layer)
                                               : forward_again(k, &q, x->layer, x->kind)))
-            return bad(k, "step %u of layers %u to %u cannot be done", i, s->first, s->last);
+            return BAD(k, "step %u of layers %u to %u cannot be done", i, s->first, s->last);
     }
     if (q.next != s->first)
-        return bad(k, "the backward of layer %u is missing", q.next - 1);
+        return BAD(k, "the backward of layer %u is missing", q.next - 1);
     if (saved_by(k, s) != s->saved || q.most > s->once || !same(q.extra, s->extra))
-        return bad(k, "layers %u to %u do not save what the stage says", s->first, s->last);
+        return BAD(k, "layers %u to %u do not save what the stage says", s->first, s->last);
     return HEDDLE_OK;
 }
 
@@ -235,7 +222,7 @@ static heddle_status check_stage(struct check *k, uint32_t i)
 
     if (s->first != (i == 0 ? 0 : k->p->stages[i - 1].last + 1) || s->last < s->first ||
         s->last >= c->n || (is_last && s->last + 1 != c->n) || s->device >= k->p->ndevices)
-        return bad(k, "stage %u does not follow the one before it", i);
+        return BAD(k, "stage %u does not follow the one before it", i);
     for (uint32_t j = s->first; j <= s->last; j++) {
         f += c->forward[j];
         b += c->backward[j];
@@ -246,13 +233,13 @@ static heddle_status check_stage(struct check *k, uint32_t i)
         send = (double)c->x[s->last + 1] / k->m->link_rate;
     if (!same(f, s->forward) || !same(b + s->extra, s->backward) || !(s->extra >= 0) ||
         !same(w, s->weight) || !same(send, s->send))
-        return bad(k, "the times of stage %u are not those of its layers", i);
+        return BAD(k, "the times of stage %u are not those of its layers", i);
     if (k->p->policy == HEDDLE_PIPELINE_PIPEDREAM)
         copies = (uint64_t)s->in_flight + 1;
     fixed =
         copies * weights + (i > 0 ? 2 * c->x[s->first] : 0) + (is_last ? 0 : 2 * c->x[s->last + 1]);
     if (fixed != s->fixed)
-        return bad(k, "weights and buffers of stage %u are not as it says", i);
+        return BAD(k, "weights and buffers of stage %u are not as it says", i);
     return k->p->layers != NULL ? check_way(k, s) : HEDDLE_OK;
 }
 
@@ -271,7 +258,7 @@ static heddle_status unroll(struct check *k)
             o->micro >= (p->is_periodic ? 1 : p->nmicro) ||
             !(o->start >= 0 && o->end >= o->start && o->end < 1e300) ||
             (o->kind >= HEDDLE_PIPELINE_SEND && o->stage + 1 == p->nstages))
-            return bad(k, "operation %u is not one of the pipeline", i);
+            return BAD(k, "operation %u is not one of the pipeline", i);
         last = fmax(last, o->end);
         k->has_weight |= o->kind == HEDDLE_PIPELINE_WEIGHT;
     }
@@ -281,13 +268,13 @@ static heddle_status unroll(struct check *k)
         const double turns = 2 * ceil(last / p->period) + 2;
 
         if (!(p->period > 0) || turns * p->nops > MOST_OPS)
-            return bad(k, "the period is too small");
+            return BAD(k, "the period is too small");
         if (turns < k->nmicro)
             k->nmicro = (uint32_t)turns;
     }
     n = (size_t)p->nops * (p->is_periodic ? k->nmicro : 1);
     if (n > MOST_OPS)
-        return bad(k, "there are too many operations");
+        return BAD(k, "there are too many operations");
     k->ev = heddle_scratch_get(&k->mem, n, sizeof(*k->ev));
     if (k->ev == NULL)
         return HEDDLE_ENOMEM;
@@ -333,7 +320,7 @@ static heddle_status check_alone(const struct check *k)
 {
     for (size_t i = 1; i < k->nev; i++)
         if (k->ev[i].where == k->ev[i - 1].where && k->ev[i].start < k->ev[i - 1].end - k->slack)
-            return bad(k, "%s %u does two things at once",
+            return BAD(k, "%s %u does two things at once",
                        k->ev[i].where < k->p->ndevices ? "device" : "link",
                        k->ev[i].where < k->p->ndevices ? k->ev[i].where
                                                        : k->ev[i].where - k->p->ndevices);
@@ -370,9 +357,9 @@ static heddle_status index_events(struct check *k)
             &k->at[((size_t)e->stage * k->nmicro + e->micro) * NKINDS + e->kind];
 
         if (*at != NULL)
-            return bad(k, "stage %u does the same twice for micro-batch %u", e->stage, e->micro);
+            return BAD(k, "stage %u does the same twice for micro-batch %u", e->stage, e->micro);
         if (fabs(e->end - e->start - length(k, e->stage, e->kind)) > k->slack)
-            return bad(k, "an operation of stage %u does not take its time", e->stage);
+            return BAD(k, "an operation of stage %u does not take its time", e->stage);
         *at = e;
     }
     return HEDDLE_OK;
@@ -408,7 +395,7 @@ static heddle_status check_order(const struct check *k, uint32_t s, uint32_t j)
         }
     }
     return is_ok ? HEDDLE_OK
-                 : bad(k,
+                 : BAD(k,
                        "stage %u of micro-batch %u is not complete or not "
                        "in order",
                        s, j);
@@ -442,15 +429,15 @@ static heddle_status check_memory(const struct check *k, uint64_t *most, uint32_
     }
     for (uint32_t d = 0; d < k->p->ndevices; d++) {
         if (most[d] > k->m->budget)
-            return bad(k, "device %u needs %llu bytes; the budget is %llu", d,
+            return BAD(k, "device %u needs %llu bytes; the budget is %llu", d,
                        (unsigned long long)most[d], (unsigned long long)k->m->budget);
         if (most[d] != k->p->memory[d])
-            return bad(k, "device %u needs %llu bytes, not %llu as claimed", d,
+            return BAD(k, "device %u needs %llu bytes, not %llu as claimed", d,
                        (unsigned long long)most[d], (unsigned long long)k->p->memory[d]);
     }
     for (uint32_t s = 0; s < k->p->nstages; s++)
         if (flight[s] != k->p->stages[s].in_flight)
-            return bad(k, "stage %u has %u micro-batches in it, not %u", s, flight[s],
+            return BAD(k, "stage %u has %u micro-batches in it, not %u", s, flight[s],
                        k->p->stages[s].in_flight);
     return HEDDLE_OK;
 }
@@ -485,10 +472,10 @@ static heddle_status check_claims(const struct check *k)
     if (!same(latency, p->latency) || !same(makespan, p->makespan) ||
         (!p->is_periodic && !same(makespan / p->nmicro, p->period)) ||
         !same(1 / p->period, p->throughput) || fabs(bubble - p->bubble) > 1e-9)
-        return bad(k, "latency, makespan, period, throughput or bubble are not "
+        return BAD(k, "latency, makespan, period, throughput or bubble are not "
                       "as claimed");
     if (p->is_periodic && p->period < p->period_bound * (1 - 1e-9))
-        return bad(k, "the period is below its bound");
+        return BAD(k, "the period is below its bound");
     return HEDDLE_OK;
 }
 
@@ -527,7 +514,7 @@ heddle_status heddle_pipeline_check(const struct heddle_pipeline_model *model,
         memcpy(&k.o, opts, opts->size < sizeof(k.o) ? opts->size : sizeof(k.o));
     if (model == NULL || model->chain == NULL || m == NULL || p == NULL || p->nstages == 0 ||
         p->nmicro == 0 || p->nops == 0 || p->nstages > MOST_OPS || p->ndevices > MOST_OPS)
-        return bad(&k, "there is no model, machine or pipeline");
+        return BAD(&k, "there is no model, machine or pipeline");
     k.p = p;
     k.c = model->chain;
     k.model = model;
@@ -536,6 +523,6 @@ heddle_status heddle_pipeline_check(const struct heddle_pipeline_model *model,
     st = run(&k);
     heddle_scratch_drop(&k.mem);
     if (st == HEDDLE_ENOMEM)
-        (void)bad(&k, "no memory for the checker");
+        (void)BAD(&k, "no memory for the checker");
     return st;
 }

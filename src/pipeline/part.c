@@ -19,12 +19,12 @@
 
 static heddle_status no_memory(const struct heddle_pl *p)
 {
-    return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM, "no memory for the partition");
+    return HEDDLE_PLAN_FAIL(&p->o.base, HEDDLE_ENOMEM, "no memory for the partition");
 }
 
 static heddle_status none_fits(const struct heddle_pl *p)
 {
-    return heddle_plan_fail(&p->o.base, HEDDLE_ENOENT,
+    return HEDDLE_PLAN_FAIL(&p->o.base, HEDDLE_ENOENT,
                             "no contiguous partition over %u devices fits %s "
                             "each",
                             p->ndevices, heddle_plan_bytes_label(p->budget).text);

@@ -64,7 +64,7 @@ void heddle_pl_stage(const struct heddle_pl *p, uint32_t first, uint32_t last, u
 
 /* ---- what the caller gave -------------------------------------------------- */
 
-#define BAD(p, ...) heddle_plan_fail(&(p)->o.base, HEDDLE_EINVAL, __VA_ARGS__)
+#define BAD(p, ...) HEDDLE_PLAN_FAIL(&(p)->o.base, HEDDLE_EINVAL, __VA_ARGS__)
 
 static heddle_status check_model(struct heddle_pl *p, const struct heddle_pipeline_model *m)
 {
@@ -103,7 +103,7 @@ static heddle_status sum_up(struct heddle_pl *p, const struct heddle_pipeline_mo
     p->tapes = heddle_scratch_get(p->mem, n, sizeof(*p->tapes));
     if (full == NULL || zeros == NULL || p->f == NULL || p->b == NULL || p->w == NULL ||
         p->weights == NULL || p->tapes == NULL)
-        return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM, "no memory for the pipeline");
+        return HEDDLE_PLAN_FAIL(&p->o.base, HEDDLE_ENOMEM, "no memory for the pipeline");
     *full = *c;
     full->work_f = c->work_f != NULL ? c->work_f : zeros;
     full->work_b = c->work_b != NULL ? c->work_b : zeros;
@@ -306,7 +306,7 @@ static heddle_status make(const struct heddle_pl *p, const struct heddle_pl_foun
     if (st == HEDDLE_OK)
         return st;
     heddle_scratch_drop(&mem);
-    return st == HEDDLE_ENOMEM ? heddle_plan_fail(&p->o.base, st, "no memory for the pipeline")
+    return st == HEDDLE_ENOMEM ? HEDDLE_PLAN_FAIL(&p->o.base, st, "no memory for the pipeline")
                                : st;
 }
 
@@ -322,7 +322,7 @@ heddle_status heddle_pl_found_init(const struct heddle_pl *p, struct heddle_pl_f
             sizeof(*f->t->op));
     return f->part != NULL && f->t != NULL && f->t->op != NULL
                ? HEDDLE_OK
-               : heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM, "no memory for the schedule");
+               : HEDDLE_PLAN_FAIL(&p->o.base, HEDDLE_ENOMEM, "no memory for the schedule");
 }
 
 static heddle_status solve_periodic(const struct heddle_pl *p, struct heddle_pl_found *f)
@@ -349,12 +349,12 @@ static heddle_status solve_pipedream(struct heddle_pl *p, struct heddle_pl_found
     p->is_stashing = true;
     HEDDLE_TRY(heddle_pl_found_init(p, f));
     if (sums == NULL)
-        return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM, "no memory for the partition");
+        return HEDDLE_PLAN_FAIL(&p->o.base, HEDDLE_ENOMEM, "no memory for the partition");
     HEDDLE_TRY(heddle_pl_bottleneck(p, &largest, f->part));
     f->period = heddle_pl_part_period(p, f->part, sums);
     if (isfinite(f->period) && heddle_pl_time_periodic(p, f->part, f->period, f->t) && f->t->fits)
         return HEDDLE_OK;
-    return heddle_plan_fail(&p->o.base, HEDDLE_ENOENT,
+    return HEDDLE_PLAN_FAIL(&p->o.base, HEDDLE_ENOENT,
                             "the balanced partition does not fit at any "
                             "period");
 }

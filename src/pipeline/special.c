@@ -361,7 +361,7 @@ heddle_status heddle_pl_special(const struct heddle_pl *p, double period,
     if (row == NULL || q.now == NULL || q.t == NULL || q.sums == NULL || q.arena == NULL ||
         q.n == NULL || q.t->op == NULL) {
         heddle_scratch_drop(&mem);
-        return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM, "no memory for the partition");
+        return HEDDLE_PLAN_FAIL(&p->o.base, HEDDLE_ENOMEM, "no memory for the partition");
     }
     bisect(&q);
     place(&q, row, p->n, (struct heddle_pl_delay){0, 0});

@@ -410,7 +410,7 @@ heddle_status heddle_pl_time_flush(const struct heddle_pl *p, struct heddle_pl_p
     f.parcel = heddle_scratch_get(&mem, 2 * cells, sizeof(*f.parcel));
     if (f.todo == NULL || f.input[0] == NULL || f.parcel == NULL) {
         heddle_scratch_drop(&mem);
-        return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM, "no memory for the schedule");
+        return HEDDLE_PLAN_FAIL(&p->o.base, HEDDLE_ENOMEM, "no memory for the schedule");
     }
     f.input[1] = f.input[0] + cells;
     for (size_t i = p->nmicro; i < 2 * cells; i++)

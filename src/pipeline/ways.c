@@ -232,7 +232,7 @@ static heddle_status walker_init(const struct heddle_pl *p, struct walker *w)
     for (int k = 0; k < 2; k++) {
         w->cell[k] = heddle_scratch_get(p->mem, (size_t)p->n + 1, sizeof(*w->cell[k]));
         if (w->cell[k] == NULL)
-            return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM, "no memory for the stages");
+            return HEDDLE_PLAN_FAIL(&p->o.base, HEDDLE_ENOMEM, "no memory for the stages");
     }
     return HEDDLE_OK;
 }
@@ -385,11 +385,11 @@ static heddle_status make_given(const struct heddle_pl *p, uint32_t first, uint3
 {
     ways->n = p->o.ways(p->o.user, first, last, ways->way);
     if (ways->n > HEDDLE_PIPELINE_WAYS)
-        return heddle_plan_fail(&p->o.base, HEDDLE_EINVAL, "layers %u to %u have more than %d ways",
+        return HEDDLE_PLAN_FAIL(&p->o.base, HEDDLE_EINVAL, "layers %u to %u have more than %d ways",
                                 first, last, HEDDLE_PIPELINE_WAYS);
     for (uint32_t i = 0; i < ways->n; i++)
         if (!(ways->way[i].extra >= 0 && ways->way[i].extra <= 1e300))
-            return heddle_plan_fail(&p->o.base, HEDDLE_EINVAL,
+            return HEDDLE_PLAN_FAIL(&p->o.base, HEDDLE_EINVAL,
                                     "a way of layers %u to %u has a time that "
                                     "is negative or not finite",
                                     first, last);
@@ -400,7 +400,7 @@ heddle_status heddle_pl_ways_make(struct heddle_pl *p)
 {
     p->ways = heddle_scratch_get(p->mem, (size_t)p->n * p->n, sizeof(*p->ways));
     if (p->ways == NULL)
-        return heddle_plan_fail(&p->o.base, HEDDLE_ENOMEM, "no memory for the stages");
+        return HEDDLE_PLAN_FAIL(&p->o.base, HEDDLE_ENOMEM, "no memory for the stages");
     if (p->o.ways == NULL)
         return make_own(p);
     for (uint32_t i = 0; i < p->n; i++)

@@ -18,6 +18,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/text.h"
+#include "base/why.h"
 #include "heddle/plan.h"
 
 enum where { DEVICE, HOST, DISK, NWHERE };
@@ -59,20 +60,7 @@ struct run {
 
 /* ---- sentences ------------------------------------------------------------- */
 
-HEDDLE_PRINTF(2, 3)
-static bool wrong(struct run *x, const char *fmt, ...)
-{
-    struct heddle_text t;
-    va_list ap;
-
-    if (x->why == NULL || x->why_bytes == 0)
-        return false;
-    heddle_text_init(&t, x->why, x->why_bytes);
-    va_start(ap, fmt);
-    heddle_text_vadd(&t, fmt, ap);
-    va_end(ap);
-    return false;
-}
+#define WRONG(x, ...) (heddle_why((x)->why, (x)->why_bytes, HEDDLE_EINVAL, __VA_ARGS__), false)
 
 HEDDLE_PRINTF(2, 3)
 static bool wrong_step(struct run *x, const char *fmt, ...)
@@ -467,10 +455,10 @@ static void skip_initial(struct run *x)
 static bool check_end(struct run *x)
 {
     if (x->place != x->p->nplaces)
-        return wrong(x, "place %u is for nothing", x->place);
+        return WRONG(x, "place %u is for nothing", x->place);
     for (uint32_t i = 0; i < x->g->nops; i++)
         if (x->ncomputed[i] == 0)
-            return wrong(x, "operation %u is never computed", i);
+            return WRONG(x, "operation %u is never computed", i);
     for (uint32_t v = 0; v < x->g->nvalues; v++) {
         const struct heddle_plan_value *val = &x->g->values[v];
         const struct item *it = &x->item[v];
@@ -479,7 +467,7 @@ static bool check_end(struct run *x)
         if (it->is_at[DEVICE] || it->is_at[HOST] || it->is_at[DISK])
             continue;
         if (is_result || (val->op == HEDDLE_PLAN_NONE && !it->was_overwritten))
-            return wrong(x, "value %u is lost at the end", v);
+            return WRONG(x, "value %u is lost at the end", v);
     }
     return true;
 }
@@ -495,12 +483,12 @@ static bool same_time(struct run *x, const char *what, double claimed, double is
     heddle_text_double(&t, claimed);
     heddle_text_str(&t, ", and it is ");
     heddle_text_double(&t, is);
-    return wrong(x, "the plan claims that %s is %s", what, buf);
+    return WRONG(x, "the plan claims that %s is %s", what, buf);
 }
 
 static bool same_bytes(struct run *x, const char *what, uint64_t claimed, uint64_t is)
 {
-    return claimed == is || wrong(x, "the plan claims that %s is %llu bytes, and it is %llu", what,
+    return claimed == is || WRONG(x, "the plan claims that %s is %llu bytes, and it is %llu", what,
                                   (unsigned long long)claimed, (unsigned long long)is);
 }
 
@@ -519,9 +507,9 @@ static bool check_claims(struct run *x)
         !same_time(x, "its link time", x->p->link_busy, x->r.link_busy))
         return false;
     if (x->r.peak_bytes > x->m.budget)
-        return wrong(x, "what is alive exceeds the budget");
+        return WRONG(x, "what is alive exceeds the budget");
     if (!(x->p->lower_bound >= 0) || !(x->p->lower_bound <= x->r.makespan * (1 + 1e-9)))
-        return wrong(x, "the lower bound is above the makespan");
+        return WRONG(x, "the lower bound is above the makespan");
     return true;
 }
 
@@ -587,7 +575,7 @@ heddle_status heddle_plan_check(const struct heddle_plan_graph *g,
     x.why_bytes = o.why_bytes;
     if (g == NULL || m == NULL || p == NULL || (p->nsteps > 0 && p->steps == NULL) ||
         (p->nplaces > 0 && p->places == NULL)) {
-        (void)wrong(&x, "a graph, a machine and a plan are needed");
+        (void)WRONG(&x, "a graph, a machine and a plan are needed");
         return HEDDLE_EINVAL;
     }
     memcpy(&x.m, m, m->size < sizeof(x.m) ? m->size : sizeof(x.m));
@@ -595,13 +583,13 @@ heddle_status heddle_plan_check(const struct heddle_plan_graph *g,
     x.r.size = sizeof(x.r);
     x.r.bad_step = HEDDLE_PLAN_NONE;
     if (!is_store(&x.m.host) || !is_store(&x.m.disk)) {
-        (void)wrong(&x, "a rate of the machine makes no sense");
+        (void)WRONG(&x, "a rate of the machine makes no sense");
         return HEDDLE_EINVAL;
     }
     if (open_run(&x))
         st = follow(&x) ? HEDDLE_OK : HEDDLE_EINVAL;
     else
-        (void)wrong(&x, "no memory to check the plan");
+        (void)WRONG(&x, "no memory to check the plan");
     close_run(&x);
     if (report_out != NULL) {
         const size_t n = report_out->size;

@@ -8,21 +8,6 @@
 #include "base/alloc.h"
 #include "base/text.h"
 
-heddle_status heddle_plan_fail(const struct heddle_plan_opts *o, heddle_status st, const char *fmt,
-                               ...)
-{
-    struct heddle_text t;
-    va_list ap;
-
-    if (o == NULL || o->why == NULL || o->why_bytes == 0)
-        return st;
-    heddle_text_init(&t, o->why, o->why_bytes);
-    va_start(ap, fmt);
-    heddle_text_vadd(&t, fmt, ap);
-    va_end(ap);
-    return st;
-}
-
 struct heddle_plan_opts heddle_plan_opts_get(const struct heddle_plan_opts *o)
 {
     struct heddle_plan_opts r;
@@ -40,7 +25,7 @@ static heddle_status check_rate(const struct heddle_plan_opts *o, double rate, c
 {
     if (isfinite(rate) && rate >= 0)
         return HEDDLE_OK;
-    return heddle_plan_fail(o, HEDDLE_EINVAL, "%s of the machine is negative or not finite", what);
+    return HEDDLE_PLAN_FAIL(o, HEDDLE_EINVAL, "%s of the machine is negative or not finite", what);
 }
 
 static heddle_status check_store(const struct heddle_plan_opts *o,
@@ -53,7 +38,7 @@ static heddle_status check_store(const struct heddle_plan_opts *o,
     if (st != HEDDLE_OK)
         return st;
     if ((s->out_rate > 0) != (s->in_rate > 0))
-        return heddle_plan_fail(o, HEDDLE_EINVAL,
+        return HEDDLE_PLAN_FAIL(o, HEDDLE_EINVAL,
                                 "%s of the machine needs a rate in both "
                                 "directions, or none",
                                 name);
@@ -68,14 +53,14 @@ heddle_status heddle_plan_machine_get(const struct heddle_plan_machine *m,
     heddle_status st;
 
     if (m == NULL)
-        return heddle_plan_fail(o, HEDDLE_EINVAL, "there is no machine");
+        return HEDDLE_PLAN_FAIL(o, HEDDLE_EINVAL, "there is no machine");
     memset(&r, 0, sizeof(r));
     memcpy(&r, m, m->size < sizeof(r) ? m->size : sizeof(r));
     r.size = sizeof(r);
     if (r.align == 0)
         r.align = 1;
     if (r.align > HEDDLE_PLAN_ALIGN_MAX)
-        return heddle_plan_fail(o, HEDDLE_EINVAL,
+        return HEDDLE_PLAN_FAIL(o, HEDDLE_EINVAL,
                                 "addresses of the machine are aligned to more "
                                 "than 1 GiB");
     st = check_store(o, &r.host, "the host");

@@ -9,12 +9,11 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "base/why.h"
 #include "heddle/plan.h"
 
-/* Writes the sentence into o->why and returns st; `o` may be NULL. */
-HEDDLE_PRINTF(3, 4)
-heddle_status heddle_plan_fail(const struct heddle_plan_opts *o, heddle_status st, const char *fmt,
-                               ...);
+/* Writes the sentence into o->why and returns st. */
+#define HEDDLE_PLAN_FAIL(o, st, ...) heddle_why((o)->why, (o)->why_bytes, st, __VA_ARGS__)
 
 /* The options of the caller as we know them: fields beyond o->size are 0. */
 struct heddle_plan_opts heddle_plan_opts_get(const struct heddle_plan_opts *o);

@@ -224,7 +224,7 @@ struct fault_why {
     size_t cap;
 };
 
-#define FAULT_BAD(w, ...) heddle_plat_why((w).why, (w).cap, HEDDLE_EFORMAT, __VA_ARGS__)
+#define FAULT_BAD(w, ...) heddle_why((w).why, (w).cap, HEDDLE_EFORMAT, __VA_ARGS__)
 
 static heddle_status fault_value(const struct fault_form *form, const char *key, const char *value,
                                  struct heddle_fault *f, struct fault_why w)

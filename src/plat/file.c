@@ -35,7 +35,7 @@ struct key {
     const char *value; /* NULL: not given */
 };
 
-#define BAD(r, ...) heddle_plat_text_bad((r)->t, __VA_ARGS__)
+#define BAD(r, ...) HEDDLE_PLAT_TEXT_BAD((r)->t, __VA_ARGS__)
 #define ARRAY(x)    (sizeof(x) / sizeof((x)[0]))
 
 static heddle_status take_keys(struct reader *r, unsigned first, struct key *key, size_t nkeys)

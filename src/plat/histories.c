@@ -40,7 +40,7 @@ struct histories {
 
 static heddle_status bad(const struct histories *h, const char *what)
 {
-    return heddle_plat_text_bad(h->t, "%s is missing or wrong", what);
+    return HEDDLE_PLAT_TEXT_BAD(h->t, "%s is missing or wrong", what);
 }
 
 static heddle_status count(const struct histories *h, unsigned max, const char *what, unsigned *out)
@@ -163,8 +163,7 @@ static heddle_status read_history(struct histories *h, const char *folder, char 
     heddle_text_init(&x, path, sizeof(path));
     heddle_text_add(&x, "%s/%s", folder, file);
     if (x.is_truncated)
-        return heddle_plat_why(h->t->why, h->t->cap, HEDDLE_EFORMAT, "%s: the path is too long",
-                               folder);
+        return heddle_why(h->t->why, h->t->cap, HEDDLE_EFORMAT, "%s: the path is too long", folder);
     h->t->path = path;
     HEDDLE_TRY(heddle_plat_text_open(h->t));
     h->t->line = 1;
@@ -205,11 +204,11 @@ heddle_status heddle_plat_read_histories(struct heddle_plat *p, const char *dir,
     heddle_text_init(&x, folder, sizeof(folder));
     heddle_text_add(&x, "%s/codelets/45", dir);
     if (x.is_truncated)
-        return heddle_plat_why(why, cap, HEDDLE_EFORMAT, "%s: the path is too long", dir);
+        return heddle_why(why, cap, HEDDLE_EFORMAT, "%s: the path is too long", dir);
     d = opendir(folder);
     if (d == NULL)
-        return heddle_plat_why(why, cap, errno == ENOMEM ? HEDDLE_ENOMEM : HEDDLE_ENOENT,
-                               "%s: there is no such folder", folder);
+        return heddle_why(why, cap, errno == ENOMEM ? HEDDLE_ENOMEM : HEDDLE_ENOENT,
+                          "%s: there is no such folder", folder);
     st = HEDDLE_ENOMEM;
     h.t = heddle_zalloc(&p->alloc, 1, sizeof(*h.t));
     if (h.t != NULL) {

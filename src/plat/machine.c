@@ -30,10 +30,10 @@ heddle_status heddle_machine_open(const char *source, heddle_machine **out, char
     heddle_status st;
 
     if (source == NULL || out == NULL)
-        return heddle_plat_why(why, cap, HEDDLE_EINVAL, "source or out is NULL");
+        return heddle_why(why, cap, HEDDLE_EINVAL, "source or out is NULL");
     m = heddle_zalloc(NULL, 1, sizeof(*m));
     if (m == NULL)
-        return heddle_plat_why(why, cap, HEDDLE_ENOMEM, "no memory");
+        return heddle_why(why, cap, HEDDLE_ENOMEM, "no memory");
     st = heddle_plat_open(NULL, source, &m->p, why, cap);
     if (st != HEDDLE_OK) {
         heddle_free(NULL, m, sizeof(*m));

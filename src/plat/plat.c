@@ -25,12 +25,10 @@ static heddle_status open_starpu(const struct heddle_allocator *a, const char *r
     size_t n;
 
     if (colon == NULL || colon == rest || colon[1] == '\0')
-        return heddle_plat_why(why, cap, HEDDLE_EFORMAT, "%s%s is not starpu:DIR:NAME", STARPU,
-                               rest);
+        return heddle_why(why, cap, HEDDLE_EFORMAT, "%s%s is not starpu:DIR:NAME", STARPU, rest);
     n = (size_t)(colon - rest);
     if (n >= sizeof(dir) || strchr(colon, '/') != NULL)
-        return heddle_plat_why(why, cap, HEDDLE_EFORMAT, "%s%s is not starpu:DIR:NAME", STARPU,
-                               rest);
+        return heddle_why(why, cap, HEDDLE_EFORMAT, "%s%s is not starpu:DIR:NAME", STARPU, rest);
     memcpy(dir, rest, n);
     dir[n] = '\0';
     return heddle_plat_read_starpu(a, dir, colon + 1, plat_out, why, cap);
@@ -48,7 +46,7 @@ heddle_status heddle_plat_open(const struct heddle_allocator *a, const char *sou
     else
         st = heddle_plat_read_file(a, source, plat_out, why, cap);
     if (st == HEDDLE_ENOMEM)
-        return heddle_plat_why(why, cap, st, "no memory for the machine of %s", source);
+        return heddle_why(why, cap, st, "no memory for the machine of %s", source);
     return st;
 }
 
@@ -60,7 +58,7 @@ heddle_status heddle_plat_add_fault(struct heddle_plat *p, const char *words, ch
     unsigned skip;
 
     if (t == NULL)
-        return heddle_plat_why(why, cap, HEDDLE_ENOMEM, "no memory");
+        return heddle_why(why, cap, HEDDLE_ENOMEM, "no memory");
     t->why = why;
     t->cap = cap;
     st = heddle_plat_text_split(t, words, strlen(words));
@@ -71,7 +69,7 @@ heddle_status heddle_plat_add_fault(struct heddle_plat *p, const char *words, ch
     if (st == HEDDLE_OK)
         st = heddle_plat_push_fault(p, &f);
     if (st == HEDDLE_EOVERFLOW)
-        st = heddle_plat_why(why, cap, HEDDLE_EFORMAT, "too many faults");
+        st = heddle_why(why, cap, HEDDLE_EFORMAT, "too many faults");
     heddle_free(&p->alloc, t, sizeof(*t));
     return st;
 }

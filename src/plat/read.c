@@ -12,49 +12,14 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/file.h"
-#include "base/text.h"
 
 #define FILE_MAX ((size_t)64 << 20)
-
-heddle_status heddle_plat_why(char *why, size_t cap, heddle_status st, const char *fmt, ...)
-{
-    struct heddle_text t;
-    va_list ap;
-
-    if (why == NULL || cap == 0)
-        return st;
-    heddle_text_init(&t, why, cap);
-    va_start(ap, fmt);
-    heddle_text_vadd(&t, fmt, ap);
-    va_end(ap);
-    return st;
-}
-
-heddle_status heddle_plat_text_bad(const struct heddle_plat_text *t, const char *fmt, ...)
-{
-    struct heddle_text x;
-    va_list ap;
-
-    if (t->why == NULL || t->cap == 0)
-        return HEDDLE_EFORMAT;
-    heddle_text_init(&x, t->why, t->cap);
-    if (t->path != NULL)
-        heddle_text_add(&x, "%s:", t->path);
-    if (t->path != NULL && t->line > 0)
-        heddle_text_add(&x, "%u:", t->line);
-    if (t->path != NULL)
-        heddle_text_str(&x, " ");
-    va_start(ap, fmt);
-    heddle_text_vadd(&x, fmt, ap);
-    va_end(ap);
-    return HEDDLE_EFORMAT;
-}
 
 /* ---- files --------------------------------------------------------------- */
 
 static heddle_status bad_file(struct heddle_plat_text *t, heddle_status st, const char *what)
 {
-    return heddle_plat_why(t->why, t->cap, st, "%s: %s", t->path, what);
+    return heddle_why(t->why, t->cap, st, "%s: %s", t->path, what);
 }
 
 heddle_status heddle_plat_text_open(struct heddle_plat_text *t)
@@ -93,7 +58,7 @@ static heddle_status check_word(const struct heddle_plat_text *t, const char *wo
 {
     for (const char *s = word; *s != '\0'; s++)
         if ((unsigned char)*s < 33 || (unsigned char)*s > 126)
-            return heddle_plat_text_bad(t, "a byte of value %u is no part of a word",
+            return HEDDLE_PLAT_TEXT_BAD(t, "a byte of value %u is no part of a word",
                                         (unsigned)(unsigned char)*s);
     return HEDDLE_OK;
 }
@@ -104,9 +69,9 @@ heddle_status heddle_plat_text_split(struct heddle_plat_text *t, const char *s, 
 
     t->nwords = 0;
     if (n >= HEDDLE_PLAT_LINE)
-        return heddle_plat_text_bad(t, "the line has more than %u bytes", HEDDLE_PLAT_LINE - 1);
+        return HEDDLE_PLAT_TEXT_BAD(t, "the line has more than %u bytes", HEDDLE_PLAT_LINE - 1);
     if (memchr(s, '\0', n) != NULL)
-        return heddle_plat_text_bad(t, "this is not text: it has a zero byte");
+        return HEDDLE_PLAT_TEXT_BAD(t, "this is not text: it has a zero byte");
     if (n > 0)
         memcpy(t->buf, s, n);
     t->buf[n] = '\0';
@@ -116,7 +81,7 @@ heddle_status heddle_plat_text_split(struct heddle_plat_text *t, const char *s, 
         if (i == n || t->buf[i] == '#')
             return HEDDLE_OK;
         if (t->nwords == HEDDLE_PLAT_WORDS)
-            return heddle_plat_text_bad(t, "the line has more than %u words", HEDDLE_PLAT_WORDS);
+            return HEDDLE_PLAT_TEXT_BAD(t, "the line has more than %u words", HEDDLE_PLAT_WORDS);
         t->word[t->nwords++] = &t->buf[i];
         while (i < n && !is_blank(t->buf[i]))
             i++;

@@ -13,6 +13,7 @@
 
 #include "base/compiler.h"
 #include "base/number.h"
+#include "base/why.h"
 #include "heddle/alloc.h"
 #include "heddle/status.h"
 
@@ -49,11 +50,7 @@ HEDDLE_MUST_USE heddle_status heddle_plat_text_split(struct heddle_plat_text *t,
 
 /* "path:line: sentence" (without what is unknown) into why; returns
  * HEDDLE_EFORMAT. */
-HEDDLE_PRINTF(2, 3)
-heddle_status heddle_plat_text_bad(const struct heddle_plat_text *t, const char *fmt, ...);
-
-/* A sentence into why; returns st. */
-HEDDLE_PRINTF(4, 5)
-heddle_status heddle_plat_why(char *why, size_t cap, heddle_status st, const char *fmt, ...);
+#define HEDDLE_PLAT_TEXT_BAD(t, ...)                                                               \
+    heddle_why_line((t)->why, (t)->cap, (t)->path, (t)->line, __VA_ARGS__)
 
 #endif /* HEDDLE_PLAT_READ_H */

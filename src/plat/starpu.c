@@ -41,8 +41,8 @@ static heddle_status file_open(struct import *im, const char *ending)
     heddle_text_init(&x, im->path, sizeof(im->path));
     heddle_text_add(&x, "%s/bus/%s.%s", im->dir, im->name, ending);
     if (x.is_truncated)
-        return heddle_plat_why(im->t.why, im->t.cap, HEDDLE_EFORMAT, "%s: the path is too long",
-                               im->dir);
+        return heddle_why(im->t.why, im->t.cap, HEDDLE_EFORMAT, "%s: the path is too long",
+                          im->dir);
     im->t.path = im->path;
     HEDDLE_TRY(heddle_plat_text_open(&im->t));
     im->t.line = 1;
@@ -55,11 +55,11 @@ static heddle_status read_config(struct import *im)
 
     HEDDLE_TRY(file_open(im, "config"));
     if (!heddle_plat_scan_count(&im->t, HEDDLE_PLAT_MAX_WORKERS, &im->ncpus))
-        st = heddle_plat_text_bad(&im->t, "the number of CPUs is wrong");
+        st = HEDDLE_PLAT_TEXT_BAD(&im->t, "the number of CPUs is wrong");
     else if (!heddle_plat_scan_count(&im->t, NODES - 1, &im->ncuda))
-        st = heddle_plat_text_bad(&im->t, "the number of CUDA devices is wrong");
+        st = HEDDLE_PLAT_TEXT_BAD(&im->t, "the number of CUDA devices is wrong");
     else if (im->ncpus <= im->ncuda && im->ncuda == 0)
-        st = heddle_plat_text_bad(&im->t, "the machine has no worker");
+        st = HEDDLE_PLAT_TEXT_BAD(&im->t, "the machine has no worker");
     heddle_plat_text_close(&im->t);
     return st;
 }
@@ -70,10 +70,10 @@ static heddle_status matrix_rows(struct import *im, double *m)
 
     for (unsigned i = 0; i < n; i++) {
         if (!heddle_plat_scan_skip(&im->t, false))
-            return heddle_plat_text_bad(&im->t, "row %u is missing", i);
+            return HEDDLE_PLAT_TEXT_BAD(&im->t, "row %u is missing", i);
         for (unsigned j = 0; j < n; j++)
             if (!heddle_plat_scan_number(&im->t, true, &m[i * NODES + j]))
-                return heddle_plat_text_bad(&im->t, "column %u of row %u is missing or no number",
+                return HEDDLE_PLAT_TEXT_BAD(&im->t, "column %u of row %u is missing or no number",
                                             j, i);
         heddle_plat_scan_line(&im->t);
     }
@@ -314,9 +314,9 @@ static heddle_status check_nodes(struct import *im)
 
     if (i == 0)
         return HEDDLE_OK;
-    return heddle_plat_why(im->t.why, im->t.cap, HEDDLE_EFORMAT,
-                           "%s/bus/%s.bandwidth: no links lead %s %s", im->dir, im->name,
-                           is_from ? "from the host to" : "to it from", im->p->node[i].name);
+    return heddle_why(im->t.why, im->t.cap, HEDDLE_EFORMAT,
+                      "%s/bus/%s.bandwidth: no links lead %s %s", im->dir, im->name,
+                      is_from ? "from the host to" : "to it from", im->p->node[i].name);
 }
 
 /* The kernels of a Cholesky factorization under their plain names. */
@@ -362,8 +362,8 @@ static heddle_status import(struct import *im, const struct heddle_allocator *a)
     HEDDLE_TRY(heddle_plat_new(a, &im->p));
     st = read_machine(im);
     if (st == HEDDLE_OK && !heddle_plat_set_name(im->p->name, sizeof(im->p->name), im->name))
-        st = heddle_plat_why(im->t.why, im->t.cap, HEDDLE_EFORMAT, "the name %.64s is too long",
-                             im->name);
+        st = heddle_why(im->t.why, im->t.cap, HEDDLE_EFORMAT, "the name %.64s is too long",
+                        im->name);
     if (st != HEDDLE_OK)
         heddle_plat_destroy(im->p);
     return st;

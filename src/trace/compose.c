@@ -17,6 +17,7 @@
 #include <inttypes.h>
 
 #include "base/assert.h"
+#include "base/why.h"
 #include "trace/store.h"
 
 #define TIME_LIMIT  (INT64_C(1) << 52) /* a double holds twice that exactly */
@@ -54,8 +55,7 @@ static bool is_run(const struct heddle_log_task *t)
 
 static heddle_status refuse(const struct compose *c, const char *what, size_t i, const char *how)
 {
-    heddle_trace_why(c->why, c->why_bytes, "Row %zu of %s %s.", i, what, how);
-    return HEDDLE_EINVAL;
+    return heddle_why(c->why, c->why_bytes, HEDDLE_EINVAL, "Row %zu of %s %s.", i, what, how);
 }
 
 static heddle_status check_tasks(const struct compose *c)
@@ -148,16 +148,13 @@ static heddle_status check_view(const struct compose *c)
         !is_array(v->events, v->nevents) || !is_array(v->kernels, v->nkernels) ||
         !is_array(v->lanes, v->nlanes) || !is_array(v->handles, v->nhandles) ||
         !is_array(v->nodes, v->nnodes) || !is_array(v->infos, v->ninfos) ||
-        !is_array(v->links, v->nlinks)) {
-        heddle_trace_why(c->why, c->why_bytes, "An array of the view is missing or too long.");
-        return HEDDLE_EINVAL;
-    }
-    if (v->nlanes > LANES_LIMIT) {
-        heddle_trace_why(c->why, c->why_bytes,
-                         "A log of %zu lanes cannot be written; %" PRIu32 " are possible.",
-                         v->nlanes, LANES_LIMIT);
-        return HEDDLE_EINVAL;
-    }
+        !is_array(v->links, v->nlinks))
+        return heddle_why(c->why, c->why_bytes, HEDDLE_EINVAL,
+                          "An array of the view is missing or too long.");
+    if (v->nlanes > LANES_LIMIT)
+        return heddle_why(c->why, c->why_bytes, HEDDLE_EINVAL,
+                          "A log of %zu lanes cannot be written; %" PRIu32 " are possible.",
+                          v->nlanes, LANES_LIMIT);
     if (v->nkernels > 0)
         HEDDLE_TRY(check_ids(c, "kernels", &v->kernels[0].id, sizeof *v->kernels, v->nkernels));
     if (v->nhandles > 0)
@@ -419,13 +416,14 @@ heddle_status heddle_log_compose(const struct heddle_log_view *v, const char *pa
         c.why = opts->why;
         c.why_bytes = opts->why_bytes;
     }
-    heddle_trace_why(c.why, c.why_bytes, "%s", "");
+    (void)heddle_why(c.why, c.why_bytes, HEDDLE_OK, "%s", "");
     st = check_view(&c);
     if (st == HEDDLE_OK) {
         c.zero = find_zero(v);
         st = compose_run(&c, path);
     }
     if (st == HEDDLE_ENOMEM)
-        heddle_trace_why(c.why, c.why_bytes, "There is not enough memory for the log '%s'.", path);
+        (void)heddle_why(c.why, c.why_bytes, st, "There is not enough memory for the log '%s'.",
+                         path);
     return st;
 }

@@ -17,6 +17,7 @@
 #include "base/assert.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "base/why.h"
 #include "heddle/compose.h"
 #include "heddle/data.h"
 
@@ -64,8 +65,8 @@ heddle_status heddle_import_refuse(const struct heddle_import *m, size_t line, c
     va_start(ap, fmt);
     heddle_text_vadd(&t, fmt, ap);
     va_end(ap);
-    heddle_trace_why(m->why, m->why_bytes, "%s, line %zu: %s.", m->path, line, what);
-    return HEDDLE_EFORMAT;
+    return heddle_why(m->why, m->why_bytes, HEDDLE_EFORMAT, "%s, line %zu: %s.", m->path, line,
+                      what);
 }
 
 /* ---- values ---- */
@@ -521,7 +522,7 @@ heddle_status heddle_log_import(const char *tasks_rec, const char *platform_rec,
     if (st == HEDDLE_OK)
         st = import_write(&m, path, opts);
     if (st == HEDDLE_ENOMEM)
-        heddle_trace_why(m.why, m.why_bytes, "There is not enough memory to import '%s'.",
+        (void)heddle_why(m.why, m.why_bytes, st, "There is not enough memory to import '%s'.",
                          tasks_rec);
     import_free(&m);
     heddle_free(m.a, tasks.p, tasks.cap);

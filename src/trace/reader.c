@@ -22,6 +22,7 @@
 
 #include "base/assert.h"
 #include "base/text.h"
+#include "base/why.h"
 #include "trace/log.h"
 
 #define TEXT_BLOCK 16384
@@ -33,19 +34,9 @@ struct heddle_log_block {
     char data[];
 };
 
-HEDDLE_PRINTF(2, 3)
-static void explain(const struct heddle_log_opts *o, const char *fmt, ...)
-{
-    struct heddle_text t;
-    va_list ap;
-
-    if (o == NULL || o->why == NULL || o->why_bytes == 0)
-        return;
-    heddle_text_init(&t, o->why, o->why_bytes);
-    va_start(ap, fmt);
-    heddle_text_vadd(&t, fmt, ap);
-    va_end(ap);
-}
+/* Writes the sentence for the caller, who may have given no options; st. */
+#define EXPLAIN(o, st, ...)                                                                        \
+    heddle_why((o) == NULL ? NULL : (o)->why, (o) == NULL ? 0 : (o)->why_bytes, st, __VA_ARGS__)
 
 heddle_status heddle_log_grow(const struct heddle_allocator *a, void *p, size_t *cap, size_t need,
                               size_t bytes)
@@ -242,25 +233,16 @@ static heddle_status check_header(heddle_log *log, const struct heddle_log_opts 
 {
     struct heddle_fmt_header *h = &log->header;
 
-    if (bytes < 8 || memcmp(p, HEDDLE_FMT_MAGIC, 8) != 0) {
-        explain(o, "This is not a Heddle log.");
-        return HEDDLE_EFORMAT;
-    }
-    if (!heddle_fmt_get_header(p, bytes, h)) {
-        explain(o, "The header of the log is damaged or cut.");
-        return HEDDLE_EFORMAT;
-    }
-    if (h->major != HEDDLE_FMT_MAJOR) {
-        explain(o,
-                "The log has format version %u.%u; this Heddle reads version "
-                "%u.",
-                h->major, h->minor, HEDDLE_FMT_MAJOR);
-        return HEDDLE_EVERSION;
-    }
-    if (!(h->ns_per_tick > 1e-6 && h->ns_per_tick < 1e12)) {
-        explain(o, "The clock in the header of the log makes no sense.");
-        return HEDDLE_EFORMAT;
-    }
+    if (bytes < 8 || memcmp(p, HEDDLE_FMT_MAGIC, 8) != 0)
+        return EXPLAIN(o, HEDDLE_EFORMAT, "This is not a Heddle log.");
+    if (!heddle_fmt_get_header(p, bytes, h))
+        return EXPLAIN(o, HEDDLE_EFORMAT, "The header of the log is damaged or cut.");
+    if (h->major != HEDDLE_FMT_MAJOR)
+        return EXPLAIN(o, HEDDLE_EVERSION,
+                       "The log has format version %u.%u; this Heddle reads version %u.", h->major,
+                       h->minor, HEDDLE_FMT_MAJOR);
+    if (!(h->ns_per_tick > 1e-6 && h->ns_per_tick < 1e12))
+        return EXPLAIN(o, HEDDLE_EFORMAT, "The clock in the header of the log makes no sense.");
     return HEDDLE_OK;
 }
 
@@ -360,7 +342,7 @@ heddle_status heddle_log_parse(const void *data, size_t bytes, const struct hedd
 
     if (data == NULL || log_out == NULL)
         return HEDDLE_EINVAL;
-    explain(opts, "%s", "");
+    (void)EXPLAIN(opts, HEDDLE_OK, "%s", "");
     log = log_new(opts);
     if (log == NULL)
         return HEDDLE_ENOMEM;
@@ -373,9 +355,9 @@ heddle_status heddle_log_parse(const void *data, size_t bytes, const struct hedd
         st = heddle_log_read_records(log);
     if (st != HEDDLE_OK) {
         if (st == HEDDLE_ENOMEM)
-            explain(opts, "There is not enough memory to read the log.");
+            (void)EXPLAIN(opts, st, "There is not enough memory to read the log.");
         if (st == HEDDLE_EOVERFLOW)
-            explain(opts, "The log has more records than fit 32 bits.");
+            (void)EXPLAIN(opts, st, "The log has more records than fit 32 bits.");
         heddle_log_close(log);
         return st;
     }
@@ -419,15 +401,14 @@ heddle_status heddle_log_read_file(const char *path, const char *what,
     if (fd >= 0)
         close(fd);
     if (err != 0) {
-        explain(o, "The %s '%s' cannot be read: %s.", what, path,
-                strerror_r(err, text, sizeof text));
         heddle_free(a, p, cap);
-        return err == ENOENT ? HEDDLE_ENOENT : HEDDLE_EIO;
+        return EXPLAIN(o, err == ENOENT ? HEDDLE_ENOENT : HEDDLE_EIO,
+                       "The %s '%s' cannot be read: %s.", what, path,
+                       strerror_r(err, text, sizeof text));
     }
-    if (p == NULL) {
-        explain(o, "There is not enough memory to read the %s '%s'.", what, path);
-        return HEDDLE_ENOMEM;
-    }
+    if (p == NULL)
+        return EXPLAIN(o, HEDDLE_ENOMEM, "There is not enough memory to read the %s '%s'.", what,
+                       path);
     *p_out = p;
     *cap_out = cap;
     *bytes_out = n;

@@ -159,8 +159,4 @@ bool heddle_trace_write_defs(struct heddle_log_writer *w, const uint8_t *p, size
 /* Removes a file that could not be finished; leaves devices and links alone. */
 void heddle_trace_discard(const char *path);
 
-/* Puts a sentence into why[0..bytes), which may be NULL. */
-HEDDLE_PRINTF(3, 4)
-void heddle_trace_why(char *why, size_t bytes, const char *fmt, ...);
-
 #endif /* HEDDLE_TRACE_STORE_H */

@@ -12,7 +12,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -21,25 +20,12 @@
 #include <unistd.h>
 
 #include "base/fsize.h"
-#include "base/text.h"
+#include "base/why.h"
 #include "trace/store.h"
 
 #define INDEX_FIRST_CAP 256
 #define INDEX_PAYLOAD   4096
 #define INDEX_ENTRY_MAX 40 /* 10 + 5 + 5 + 10 + 10 */
-
-void heddle_trace_why(char *why, size_t bytes, const char *fmt, ...)
-{
-    struct heddle_text t;
-    va_list ap;
-
-    if (why == NULL || bytes == 0)
-        return;
-    heddle_text_init(&t, why, bytes);
-    va_start(ap, fmt);
-    heddle_text_vadd(&t, fmt, ap);
-    va_end(ap);
-}
 
 void heddle_trace_discard(const char *path)
 {
@@ -58,8 +44,8 @@ void heddle_log_writer_fail(struct heddle_log_writer *w, heddle_status st, const
     if (w->st != HEDDLE_OK)
         return;
     w->st = st;
-    heddle_trace_why(w->why, sizeof w->why, "The log '%s' %s: %s.", w->path == NULL ? "" : w->path,
-                     what, strerror_r(err, text, sizeof text));
+    (void)heddle_why(w->why, sizeof w->why, st, "The log '%s' %s: %s.",
+                     w->path == NULL ? "" : w->path, what, strerror_r(err, text, sizeof text));
 }
 
 /* All of it or an error number. */
@@ -265,7 +251,7 @@ heddle_status heddle_log_writer_close(struct heddle_log_writer *w, char *why, si
         heddle_log_writer_fail(w, HEDDLE_EIO, "cannot be closed", errno);
     st = w->st;
     if (st != HEDDLE_OK)
-        heddle_trace_why(why, why_bytes, "%s", w->why);
+        (void)heddle_why(why, why_bytes, st, "%s", w->why);
     heddle_free(w->a, w->index, w->index_cap * sizeof *w->index);
     heddle_strfree(w->a, w->path);
     *w = (struct heddle_log_writer){.fd = -1};

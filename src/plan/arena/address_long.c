@@ -13,7 +13,7 @@
  * lose their address and wait. The heaviest that waits goes where it costs least,
  * and what is there waits in its turn; each time that makes it heavier.
  */
-#include "plan/plan.h"
+#include "plan/arena/arena.h"
 
 #include <math.h>
 #include <string.h>

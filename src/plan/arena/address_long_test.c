@@ -6,7 +6,7 @@
  */
 #include "base/faulty_test.h"
 #include "base/rng.h"
-#include "plan/plan.h"
+#include "plan/arena/arena.h"
 
 enum { MANY = 3000, TIME = 6000 };
 

@@ -15,7 +15,7 @@
  *             stop it earlier.
  * Cost        a pass O(n^2) comparisons.
  */
-#include "plan/arena/arena.h"
+#include "plan/arena/eject.h"
 
 #include <math.h>
 #include <string.h>

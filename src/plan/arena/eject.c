@@ -19,7 +19,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "plan/arena/arena.h"
+#include "plan/arena/eject.h"
 
 #define PATIENCE    20  /* steps per block without progress */
 #define PART        10  /* of what is above the least: taken off at once */

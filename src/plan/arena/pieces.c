@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "plan/plan.h"
+#include "plan/arena/arena.h"
 
 struct maker {
     const struct heddle_plan_graph *g;
@@ -118,14 +118,14 @@ heddle_status heddle_plan_blocks_make(const struct heddle_plan_graph *g,
     const size_t n = count(g, step, nsteps);
 
     if (n >= HEDDLE_PLAN_NONE)
-        return heddle_plan_fail(o, HEDDLE_EOVERFLOW, "too many places");
+        return HEDDLE_PLAN_FAIL(o, HEDDLE_EOVERFLOW, "too many places");
     m.block = heddle_scratch_get(mem, n, sizeof(*m.block));
     m.place = heddle_scratch_get(mem, n, sizeof(*m.place));
     m.of = heddle_scratch_get(mem, n, sizeof(*m.of));
     m.cur = heddle_scratch_get(mem, g->nvalues, sizeof(*m.cur));
     m.is_in = heddle_scratch_get(mem, g->nvalues, sizeof(*m.is_in));
     if (m.block == NULL || m.place == NULL || m.of == NULL || m.cur == NULL || m.is_in == NULL)
-        return heddle_plan_fail(o, HEDDLE_ENOMEM, "no memory for addresses");
+        return HEDDLE_PLAN_FAIL(o, HEDDLE_ENOMEM, "no memory for addresses");
     for (uint32_t v = 0; v < g->nvalues; v++)
         if (heddle_plan_is_initial(&g->values[v]))
             bring(&m, 0, v);

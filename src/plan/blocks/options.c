@@ -2,17 +2,15 @@
 /*
  * options: the ways in which a block can be run.
  *
- * A block is made into a graph of its own: its forward part, an operation that
- * stands for all that is within the block, and its backward part. That operation
- * reads what the inside needs of the block and leaves what the block needs of it.
- * What the block gets from outside is there and is not counted. The workspace of
- * the operation is the difference between two budgets, one while the block runs
- * and one for what it saves meanwhile: so any solver of graphs answers for both.
+ * A block is made into a graph of its own (part.c), in which one operation stands for
+ * all that is within the block. The workspace of that operation is the difference
+ * between two budgets, one while the block runs and one for what it saves meanwhile: so
+ * any solver of graphs answers for both.
  *
  * Blocks that are equal up to their times are solved once. Networks repeat their
  * blocks, and what is saved hardly depends on small differences of times.
  */
-#include "plan/blocks/blocks.h"
+#include "plan/blocks/part.h"
 
 #include <math.h>
 #include <string.h>
@@ -26,248 +24,12 @@ enum {
     FEW_SAVES = 8,  /* budgets of what is saved */
     FEW_PEAKS = 4,  /* budgets of the memory while it runs */
     FEW_HALVES = 6, /* the same, towards the least */
-    WIDE = 64,      /* outputs of an operation */
     SMALL = 80,     /* operations of a small block */
 };
 
-/* The graph of a block; operations: forward, the inside, leavers, backward. */
-struct part {
-    struct heddle_plan_graph g;
-    struct heddle_plan_op *op;
-    struct heddle_plan_value *value;
-    uint32_t *input;
-    uint32_t nf, nb, inside, nleave;
-    uint64_t hash;
-    struct heddle_plan_shape *shape;
-    struct part *next;
-};
-
-struct make {
-    struct heddle_plan_search *x;
-    const struct heddle_plan_job *job;
-    const struct heddle_plan_cuts *cuts;
-    struct heddle_scratch *mem; /* of the stages */
-    struct heddle_scratch tmp;
-    uint32_t *local; /* [nvalues] its number in the block at hand */
-    uint32_t *owner; /* [nvalues] the block + 1 in which it has that number */
-    struct part *parts[256];
-    uint32_t nshapes;
-    /* of the block at hand: room for the largest */
-    struct part at;
-    uint32_t most_ops, most_values, most_inputs;
-};
-
-/* ---- the graph of a block ---------------------------------------------------- */
-
-static struct heddle_plan_op *begin_op(struct part *p, double time, uint64_t work, uint32_t flags)
-{
-    struct heddle_plan_op *op = &p->op[p->g.nops++];
-
-    *op = (struct heddle_plan_op){.time = time,
-                                  .work_bytes = work,
-                                  .first_value = p->g.nvalues,
-                                  .first_input = p->g.ninputs,
-                                  .inplace = NONE,
-                                  .flags = flags};
-    return op;
-}
-
-static uint32_t add_value(struct part *p, struct heddle_plan_op *op, uint64_t bytes, uint32_t flags)
-{
-    p->value[p->g.nvalues] =
-        (struct heddle_plan_value){.bytes = bytes, .op = p->g.nops - 1, .flags = flags};
-    op->nvalues++;
-    return p->g.nvalues++;
-}
-
-static void add_input(struct part *p, struct heddle_plan_op *op, uint32_t v)
-{
-    uint32_t at = p->g.ninputs++;
-
-    for (; at > op->first_input && p->input[at - 1] > v; at--)
-        p->input[at] = p->input[at - 1];
-    p->input[at] = v;
-    op->ninputs++;
-}
-
-static void set_local(struct make *k, uint32_t block, uint32_t v, uint32_t local)
-{
-    k->local[v] = local;
-    k->owner[v] = block + 1;
-}
-
-/* Operation u of the graph as one of the block. */
-static void copy_op(struct make *k, uint32_t block, uint32_t u)
-{
-    const struct heddle_plan_graph *g = k->job->g;
-    const struct heddle_plan_op *from = &g->ops[u];
-    const struct heddle_plan_cuts *c = k->cuts;
-    struct part *p = &k->at;
-    struct heddle_plan_op *op = begin_op(p, from->time, from->work_bytes, from->flags);
-
-    for (uint32_t i = 0; i < from->ninputs; i++) {
-        const uint32_t v = g->inputs[from->first_input + i];
-
-        if (k->owner[v] != block + 1)
-            continue;
-        add_input(p, op, k->local[v]);
-        if (from->inplace == v)
-            op->inplace = k->local[v];
-    }
-    for (uint32_t i = 0; i < from->nvalues; i++) {
-        const uint32_t v = from->first_value + i;
-        const bool stays = (g->values[v].flags & HEDDLE_PLAN_RESULT) != 0 ||
-                           heddle_plan_is_read(k->job, v, c->end[block], g->nops);
-
-        set_local(k, block, v,
-                  add_value(p, op, g->values[v].bytes, stays ? HEDDLE_PLAN_RESULT : 0));
-    }
-}
-
-/* The operation that stands for the inside: reads what it needs of the block. */
-static void add_inside(struct make *k, uint32_t block)
-{
-    const struct heddle_plan_graph *g = k->job->g;
-    const struct heddle_plan_cuts *c = k->cuts;
-    struct part *p = &k->at;
-    struct heddle_plan_op *op;
-
-    p->inside = p->g.nops;
-    op = begin_op(p, 0, 0, HEDDLE_PLAN_ONCE);
-    for (uint32_t u = c->first[block]; u < c->first[block + 1]; u++) {
-        const struct heddle_plan_op *from = &g->ops[u];
-
-        if (c->is_kept[u])
-            continue;
-        for (uint32_t i = 0; i < from->nvalues; i++)
-            if (heddle_plan_is_read(k->job, from->first_value + i, c->first[block + 1],
-                                    c->end[block + 1]))
-                add_input(p, op, k->local[from->first_value + i]);
-    }
-}
-
-/* What the inside leaves: each value that the block reads, the rest as one. */
-static void add_leavers(struct make *k, uint32_t block)
-{
-    const struct heddle_plan_graph *g = k->job->g;
-    const struct heddle_plan_cuts *c = k->cuts;
-    struct part *p = &k->at;
-    struct heddle_plan_op *op = begin_op(p, 0, 0, HEDDLE_PLAN_ONCE);
-    uint64_t rest = c->y[block + 1];
-
-    p->nleave = 1;
-    for (uint32_t u = c->end[block + 1]; u < c->end[block]; u++) {
-        const struct heddle_plan_op *o = &g->ops[u];
-
-        for (uint32_t i = 0; i < o->ninputs; i++) {
-            const uint32_t v = g->inputs[o->first_input + i];
-            const uint32_t by = g->values[v].op;
-            bool stays;
-
-            if (by == NONE || by < c->first[block + 1] || by >= c->end[block + 1] ||
-                k->owner[v] == block + 1 || (by < c->turn && c->is_kept[by]))
-                continue;
-            if (op->nvalues == WIDE - 1) {
-                op = begin_op(p, 0, 0, HEDDLE_PLAN_ONCE);
-                p->nleave++;
-            }
-            stays = (g->values[v].flags & HEDDLE_PLAN_RESULT) != 0 ||
-                    heddle_plan_is_read(k->job, v, c->end[block], g->nops);
-            set_local(k, block, v,
-                      add_value(p, op, g->values[v].bytes, stays ? HEDDLE_PLAN_RESULT : 0));
-            rest -= g->values[v].bytes;
-        }
-    }
-    (void)add_value(p, op, rest, HEDDLE_PLAN_RESULT);
-}
-
-static void make_part(struct make *k, uint32_t block)
-{
-    const struct heddle_plan_cuts *c = k->cuts;
-    struct part *p = &k->at;
-
-    p->g.nops = p->g.nvalues = p->g.ninputs = 0;
-    for (uint32_t u = c->first[block]; u < c->first[block + 1]; u++)
-        if (!c->is_kept[u])
-            copy_op(k, block, u);
-    p->nf = p->g.nops;
-    add_inside(k, block);
-    add_leavers(k, block);
-    for (uint32_t u = c->end[block + 1]; u < c->end[block]; u++)
-        copy_op(k, block, u);
-    p->nb = p->g.nops - p->inside - 1 - p->nleave;
-}
-
-/* ---- equal blocks ------------------------------------------------------------- */
-
-static uint64_t mix(uint64_t h, uint64_t v)
-{
-    return heddle_mix64(h ^ (v + UINT64_C(0x9e3779b97f4a7c15)));
-}
-
-static uint64_t hash_part(const struct part *p)
-{
-    uint64_t h = mix(p->nf, p->g.nops);
-
-    for (uint32_t i = 0; i < p->g.nops; i++)
-        h = mix(mix(h, p->op[i].work_bytes), (uint64_t)p->op[i].nvalues << 32 | p->op[i].ninputs);
-    for (uint32_t i = 0; i < p->g.nvalues; i++)
-        h = mix(h, p->value[i].bytes);
-    for (uint32_t i = 0; i < p->g.ninputs; i++)
-        h = mix(h, p->input[i]);
-    return h;
-}
-
-static bool is_equal(const struct part *a, const struct part *b)
-{
-    if (a->hash != b->hash || a->nf != b->nf || a->g.nops != b->g.nops ||
-        a->g.nvalues != b->g.nvalues || a->g.ninputs != b->g.ninputs || a->nleave != b->nleave)
-        return false;
-    for (uint32_t i = 0; i < a->g.nops; i++) {
-        const struct heddle_plan_op *x = &a->op[i], *y = &b->op[i];
-
-        if (x->work_bytes != y->work_bytes || x->nvalues != y->nvalues ||
-            x->ninputs != y->ninputs || x->inplace != y->inplace || x->flags != y->flags)
-            return false;
-    }
-    for (uint32_t i = 0; i < a->g.nvalues; i++)
-        if (a->value[i].bytes != b->value[i].bytes || a->value[i].flags != b->value[i].flags)
-            return false;
-    return memcmp(a->input, b->input, a->g.ninputs * sizeof(*a->input)) == 0;
-}
-
-/* A copy of the part at hand, in `tmp`, in the table of parts. */
-static struct part *keep_part(struct make *k)
-{
-    const struct part *at = &k->at;
-    struct part *p = heddle_scratch_get(&k->tmp, 1, sizeof(*p));
-    struct part **head = &k->parts[at->hash % 256];
-
-    if (p == NULL)
-        return NULL;
-    *p = *at;
-    p->op = heddle_scratch_get(&k->tmp, at->g.nops, sizeof(*p->op));
-    p->value = heddle_scratch_get(&k->tmp, at->g.nvalues, sizeof(*p->value));
-    p->input = heddle_scratch_get(&k->tmp, at->g.ninputs + (size_t)1, sizeof(*p->input));
-    p->shape = heddle_scratch_get(k->mem, 1, sizeof(*p->shape));
-    if (p->op == NULL || p->value == NULL || p->input == NULL || p->shape == NULL)
-        return NULL;
-    memcpy(p->op, at->op, at->g.nops * sizeof(*p->op));
-    memcpy(p->value, at->value, at->g.nvalues * sizeof(*p->value));
-    if (at->g.ninputs > 0)
-        memcpy(p->input, at->input, at->g.ninputs * sizeof(*p->input));
-    p->g.ops = p->op;
-    p->g.values = p->value;
-    p->g.inputs = p->input;
-    p->next = *head;
-    *head = p;
-    k->nshapes++;
-    return p;
-}
-
 /* ---- a forward part that saves nothing ----------------------------------------- */
 
-static heddle_status set_pass(struct make *k, const struct part *p)
+static heddle_status set_pass(struct heddle_plan_parts *k, const struct heddle_plan_part *p)
 {
     bool *needed = heddle_scratch_get(k->mem, p->inside + (size_t)1, sizeof(*needed));
     uint32_t *pass = heddle_scratch_get(k->mem, p->inside + (size_t)1, sizeof(*pass));
@@ -318,8 +80,8 @@ static heddle_status set_pass(struct make *k, const struct part *p)
 /* ---- options -------------------------------------------------------------------- */
 
 struct solve {
-    struct make *k;
-    struct part *p;
+    struct heddle_plan_parts *k;
+    struct heddle_plan_part *p;
     struct heddle_plan_shape *shape;
     struct heddle_plan_search x;
     struct heddle_plan_job job;
@@ -352,7 +114,7 @@ static struct heddle_plan_option measure(const struct solve *z)
 }
 
 /* An operation of the block without the inside and the leavers. */
-static uint32_t own_number(const struct part *p, uint32_t op)
+static uint32_t own_number(const struct heddle_plan_part *p, uint32_t op)
 {
     return op < p->inside ? op : op - 1 - p->nleave;
 }
@@ -380,7 +142,7 @@ static void add_option(struct solve *z)
 }
 
 /* No operation needs more. */
-static uint64_t floor_of(const struct part *p)
+static uint64_t floor_of(const struct heddle_plan_part *p)
 {
     uint64_t most = 0;
 
@@ -443,7 +205,7 @@ static heddle_status try_budgets(struct solve *z, uint64_t peak, uint64_t saved)
  * computed again: it counts, or not any more. */
 static void set_held(struct solve *z, bool is_held)
 {
-    const struct part *p = z->p;
+    const struct heddle_plan_part *p = z->p;
 
     z->held = 0;
     for (uint32_t i = p->inside + 1; is_held && i <= p->inside + p->nleave; i++)
@@ -561,7 +323,7 @@ static heddle_status try_pass(struct solve *z)
     return HEDDLE_OK;
 }
 
-static heddle_status solve_pass(struct make *k, struct part *p)
+static heddle_status solve_pass(struct heddle_plan_parts *k, struct heddle_plan_part *p)
 {
     struct heddle_scratch mem = heddle_scratch_make(k->tmp.a);
     struct solve z = {.k = k, .p = p, .shape = p->shape};
@@ -591,7 +353,7 @@ static heddle_status solve_pass(struct make *k, struct part *p)
     return st;
 }
 
-static heddle_status solve_part(struct make *k, struct part *p)
+static heddle_status solve_part(struct heddle_plan_parts *k, struct heddle_plan_part *p)
 {
     const uint32_t per_option = 8 * (p->nf + p->nb) + 8;
     struct solve z = {.k = k, .p = p, .shape = p->shape};
@@ -624,20 +386,21 @@ static heddle_status solve_part(struct make *k, struct part *p)
 
 /* ---- stages ----------------------------------------------------------------------- */
 
-static heddle_status make_stage(struct make *k, uint32_t block, struct heddle_plan_stage *out)
+static heddle_status make_stage(struct heddle_plan_parts *k, uint32_t block,
+                                struct heddle_plan_stage *out)
 {
     const struct heddle_plan_graph *g = k->job->g;
     const struct heddle_plan_cuts *c = k->cuts;
-    struct part *p;
+    struct heddle_plan_part *p;
     uint32_t *op, n = 0;
 
-    make_part(k, block);
-    k->at.hash = hash_part(&k->at);
+    heddle_plan_part_make(k, block);
+    k->at.hash = heddle_plan_part_hash(&k->at);
     for (p = k->parts[k->at.hash % 256]; p != NULL; p = p->next)
-        if (is_equal(p, &k->at))
+        if (heddle_plan_part_is_equal(p, &k->at))
             break;
     if (p == NULL) {
-        p = keep_part(k);
+        p = heddle_plan_part_keep(k);
         if (p == NULL)
             return HEDDLE_ENOMEM;
         HEDDLE_TRY(solve_part(k, p));
@@ -664,47 +427,15 @@ static heddle_status make_stage(struct make *k, uint32_t block, struct heddle_pl
     return HEDDLE_OK;
 }
 
-/* Room for the largest block. */
-static bool make_room(struct make *k)
-{
-    const struct heddle_plan_graph *g = k->job->g;
-    const struct heddle_plan_cuts *c = k->cuts;
-    size_t ops = 0, values = 0, inputs = 0;
-
-    for (uint32_t b = 0; b < c->n; b++) {
-        const uint32_t range[2][2] = {{c->first[b], c->first[b + 1]}, {c->end[b + 1], c->end[b]}};
-        size_t nops = 0, nvalues = 0, ninputs = 0;
-
-        for (int r = 0; r < 2; r++)
-            for (uint32_t u = range[r][0]; u < range[r][1]; u++) {
-                nops++;
-                nvalues += g->ops[u].nvalues;
-                ninputs += g->ops[u].ninputs;
-            }
-        ops = nops > ops ? nops : ops;
-        values = nvalues > values ? nvalues : values;
-        inputs = ninputs > inputs ? ninputs : inputs;
-    }
-    /* the inside reads values, leavers make inputs */
-    ops += 2 + inputs / (WIDE - 1) + 1;
-    k->at.op = heddle_scratch_get(&k->tmp, ops, sizeof(*k->at.op));
-    k->at.value = heddle_scratch_get(&k->tmp, values + inputs + 1, sizeof(*k->at.value));
-    k->at.input = heddle_scratch_get(&k->tmp, values + inputs + 1, sizeof(*k->at.input));
-    k->local = heddle_scratch_get(&k->tmp, g->nvalues, sizeof(*k->local));
-    k->owner = heddle_scratch_get(&k->tmp, g->nvalues, sizeof(*k->owner));
-    return k->at.op != NULL && k->at.value != NULL && k->at.input != NULL && k->local != NULL &&
-           k->owner != NULL;
-}
-
 heddle_status heddle_plan_make_stages(struct heddle_plan_search *x,
                                       const struct heddle_plan_cuts *cuts,
                                       struct heddle_scratch *mem, struct heddle_plan_stage **out,
                                       uint32_t *nshapes_out)
 {
-    struct make k = {
+    struct heddle_plan_parts k = {
         .x = x, .job = x->job, .cuts = cuts, .mem = mem, .tmp = heddle_scratch_make(mem->a)};
     struct heddle_plan_stage *stage = heddle_scratch_get(mem, cuts->n, sizeof(*stage));
-    heddle_status st = stage != NULL && make_room(&k) ? HEDDLE_OK : HEDDLE_ENOMEM;
+    heddle_status st = stage != NULL && heddle_plan_part_room(&k) ? HEDDLE_OK : HEDDLE_ENOMEM;
 
     k.at.g = (struct heddle_plan_graph){.size = sizeof(k.at.g), .name = "", .ops = k.at.op};
     for (uint32_t b = 0; b < cuts->n && st == HEDDLE_OK; b++)

@@ -242,13 +242,13 @@ heddle_status heddle_plan_blocks_plan(struct heddle_plan_search *x,
     int64_t low;
 
     if (st == HEDDLE_ENOENT)
-        return heddle_plan_fail(o, st, "no plan found as a chain of blocks within %s",
+        return HEDDLE_PLAN_FAIL(o, st, "no plan found as a chain of blocks within %s",
                                 heddle_plan_bytes_label((uint64_t)budget).text);
     if (st == HEDDLE_OK && !heddle_plan_seq_init(&other, x->g, x->room, &mem))
         st = HEDDLE_ENOMEM;
     if (st != HEDDLE_OK) {
         heddle_scratch_drop(&mem);
-        return heddle_plan_fail(o, st, "no memory for the solver");
+        return HEDDLE_PLAN_FAIL(o, st, "no memory for the solver");
     }
     base = heddle_plan_sum_times(x->g);
     x->is_patient |= x->g->nops > MANY;
@@ -270,7 +270,7 @@ heddle_status heddle_plan_blocks_plan(struct heddle_plan_search *x,
             heddle_plan_destroy(p);
             x->budget = low;
             if (st2 == HEDDLE_ENOMEM && st != HEDDLE_OK)
-                st = heddle_plan_fail(o, st2, "no memory for the solver");
+                st = HEDDLE_PLAN_FAIL(o, st2, "no memory for the solver");
         }
     }
     heddle_scratch_drop(&mem);

@@ -19,7 +19,7 @@
  * One position alone is the fractional knapsack. From the best of them we climb:
  * each coordinate to its own maximum, and steps along the subgradient.
  */
-#include "plan/seq/seq.h"
+#include "plan/bound/bound.h"
 
 #include <math.h>
 #include <string.h>

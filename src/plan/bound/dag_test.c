@@ -7,8 +7,8 @@
  */
 #include <math.h>
 
+#include "plan/bound/bound.h"
 #include "plan/plan_test.h"
-#include "plan/seq/seq.h"
 
 #define NMAX 7
 

@@ -12,7 +12,7 @@
  * stopped early, the peak of the set at hand is still a bound: all others are at
  * least as high.
  */
-#include "plan/seq/seq.h"
+#include "plan/bound/bound.h"
 
 #include <string.h>
 
@@ -310,13 +310,13 @@ heddle_status heddle_plan_least(const struct heddle_plan_graph *g, double second
 
     job.opts.base = heddle_plan_opts_get(o);
     if (g == NULL || out == NULL || !(seconds >= 0))
-        return heddle_plan_fail(&job.opts.base, HEDDLE_EINVAL, "there is no graph, or no time");
+        return HEDDLE_PLAN_FAIL(&job.opts.base, HEDDLE_EINVAL, "there is no graph, or no time");
     job.deadline_ns = job.start_ns + (uint64_t)((seconds < 1e9 ? seconds : 1e9) * 1e9);
     st = heddle_plan_bound_memory(&job, UINT64_MAX, g->nops, out, &op);
     if (st == HEDDLE_OK)
         st = heddle_plan_bound_sets(&job, UINT64_MAX, UINT32_MAX, out, &op);
     if (st == HEDDLE_ENOMEM)
-        return heddle_plan_fail(&job.opts.base, st, "no memory for the bound");
+        return HEDDLE_PLAN_FAIL(&job.opts.base, st, "no memory for the bound");
     return st;
 }
 

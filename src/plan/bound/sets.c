@@ -22,7 +22,7 @@
  *
  * docs/design/planner-graphs.md has the proofs.
  */
-#include "plan/seq/seq.h"
+#include "plan/bound/bound.h"
 
 #include <string.h>
 

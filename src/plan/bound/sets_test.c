@@ -4,9 +4,9 @@
  * a search over everything that may be in memory; graphs with all features against
  * plans; an unrolled network, where other bounds are weak.
  */
+#include "plan/bound/bound.h"
 #include "plan/bound/least_test.h"
 #include "plan/plan_test.h"
-#include "plan/seq/seq.h"
 
 static uint64_t bound_of(const struct heddle_plan_graph *g, uint32_t work)
 {

@@ -46,7 +46,7 @@ struct bracket {
 
 static heddle_status no_memory(const struct bracket *b)
 {
-    return heddle_plan_fail(&b->job->opts.base, HEDDLE_ENOMEM,
+    return HEDDLE_PLAN_FAIL(&b->job->opts.base, HEDDLE_ENOMEM,
                             "no memory for the table of solver %s", b->model->name);
 }
 
@@ -256,7 +256,7 @@ static heddle_status solve_level(struct bracket *b, uint64_t unit, uint64_t limi
 
 static heddle_status no_plan(const struct bracket *b)
 {
-    return heddle_plan_fail(&b->job->opts.base, HEDDLE_ENOENT,
+    return HEDDLE_PLAN_FAIL(&b->job->opts.base, HEDDLE_ENOENT,
                             isfinite(b->bound) ? "solver %s found no plan within %s"
                                                : "solver %s: no plan of its kind exists within %s",
                             b->model->name, heddle_plan_bytes_label(b->job->m->budget).text);
@@ -329,7 +329,7 @@ heddle_status heddle_plan_bracket(const struct heddle_plan_job *job,
     heddle_status st;
 
     if (slots == 0)
-        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOENT,
+        return HEDDLE_PLAN_FAIL(&job->opts.base, HEDDLE_ENOENT,
                                 "the chain is too long for solver %s in this "
                                 "time and memory",
                                 model->name);

@@ -20,7 +20,7 @@ static heddle_status check_equal(const struct heddle_plan_job *job, const char *
 
     for (uint32_t i = 0; i < c->n; i++)
         if (c->x[i + 1] != c->x[0] || c->forward[i] != c->forward[0])
-            return heddle_plan_fail(&job->opts.base, HEDDLE_EINVAL,
+            return HEDDLE_PLAN_FAIL(&job->opts.base, HEDDLE_EINVAL,
                                     "solver %s is for chains of equal "
                                     "activations and forward times; layer %u "
                                     "differs",
@@ -100,7 +100,7 @@ static heddle_status try_slots(const struct heddle_plan_job *job, const char *na
     if (st == HEDDLE_OK)
         st = heddle_plan_events_draft(&e, job->g, &d);
     if (st == HEDDLE_ENOMEM)
-        st = heddle_plan_fail(o, st, "no memory for solver %s", name);
+        st = HEDDLE_PLAN_FAIL(o, st, "no memory for solver %s", name);
     if (st == HEDDLE_OK)
         st = heddle_plan_finish(job, &d, &claim, NULL, &p);
     heddle_plan_events_fini(&e);
@@ -110,7 +110,7 @@ static heddle_status try_slots(const struct heddle_plan_job *job, const char *na
     time += more_backward(job->g->chain);
     if (p->makespan > time * (1 + 1e-9)) {
         heddle_plan_destroy(p);
-        return heddle_plan_fail(o, HEDDLE_EINVAL,
+        return HEDDLE_PLAN_FAIL(o, HEDDLE_EINVAL,
                                 "the plan of solver %s takes longer than its "
                                 "model",
                                 name);

@@ -49,15 +49,15 @@ static heddle_status read_rate(struct heddle_plan_text *t, const char *w, double
                                double *out)
 {
     if (w == NULL)
-        return heddle_plan_text_bad(t, "a rate is missing");
+        return HEDDLE_PLAN_TEXT_BAD(t, "a rate is missing");
     if (heddle_plan_parse_rate(w, unit_s, out) == HEDDLE_OK)
         return HEDDLE_OK;
     if (unit_s == 0 && strstr(w, "/s") != NULL)
-        return heddle_plan_text_bad(t,
+        return HEDDLE_PLAN_TEXT_BAD(t,
                                     "a rate is per second, and the graph does "
                                     "not say what its unit of time is: '%.40s'",
                                     w);
-    return heddle_plan_text_bad(t, "not a rate: '%.40s'", w);
+    return HEDDLE_PLAN_TEXT_BAD(t, "not a rate: '%.40s'", w);
 }
 
 /* host out=RATE in=RATE [bytes=SIZE] */
@@ -76,10 +76,10 @@ static heddle_status read_store(struct heddle_plan_text *t, double unit_s,
         else if (strcmp(w, "bytes") == 0)
             HEDDLE_TRY(heddle_plan_text_bytes(t, arg, w, &s->bytes));
         else
-            return heddle_plan_text_bad(t, "'%.40s' is not known here", w);
+            return HEDDLE_PLAN_TEXT_BAD(t, "'%.40s' is not known here", w);
     }
     if (!(s->out_rate > 0) || !(s->in_rate > 0))
-        return heddle_plan_text_bad(t, "a store needs 'out=' and 'in=', more "
+        return HEDDLE_PLAN_TEXT_BAD(t, "a store needs 'out=' and 'in=', more "
                                        "than 0");
     return HEDDLE_OK;
 }
@@ -102,7 +102,7 @@ static heddle_status read_line(struct heddle_plan_text *t, double unit_s,
     else if (strcmp(w, "link") == 0)
         HEDDLE_TRY(read_rate(t, heddle_plan_text_word(t), unit_s, &m->link_rate));
     else
-        return heddle_plan_text_bad(t, "a line cannot begin with '%.40s' here", w);
+        return HEDDLE_PLAN_TEXT_BAD(t, "a line cannot begin with '%.40s' here", w);
     return heddle_plan_text_end(t);
 }
 
@@ -124,13 +124,13 @@ heddle_status heddle_plan_read_machine(struct heddle_plan_text *t, double unit_s
         HEDDLE_TRY(read_line(t, unit_s, &m));
     }
     if (st == HEDDLE_AGAIN && must_end)
-        return heddle_plan_text_bad(t, "the file ends before the line 'end'");
+        return HEDDLE_PLAN_TEXT_BAD(t, "the file ends before the line 'end'");
     if (st != HEDDLE_OK && st != HEDDLE_AGAIN)
         return st;
     o.why = why;
     o.why_bytes = sizeof(why);
     if (heddle_plan_machine_get(&m, &o, out) != HEDDLE_OK)
-        return heddle_plan_text_bad(t, "%s", why);
+        return HEDDLE_PLAN_TEXT_BAD(t, "%s", why);
     return HEDDLE_OK;
 }
 
@@ -143,11 +143,11 @@ heddle_status heddle_plan_machine_read(const char *path, double unit_s,
     heddle_status st;
 
     if (path == NULL || out == NULL || !isfinite(unit_s) || unit_s < 0)
-        return heddle_plan_fail(&o, HEDDLE_EINVAL, "there is no file name, or no unit of time");
+        return HEDDLE_PLAN_FAIL(&o, HEDDLE_EINVAL, "there is no file name, or no unit of time");
     HEDDLE_TRY(heddle_plan_text_open(&t, path, &o));
     st = heddle_plan_text_line(&t);
     if (st == HEDDLE_AGAIN)
-        st = heddle_plan_text_bad(&t, "the file is empty");
+        st = HEDDLE_PLAN_TEXT_BAD(&t, "the file is empty");
     if (st == HEDDLE_OK)
         st = heddle_plan_text_magic(&t, HEDDLE_PLAN_MACHINE_MAGIC);
     if (st == HEDDLE_OK)

@@ -38,11 +38,11 @@ static heddle_status read_size(struct reader *r, const char *w, uint64_t *out)
     if (heddle_parse_u64(w, out) == HEDDLE_OK)
         return HEDDLE_OK;
     if (!heddle_number_finite(w, &d))
-        return heddle_plan_text_bad(r->t, "'%.40s' is not a size", w);
+        return HEDDLE_PLAN_TEXT_BAD(r->t, "'%.40s' is not a size", w);
     if (d < 0)
-        return heddle_plan_text_bad(r->t, "a size is negative: '%.40s'", w);
+        return HEDDLE_PLAN_TEXT_BAD(r->t, "a size is negative: '%.40s'", w);
     if (d != floor(d) || d >= 0x1p62)
-        return heddle_plan_text_bad(r->t, "'%.40s' is not a whole number of bytes below 2^62", w);
+        return HEDDLE_PLAN_TEXT_BAD(r->t, "'%.40s' is not a whole number of bytes below 2^62", w);
     *out = (uint64_t)d;
     return HEDDLE_OK;
 }
@@ -52,7 +52,7 @@ static heddle_status read_number(struct reader *r, enum row k, const char *w)
     void *p = heddle_plan_vec_add(&r->row[k], r->t->o->alloc);
 
     if (p == NULL)
-        return heddle_plan_fail(r->t->o, HEDDLE_ENOMEM, "%s: no memory for it", r->t->path);
+        return HEDDLE_PLAN_FAIL(r->t->o, HEDDLE_ENOMEM, "%s: no memory for it", r->t->path);
     if (k == FORWARD || k == BACKWARD)
         return heddle_plan_text_time(r->t, w, "a time", p);
     return read_size(r, w, p);
@@ -67,11 +67,11 @@ static heddle_status read_row(struct reader *r, enum row k)
         HEDDLE_TRY(read_number(r, k, "0"));
     for (const char *w = r->t->word; w != NULL; w = heddle_plan_text_word(r->t)) {
         if (r->row[k].n - before == want)
-            return heddle_plan_text_bad(r->t, "there are more than %u %s", want, row_name[k]);
+            return HEDDLE_PLAN_TEXT_BAD(r->t, "there are more than %u %s", want, row_name[k]);
         HEDDLE_TRY(read_number(r, k, w));
     }
     if (r->row[k].n - before != want)
-        return heddle_plan_text_bad(r->t, "there are %zu %s instead of %u", r->row[k].n - before,
+        return HEDDLE_PLAN_TEXT_BAD(r->t, "there are %zu %s instead of %u", r->row[k].n - before,
                                     row_name[k], want);
     return HEDDLE_OK;
 }
@@ -81,20 +81,20 @@ static heddle_status read_rows(struct reader *r)
     HEDDLE_TRY(heddle_plan_text_u32(r->t, r->t->word, "the number of layers", 1u << 26, &r->n));
     HEDDLE_TRY(heddle_plan_text_end(r->t));
     if (r->n == 0)
-        return heddle_plan_text_bad(r->t, "the chain has no layer");
+        return HEDDLE_PLAN_TEXT_BAD(r->t, "the chain has no layer");
     for (enum row k = X; k < NROWS; k++) {
         const heddle_status st = heddle_plan_text_line(r->t);
 
         if (st == HEDDLE_AGAIN && k == WORK_F)
             return HEDDLE_OK;
         if (st == HEDDLE_AGAIN)
-            return heddle_plan_text_bad(r->t, "the file ends before the %s", row_name[k]);
+            return HEDDLE_PLAN_TEXT_BAD(r->t, "the file ends before the %s", row_name[k]);
         if (st != HEDDLE_OK)
             return st;
         HEDDLE_TRY(read_row(r, k));
     }
     if (heddle_plan_text_line(r->t) != HEDDLE_AGAIN)
-        return heddle_plan_text_bad(r->t, "there are more than seven lines");
+        return HEDDLE_PLAN_TEXT_BAD(r->t, "there are more than seven lines");
     return HEDDLE_OK;
 }
 
@@ -131,9 +131,9 @@ static heddle_status make(struct reader *r, struct heddle_plan_graph **out)
     st = heddle_plan_graph_from_chain(&c, name_of(name, sizeof(name), r->t->path), &o, out);
     if (st == HEDDLE_EINVAL) {
         r->t->line = strstr(why, "tape") != NULL ? 3 : r->t->line;
-        return heddle_plan_text_bad(r->t, "%s", why);
+        return HEDDLE_PLAN_TEXT_BAD(r->t, "%s", why);
     }
-    return st == HEDDLE_OK ? st : heddle_plan_fail(r->t->o, st, "%s: %s", r->t->path, why);
+    return st == HEDDLE_OK ? st : HEDDLE_PLAN_FAIL(r->t->o, st, "%s: %s", r->t->path, why);
 }
 
 heddle_status heddle_plan_read_chain(struct heddle_plan_text *t, struct heddle_plan_graph **out)

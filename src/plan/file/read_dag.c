@@ -24,7 +24,7 @@ struct reader {
 
 static heddle_status no_memory(const struct reader *r)
 {
-    return heddle_plan_fail(r->t->o, HEDDLE_ENOMEM, "%s: no memory for it", r->t->path);
+    return HEDDLE_PLAN_FAIL(r->t->o, HEDDLE_ENOMEM, "%s: no memory for it", r->t->path);
 }
 
 static heddle_status next(struct reader *r, const char *first, const char *what, size_t done,
@@ -33,9 +33,9 @@ static heddle_status next(struct reader *r, const char *first, const char *what,
     const heddle_status st = heddle_plan_text_line(r->t);
 
     if (st == HEDDLE_AGAIN)
-        return heddle_plan_text_bad(r->t, "the file ends after %zu of %u %s", done, of, what);
+        return HEDDLE_PLAN_TEXT_BAD(r->t, "the file ends after %zu of %u %s", done, of, what);
     if (st == HEDDLE_OK && strcmp(r->t->word, first) != 0)
-        return heddle_plan_text_bad(r->t,
+        return HEDDLE_PLAN_TEXT_BAD(r->t,
                                     "a line must begin with '%s' here, not with '%.40s': %u %s "
                                     "are announced",
                                     first, r->t->word, of, what);
@@ -54,7 +54,7 @@ static heddle_status read_node(struct reader *r)
     HEDDLE_TRY(heddle_plan_text_u32(r->t, heddle_plan_text_word(r->t), "the number of the node",
                                     UINT32_MAX - 1, &id));
     if (id != want)
-        return heddle_plan_text_bad(r->t, "node %u comes where %u should", id, want);
+        return HEDDLE_PLAN_TEXT_BAD(r->t, "node %u comes where %u should", id, want);
     op = heddle_plan_vec_add(&r->parts.ops, a);
     v = heddle_plan_vec_add(&r->parts.values, a);
     line = heddle_plan_vec_add(&r->parts.op_line, a);
@@ -87,7 +87,7 @@ static heddle_status read_edge(struct reader *r)
     HEDDLE_TRY(heddle_plan_text_u32(r->t, heddle_plan_text_word(r->t),
                                     "the second node of the edge", r->n - 1, &e->to));
     if (e->from >= e->to)
-        return heddle_plan_text_bad(r->t,
+        return HEDDLE_PLAN_TEXT_BAD(r->t,
                                     "the edge goes from %u to %u: a cycle, or "
                                     "nodes not in an order in which they can "
                                     "run",
@@ -120,7 +120,7 @@ static heddle_status collect(struct reader *r)
         for (; k > 0 && list[k - 1] >= e[i].from; k--) {
             if (list[k - 1] == e[i].from) {
                 r->t->line = e[i].line;
-                return heddle_plan_text_bad(r->t, "the edge from %u to %u is there twice",
+                return HEDDLE_PLAN_TEXT_BAD(r->t, "the edge from %u to %u is there twice",
                                             e[i].from, e[i].to);
             }
             list[k] = list[k - 1];
@@ -139,7 +139,7 @@ static heddle_status read_all(struct reader *r, struct heddle_plan_graph **out)
     HEDDLE_TRY(heddle_plan_text_u32(r->t, heddle_plan_text_word(r->t), "the number of edges",
                                     UINT32_MAX - 1, &r->m));
     if (r->n == 0)
-        return heddle_plan_text_bad(r->t, "the graph has no node");
+        return HEDDLE_PLAN_TEXT_BAD(r->t, "the graph has no node");
     r->parts.name = heddle_plan_text_word(r->t);
     HEDDLE_TRY(heddle_plan_text_end(r->t));
     while (r->parts.ops.n < r->n)
@@ -148,7 +148,7 @@ static heddle_status read_all(struct reader *r, struct heddle_plan_graph **out)
         HEDDLE_TRY(read_edge(r));
     st = heddle_plan_text_line(r->t);
     if (st == HEDDLE_OK)
-        return heddle_plan_text_bad(r->t,
+        return HEDDLE_PLAN_TEXT_BAD(r->t,
                                     "something comes behind the last of "
                                     "%u edges",
                                     r->m);

@@ -16,7 +16,7 @@ struct reader {
 
 static heddle_status no_memory(const struct reader *r)
 {
-    return heddle_plan_fail(r->t->o, HEDDLE_ENOMEM, "%s: no memory for it", r->t->path);
+    return HEDDLE_PLAN_FAIL(r->t->o, HEDDLE_ENOMEM, "%s: no memory for it", r->t->path);
 }
 
 static heddle_status push_u64(struct reader *r, struct heddle_plan_vec *v, uint64_t n)
@@ -46,13 +46,13 @@ static heddle_status read_id(struct reader *r, const char *what, size_t want)
 
     HEDDLE_TRY(heddle_plan_text_u32(r->t, heddle_plan_text_word(r->t), what, UINT32_MAX - 1, &id));
     if (id != want)
-        return heddle_plan_text_bad(r->t, "%s is %u; here comes %zu", what, id, want);
+        return HEDDLE_PLAN_TEXT_BAD(r->t, "%s is %u; here comes %zu", what, id, want);
     return HEDDLE_OK;
 }
 
 static heddle_status unknown(struct reader *r, const char *what)
 {
-    return heddle_plan_text_bad(r->t, "'%.40s' is not known in a line of %s", r->t->word, what);
+    return HEDDLE_PLAN_TEXT_BAD(r->t, "'%.40s' is not known in a line of %s", r->t->word, what);
 }
 
 /* ---- values -------------------------------------------------------------- */
@@ -118,15 +118,15 @@ static heddle_status take_output(struct reader *r, struct heddle_plan_op *op, ui
     const uint32_t id = (uint32_t)r->parts.ops.n - 1;
 
     if (v >= r->parts.values.n)
-        return heddle_plan_text_bad(r->t,
+        return HEDDLE_PLAN_TEXT_BAD(r->t,
                                     "value %u must have its line before the "
                                     "operation that makes it",
                                     v);
     if (op->nvalues > 0 && v != op->first_value + op->nvalues)
-        return heddle_plan_text_bad(r->t, "the outputs of an operation must "
+        return HEDDLE_PLAN_TEXT_BAD(r->t, "the outputs of an operation must "
                                           "follow each other");
     if (values[v].op != HEDDLE_PLAN_NONE)
-        return heddle_plan_text_bad(r->t, "value %u is made twice", v);
+        return HEDDLE_PLAN_TEXT_BAD(r->t, "value %u is made twice", v);
     if (op->nvalues == 0)
         op->first_value = v;
     op->nvalues++;
@@ -185,7 +185,7 @@ static heddle_status read_chain_head(struct reader *r)
     uint64_t x0 = 0;
 
     if (r->is_chain || r->parts.ops.n > 0 || r->parts.values.n > 0)
-        return heddle_plan_text_bad(r->t, "a chain must be the whole graph");
+        return HEDDLE_PLAN_TEXT_BAD(r->t, "a chain must be the whole graph");
     r->is_chain = true;
     HEDDLE_TRY(
         heddle_plan_text_bytes(r->t, heddle_plan_text_word(r->t), "the size of the input", &x0));
@@ -221,9 +221,9 @@ static heddle_status read_layer(struct reader *r)
         seen |= 1u << (i < 4 ? i : strcmp(w, "forward") == 0 ? 4u : 5u);
     }
     if ((seen & 0x33) != 0x33)
-        return heddle_plan_text_bad(r->t, "a layer needs x, tape, forward and backward");
+        return HEDDLE_PLAN_TEXT_BAD(r->t, "a layer needs x, tape, forward and backward");
     if (size[1] < size[0])
-        return heddle_plan_text_bad(r->t, "the tape is smaller than the "
+        return HEDDLE_PLAN_TEXT_BAD(r->t, "the tape is smaller than the "
                                           "activation it contains");
     HEDDLE_TRY(push_u64(r, &r->x, size[0]));
     HEDDLE_TRY(push_u64(r, &r->tape, size[1]));
@@ -256,9 +256,9 @@ static heddle_status make_chain(struct reader *r, struct heddle_plan_graph **out
     o.why_bytes = sizeof(why);
     st = heddle_plan_graph_from_chain(&c, r->parts.name, &o, out);
     if (st == HEDDLE_EINVAL)
-        return heddle_plan_text_bad(r->t, "%s", why);
+        return HEDDLE_PLAN_TEXT_BAD(r->t, "%s", why);
     if (st != HEDDLE_OK)
-        return heddle_plan_fail(r->t->o, st, "%s: %s", r->t->path, why);
+        return HEDDLE_PLAN_FAIL(r->t->o, st, "%s: %s", r->t->path, why);
     (*out)->unit_s = r->parts.unit_s;
     return HEDDLE_OK;
 }
@@ -276,7 +276,7 @@ static heddle_status read_line(struct reader *r, bool *is_end)
     if (strcmp(w, "name") == 0) {
         r->parts.name = heddle_plan_text_word(r->t);
         if (r->parts.name == NULL)
-            return heddle_plan_text_bad(r->t, "the name is missing");
+            return HEDDLE_PLAN_TEXT_BAD(r->t, "the name is missing");
         return heddle_plan_text_end(r->t);
     }
     if (strcmp(w, "unit") == 0) {
@@ -292,7 +292,7 @@ static heddle_status read_line(struct reader *r, bool *is_end)
         return read_value(r);
     if (!r->is_chain && strcmp(w, "op") == 0)
         return read_op(r);
-    return heddle_plan_text_bad(r->t, "a line cannot begin with '%.40s' here", w);
+    return HEDDLE_PLAN_TEXT_BAD(r->t, "a line cannot begin with '%.40s' here", w);
 }
 
 static heddle_status read_lines(struct reader *r, struct heddle_plan_graph **out)
@@ -303,7 +303,7 @@ static heddle_status read_lines(struct reader *r, struct heddle_plan_graph **out
         heddle_status st = heddle_plan_text_line(r->t);
 
         if (st == HEDDLE_AGAIN)
-            return heddle_plan_text_bad(r->t, "the file ends before the line "
+            return HEDDLE_PLAN_TEXT_BAD(r->t, "the file ends before the line "
                                               "'end'");
         if (st == HEDDLE_OK)
             st = read_line(r, &is_end);
@@ -345,7 +345,7 @@ static heddle_status read_any(struct heddle_plan_text *t, struct heddle_plan_gra
     const heddle_status st = heddle_plan_text_line(t);
 
     if (st == HEDDLE_AGAIN)
-        return heddle_plan_text_bad(t, "the file is empty");
+        return HEDDLE_PLAN_TEXT_BAD(t, "the file is empty");
     if (st != HEDDLE_OK)
         return st;
     if (strcmp(t->word, "dag") == 0)
@@ -353,13 +353,13 @@ static heddle_status read_any(struct heddle_plan_text *t, struct heddle_plan_gra
     if (t->word[0] >= '0' && t->word[0] <= '9')
         return heddle_plan_read_chain(t, out);
     if (strcmp(t->word, HEDDLE_PLAN_MAGIC) == 0)
-        return heddle_plan_text_bad(t, "this is a plan, not a graph");
+        return HEDDLE_PLAN_TEXT_BAD(t, "this is a plan, not a graph");
     HEDDLE_TRY(heddle_plan_text_magic(t, HEDDLE_PLAN_GRAPH_MAGIC));
     HEDDLE_TRY(heddle_plan_read_native(t, out));
     if (heddle_plan_text_line(t) == HEDDLE_AGAIN)
         return HEDDLE_OK;
     heddle_plan_graph_destroy(*out);
-    return heddle_plan_text_bad(t, "something comes behind the line 'end'");
+    return HEDDLE_PLAN_TEXT_BAD(t, "something comes behind the line 'end'");
 }
 
 heddle_status heddle_plan_graph_read(const char *path, const struct heddle_plan_opts *opts,
@@ -371,7 +371,7 @@ heddle_status heddle_plan_graph_read(const char *path, const struct heddle_plan_
     heddle_status st;
 
     if (path == NULL || out == NULL)
-        return heddle_plan_fail(&o, HEDDLE_EINVAL, "there is no file name");
+        return HEDDLE_PLAN_FAIL(&o, HEDDLE_EINVAL, "there is no file name");
     HEDDLE_TRY(heddle_plan_text_open(&t, path, &o));
     st = read_any(&t, &g);
     heddle_plan_text_close(&t);

@@ -17,14 +17,14 @@ struct reader {
 
 static heddle_status no_memory(const struct reader *r)
 {
-    return heddle_plan_fail(r->t->o, HEDDLE_ENOMEM, "%s: no memory for it", r->t->path);
+    return HEDDLE_PLAN_FAIL(r->t->o, HEDDLE_ENOMEM, "%s: no memory for it", r->t->path);
 }
 
 static heddle_status next_line(struct reader *r)
 {
     const heddle_status st = heddle_plan_text_line(r->t);
 
-    return st == HEDDLE_AGAIN ? heddle_plan_text_bad(r->t, "the file ends too early") : st;
+    return st == HEDDLE_AGAIN ? HEDDLE_PLAN_TEXT_BAD(r->t, "the file ends too early") : st;
 }
 
 static heddle_status read_number(struct reader *r, const char *key, const char *arg)
@@ -43,7 +43,7 @@ static heddle_status read_number(struct reader *r, const char *key, const char *
         if (strcmp(key, all[i].key) == 0)
             return all[i].bytes != NULL ? heddle_plan_text_bytes(r->t, arg, key, all[i].bytes)
                                         : heddle_plan_text_time(r->t, arg, key, all[i].time);
-    return heddle_plan_text_bad(r->t, "'%.40s' is not known here", key);
+    return HEDDLE_PLAN_TEXT_BAD(r->t, "'%.40s' is not known here", key);
 }
 
 static heddle_status read_head(struct reader *r)
@@ -51,7 +51,7 @@ static heddle_status read_head(struct reader *r)
     char *w;
 
     if (strcmp(r->t->word, "plan") != 0)
-        return heddle_plan_text_bad(r->t, "here should be a line 'plan ...'");
+        return HEDDLE_PLAN_TEXT_BAD(r->t, "here should be a line 'plan ...'");
     while ((w = heddle_plan_text_word(r->t)) != NULL) {
         const char *arg = heddle_plan_text_value(w);
 
@@ -64,10 +64,10 @@ static heddle_status read_head(struct reader *r)
         }
     }
     if (r->p->solver == NULL)
-        return heddle_plan_text_bad(r->t, "the solver is missing");
+        return HEDDLE_PLAN_TEXT_BAD(r->t, "the solver is missing");
     HEDDLE_TRY(next_line(r));
     if (strcmp(r->t->word, "note") != 0)
-        return heddle_plan_text_bad(r->t, "here should be a line 'note ...'");
+        return HEDDLE_PLAN_TEXT_BAD(r->t, "here should be a line 'note ...'");
     r->p->bound_note = heddle_plan_keep_text(r->mem, r->t->rest);
     return r->p->bound_note != NULL ? HEDDLE_OK : no_memory(r);
 }
@@ -94,10 +94,10 @@ static heddle_status read_step(struct reader *r, unsigned kind)
         return heddle_plan_text_end(r->t);
     }
     if (w == NULL || heddle_parse_u64(w, &s->outputs) != HEDDLE_OK)
-        return heddle_plan_text_bad(r->t, "the outputs are missing");
+        return HEDDLE_PLAN_TEXT_BAD(r->t, "the outputs are missing");
     w = heddle_plan_text_word(r->t);
     if (w != NULL && strcmp(w, "inplace") != 0)
-        return heddle_plan_text_bad(r->t, "'%.40s' is not known here", w);
+        return HEDDLE_PLAN_TEXT_BAD(r->t, "'%.40s' is not known here", w);
     s->in_place = w != NULL;
     return heddle_plan_text_end(r->t);
 }
@@ -138,9 +138,9 @@ static heddle_status read_body(struct reader *r)
         else if (strcmp(w, "@") == 0)
             HEDDLE_TRY(read_place(r));
         else
-            return heddle_plan_text_bad(r->t, "a line cannot begin with '%.40s' here", w);
+            return HEDDLE_PLAN_TEXT_BAD(r->t, "a line cannot begin with '%.40s' here", w);
         if (r->steps.n >= HEDDLE_PLAN_NONE || r->places.n >= HEDDLE_PLAN_NONE)
-            return heddle_plan_text_bad(r->t, "the plan is too long");
+            return HEDDLE_PLAN_TEXT_BAD(r->t, "the plan is too long");
     }
 }
 
@@ -167,7 +167,7 @@ static heddle_status read_parts(struct reader *r)
     heddle_status st = heddle_plan_text_line(r->t);
 
     if (st == HEDDLE_AGAIN)
-        return heddle_plan_text_bad(r->t, "the file is empty");
+        return HEDDLE_PLAN_TEXT_BAD(r->t, "the file is empty");
     if (st != HEDDLE_OK)
         return st;
     HEDDLE_TRY(heddle_plan_text_magic(r->t, HEDDLE_PLAN_MAGIC));
@@ -185,7 +185,7 @@ static heddle_status read_parts(struct reader *r)
     HEDDLE_TRY(read_body(r));
     st = heddle_plan_text_line(r->t);
     if (st == HEDDLE_OK)
-        return heddle_plan_text_bad(r->t, "something comes behind the line 'end'");
+        return HEDDLE_PLAN_TEXT_BAD(r->t, "something comes behind the line 'end'");
     return st == HEDDLE_AGAIN ? keep(r) : st;
 }
 
@@ -202,7 +202,7 @@ heddle_status heddle_plan_read(const char *path, const struct heddle_plan_opts *
     heddle_status st;
 
     if (path == NULL || graph_out == NULL || machine_out == NULL || plan_out == NULL)
-        return heddle_plan_fail(&o, HEDDLE_EINVAL, "there is no file name");
+        return HEDDLE_PLAN_FAIL(&o, HEDDLE_EINVAL, "there is no file name");
     HEDDLE_TRY(heddle_plan_text_open(&t, path, &o));
     st = read_parts(&r);
     heddle_plan_vec_fini(&r.steps, o.alloc);

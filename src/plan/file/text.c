@@ -30,7 +30,7 @@ heddle_status heddle_plan_text_open(struct heddle_plan_text *t, const char *path
     t->has_comments = true;
     st = heddle_file_read(path, FILE_MAX, o->alloc, &t->text, &t->len, &what);
     if (st != HEDDLE_OK)
-        return heddle_plan_fail(o, st, "%s: %s", path, what);
+        return HEDDLE_PLAN_FAIL(o, st, "%s: %s", path, what);
     return HEDDLE_OK;
 }
 
@@ -39,21 +39,6 @@ void heddle_plan_text_close(struct heddle_plan_text *t)
     if (t->text != NULL)
         heddle_free(t->o->alloc, t->text, t->len + 1);
     t->text = NULL;
-}
-
-heddle_status heddle_plan_text_bad(const struct heddle_plan_text *t, const char *fmt, ...)
-{
-    struct heddle_text x;
-    va_list ap;
-
-    if (t->o->why == NULL || t->o->why_bytes == 0)
-        return HEDDLE_EFORMAT;
-    heddle_text_init(&x, t->o->why, t->o->why_bytes);
-    heddle_text_add(&x, "%s:%u: ", t->path, t->line);
-    va_start(ap, fmt);
-    heddle_text_vadd(&x, fmt, ap);
-    va_end(ap);
-    return HEDDLE_EFORMAT;
 }
 
 static bool is_blank(char c)
@@ -84,7 +69,7 @@ static heddle_status check_bytes(const struct heddle_plan_text *t, const char *s
 {
     for (size_t i = 0; i < n; i++)
         if (((unsigned char)s[i] < 32 && !is_blank(s[i])) || s[i] == 127)
-            return heddle_plan_text_bad(t,
+            return HEDDLE_PLAN_TEXT_BAD(t,
                                         "this is not text: it has a byte of "
                                         "value %u",
                                         (unsigned)(unsigned char)s[i]);
@@ -113,7 +98,7 @@ heddle_status heddle_plan_text_end(struct heddle_plan_text *t)
 {
     const char *w = heddle_plan_text_word(t);
 
-    return w == NULL ? HEDDLE_OK : heddle_plan_text_bad(t, "'%.40s' is one word too many", w);
+    return w == NULL ? HEDDLE_OK : HEDDLE_PLAN_TEXT_BAD(t, "'%.40s' is one word too many", w);
 }
 
 char *heddle_plan_text_value(char *word)
@@ -132,11 +117,11 @@ heddle_status heddle_plan_text_u32(const struct heddle_plan_text *t, const char 
     uint64_t v = 0;
 
     if (word == NULL)
-        return heddle_plan_text_bad(t, "%s is missing", what);
+        return HEDDLE_PLAN_TEXT_BAD(t, "%s is missing", what);
     if (heddle_parse_u64(word, &v) != HEDDLE_OK)
-        return heddle_plan_text_bad(t, "%s is not a number: '%.40s'", what, word);
+        return HEDDLE_PLAN_TEXT_BAD(t, "%s is not a number: '%.40s'", what, word);
     if (v > max)
-        return heddle_plan_text_bad(t, "%s is %.40s: it can be %u at most", what, word, max);
+        return HEDDLE_PLAN_TEXT_BAD(t, "%s is %.40s: it can be %u at most", what, word, max);
     *out = (uint32_t)v;
     return HEDDLE_OK;
 }
@@ -147,12 +132,12 @@ heddle_status heddle_plan_text_bytes(const struct heddle_plan_text *t, const cha
     heddle_status st;
 
     if (word == NULL)
-        return heddle_plan_text_bad(t, "%s is missing", what);
+        return HEDDLE_PLAN_TEXT_BAD(t, "%s is missing", what);
     st = heddle_parse_size(word, 0, out);
     if (st == HEDDLE_EOVERFLOW)
-        return heddle_plan_text_bad(t, "%s is too large: '%.40s'", what, word);
+        return HEDDLE_PLAN_TEXT_BAD(t, "%s is too large: '%.40s'", what, word);
     if (st != HEDDLE_OK)
-        return heddle_plan_text_bad(t, "%s is not a size: '%.40s'", what, word);
+        return HEDDLE_PLAN_TEXT_BAD(t, "%s is not a size: '%.40s'", what, word);
     return HEDDLE_OK;
 }
 
@@ -160,11 +145,11 @@ heddle_status heddle_plan_text_time(const struct heddle_plan_text *t, const char
                                     const char *what, double *out)
 {
     if (word == NULL)
-        return heddle_plan_text_bad(t, "%s is missing", what);
+        return HEDDLE_PLAN_TEXT_BAD(t, "%s is missing", what);
     if (!heddle_number_finite(word, out))
-        return heddle_plan_text_bad(t, "%s is not a finite number: '%.40s'", what, word);
+        return HEDDLE_PLAN_TEXT_BAD(t, "%s is not a finite number: '%.40s'", what, word);
     if (*out < 0)
-        return heddle_plan_text_bad(t, "%s is negative: '%.40s'", what, word);
+        return HEDDLE_PLAN_TEXT_BAD(t, "%s is negative: '%.40s'", what, word);
     return HEDDLE_OK;
 }
 
@@ -173,11 +158,11 @@ heddle_status heddle_plan_text_magic(struct heddle_plan_text *t, const char *mag
     uint32_t version = 0;
 
     if (strcmp(t->word, magic) != 0)
-        return heddle_plan_text_bad(t, "here should be '%s 1'", magic);
+        return HEDDLE_PLAN_TEXT_BAD(t, "here should be '%s 1'", magic);
     HEDDLE_TRY(
         heddle_plan_text_u32(t, heddle_plan_text_word(t), "the version", UINT32_MAX, &version));
     if (version != 1)
-        return heddle_plan_text_bad(t, "version %u is not known, only 1", version);
+        return HEDDLE_PLAN_TEXT_BAD(t, "version %u is not known, only 1", version);
     return heddle_plan_text_end(t);
 }
 
@@ -247,7 +232,7 @@ heddle_status heddle_plan_parts_make(const struct heddle_plan_text *t,
     char why[256] = "";
 
     if (p->ops.n > UINT32_MAX || p->values.n > UINT32_MAX || p->inputs.n > UINT32_MAX)
-        return heddle_plan_text_bad(t, "the graph is too large");
+        return HEDDLE_PLAN_TEXT_BAD(t, "the graph is too large");
     o.why = why;
     o.why_bytes = sizeof(why);
     if (heddle_plan_graph_check(&d, &o, &where) == HEDDLE_OK)
@@ -256,5 +241,5 @@ heddle_status heddle_plan_parts_make(const struct heddle_plan_text *t,
         at.line = op_line[where.op];
     else if (where.value != HEDDLE_PLAN_NONE)
         at.line = value_line[where.value];
-    return heddle_plan_text_bad(&at, "%s", why);
+    return HEDDLE_PLAN_TEXT_BAD(&at, "%s", why);
 }

@@ -33,8 +33,8 @@ char *heddle_plan_text_word(struct heddle_plan_text *t);
 HEDDLE_MUST_USE heddle_status heddle_plan_text_end(struct heddle_plan_text *t);
 
 /* "path:line: sentence"; returns HEDDLE_EFORMAT. */
-HEDDLE_PRINTF(2, 3)
-heddle_status heddle_plan_text_bad(const struct heddle_plan_text *t, const char *fmt, ...);
+#define HEDDLE_PLAN_TEXT_BAD(t, ...)                                                               \
+    heddle_why_line((t)->o->why, (t)->o->why_bytes, (t)->path, (t)->line, __VA_ARGS__)
 
 /* A word (NULL: it is missing) as a number; `what` names it in the sentence. */
 HEDDLE_MUST_USE heddle_status heddle_plan_text_u32(const struct heddle_plan_text *t,

@@ -93,7 +93,7 @@ TEST(other_formats)
 static const struct {
     const char *text, *where, *word;
 } corpus[] = {
-    {"", ":0:", "empty"},
+    {"", ": ", "empty"},
     {"\n\n  \n", ":3:", "empty"},
     {"hello\n", ":1:", "heddle-plan-graph 1"},
     {"heddle-plan-graph\n", ":1:", "version is missing"},
@@ -255,7 +255,7 @@ TEST(machines)
 {
     static const struct {
         const char *text, *where, *word;
-    } bad[] = {{"", ":0:", "empty"},
+    } bad[] = {{"", ": ", "empty"},
                {"heddle-plan-graph 1\n", ":1:", "heddle-plan-machine"},
                {"heddle-plan-machine 1\nbudget\n", ":2:", "missing"},
                {"heddle-plan-machine 1\nbudget 1 2\n", ":2:", "too many"},

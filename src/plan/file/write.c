@@ -215,18 +215,18 @@ heddle_status heddle_plan_write(const struct heddle_plan_graph *g,
     struct writer w = {0};
 
     if (g == NULL || p == NULL || path == NULL)
-        return heddle_plan_fail(&o, HEDDLE_EINVAL, "a graph, a plan and a file name are needed");
+        return HEDDLE_PLAN_FAIL(&o, HEDDLE_EINVAL, "a graph, a plan and a file name are needed");
     HEDDLE_TRY(heddle_plan_machine_get(m, &o, &machine));
     w.f = fopen(path, "we");
     if (w.f == NULL)
-        return heddle_plan_fail(&o, HEDDLE_EIO, "%s cannot be written: %s", path, strerror(errno));
+        return HEDDLE_PLAN_FAIL(&o, HEDDLE_EIO, "%s cannot be written: %s", path, strerror(errno));
     put(&w, "%s 1\n", HEDDLE_PLAN_MAGIC);
     put_machine(&w, &machine);
     put_graph(&w, g);
     put_plan(&w, p);
     if (fclose(w.f) != 0 || w.has_failed) {
         (void)remove(path);
-        return heddle_plan_fail(&o, HEDDLE_EIO, "%s cannot be written", path);
+        return HEDDLE_PLAN_FAIL(&o, HEDDLE_EIO, "%s cannot be written", path);
     }
     return HEDDLE_OK;
 }

@@ -22,12 +22,12 @@ struct maker {
 static heddle_status check(const struct heddle_plan_chain *c, const struct heddle_plan_opts *o)
 {
     if (c == NULL || c->n == 0 || c->n > CHAIN_MAX)
-        return heddle_plan_fail(o, HEDDLE_EINVAL, "a chain has between 1 and 2^26 layers");
+        return HEDDLE_PLAN_FAIL(o, HEDDLE_EINVAL, "a chain has between 1 and 2^26 layers");
     if (c->x == NULL || c->t == NULL || c->forward == NULL || c->backward == NULL)
-        return heddle_plan_fail(o, HEDDLE_EINVAL, "an array of the chain is missing");
+        return HEDDLE_PLAN_FAIL(o, HEDDLE_EINVAL, "an array of the chain is missing");
     for (uint32_t i = 1; i <= c->n; i++)
         if (c->t[i] < c->x[i])
-            return heddle_plan_fail(o, HEDDLE_EINVAL,
+            return HEDDLE_PLAN_FAIL(o, HEDDLE_EINVAL,
                                     "the tape of layer %u is smaller than the "
                                     "activation it contains",
                                     i - 1);
@@ -139,7 +139,7 @@ static heddle_status make(struct maker *m, const char *name, const struct heddle
     m->input = heddle_scratch_get(tmp, 5 * n + 1, sizeof(*m->input));
     m->name = heddle_scratch_get(tmp, 2 * n + 1, sizeof(*m->name));
     if (m->op == NULL || m->value == NULL || m->input == NULL || m->name == NULL)
-        return heddle_plan_fail(o, HEDDLE_ENOMEM, "no memory for the chain");
+        return HEDDLE_PLAN_FAIL(o, HEDDLE_ENOMEM, "no memory for the chain");
     build(m);
     d = (struct heddle_plan_graph){.size = sizeof(d),
                                    .name = name != NULL ? name : "chain",
@@ -153,7 +153,7 @@ static heddle_status make(struct maker *m, const char *name, const struct heddle
     g->chain = keep(heddle_plan_graph_mem(g), m->c);
     if (g->chain == NULL) {
         heddle_plan_graph_destroy(g);
-        return heddle_plan_fail(o, HEDDLE_ENOMEM, "no memory for the chain");
+        return HEDDLE_PLAN_FAIL(o, HEDDLE_ENOMEM, "no memory for the chain");
     }
     *out = g;
     return HEDDLE_OK;
@@ -169,7 +169,7 @@ heddle_status heddle_plan_graph_from_chain(const struct heddle_plan_chain *chain
     heddle_status st = check(chain, &o);
 
     if (st == HEDDLE_OK && out == NULL)
-        st = heddle_plan_fail(&o, HEDDLE_EINVAL, "there is no place for it");
+        st = HEDDLE_PLAN_FAIL(&o, HEDDLE_EINVAL, "there is no place for it");
     if (st == HEDDLE_OK)
         st = make(&m, name, &o, &tmp, out);
     heddle_scratch_drop(&tmp);

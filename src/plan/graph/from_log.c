@@ -3,7 +3,11 @@
  * from_log: the graph of a run that was logged.
  *
  * Operations   the tasks that ended well, in the order in which they began, with
- *              the time they took; helpers of a gang are left out.
+ *              the time they took; helpers of a gang are left out. Of a task that
+ *              ended well several times, because a device was lost or a log was
+ *              damaged, the last execution counts: each task is one operation, and
+ *              arrays that have room for all accesses of the log have room for all
+ *              operations.
  * Values       every time a task writes a handle it makes a new value of the
  *              handle's size; what is read before it is written is there from
  *              the beginning. A task that reads and writes a handle may take
@@ -28,7 +32,7 @@ struct from_log {
     const struct heddle_log_view *v;
     const struct heddle_plan_opts *o;
     struct heddle_scratch mem;
-    size_t *first, *last; /* [nops] accesses of an operation */
+    struct heddle_map last; /* id of a task: index of its last good execution */
     struct heddle_plan_op *op;
     struct heddle_plan_value *value;
     uint32_t *input;
@@ -37,15 +41,30 @@ struct from_log {
     uint32_t nops, nvalues, ninputs;
 };
 
-#define BAD(f, ...) heddle_plan_fail((f)->o, HEDDLE_EINVAL, __VA_ARGS__)
+#define BAD(f, ...) HEDDLE_PLAN_FAIL((f)->o, HEDDLE_EINVAL, __VA_ARGS__)
 
-static bool is_operation(const struct from_log *f, size_t i)
+static bool has_ended_well(const struct heddle_log_task *t)
 {
-    const struct heddle_log_task *t = &f->v->tasks[i];
-
     return t->status == HEDDLE_LOG_OK && (t->flags & HEDDLE_LOG_GANG) == 0 &&
            (t->flags & HEDDLE_LOG_EXPANDED) == 0 && t->start_ns != HEDDLE_LOG_NONE &&
            t->end_ns != HEDDLE_LOG_NONE;
+}
+
+/* Executions are sorted by their beginnings: the last one of an id stays in the map. */
+static heddle_status find_operations(struct from_log *f)
+{
+    for (size_t i = 0; i < f->v->ntasks; i++)
+        if (has_ended_well(&f->v->tasks[i]) &&
+            heddle_map_put(&f->last, f->v->tasks[i].id, i) != HEDDLE_OK)
+            return HEDDLE_PLAN_FAIL(f->o, HEDDLE_ENOMEM, "no memory for the graph");
+    return HEDDLE_OK;
+}
+
+static bool is_operation(const struct from_log *f, size_t i)
+{
+    const uint64_t *last = heddle_map_find(&f->last, f->v->tasks[i].id);
+
+    return last != NULL && *last == i;
 }
 
 /* A handle and one of its ancestors must not both have accesses. */
@@ -54,7 +73,7 @@ static heddle_status check_views(struct from_log *f)
     bool *is_used = heddle_scratch_get(&f->mem, f->v->nhandles, sizeof(*is_used));
 
     if (is_used == NULL)
-        return heddle_plan_fail(f->o, HEDDLE_ENOMEM, "no memory for the graph");
+        return HEDDLE_PLAN_FAIL(f->o, HEDDLE_ENOMEM, "no memory for the graph");
     for (size_t i = 0; i < f->v->naccesses; i++)
         if (f->v->accesses[i].handle < f->v->nhandles)
             is_used[f->v->accesses[i].handle] = true;
@@ -84,15 +103,13 @@ static heddle_status init(struct from_log *f)
     if (f->v->naccesses == 0)
         return BAD(f, "the log has no accesses: it must be of level 1 or more");
     f->op = heddle_scratch_get(&f->mem, nt, sizeof(*f->op));
-    f->first = heddle_scratch_get(&f->mem, nt, sizeof(*f->first));
-    f->last = heddle_scratch_get(&f->mem, nt, sizeof(*f->last));
     f->value = heddle_scratch_get(&f->mem, 2 * na, sizeof(*f->value));
     f->is_read = heddle_scratch_get(&f->mem, 2 * na, sizeof(*f->is_read));
     f->input = heddle_scratch_get(&f->mem, na, sizeof(*f->input));
     f->now = heddle_scratch_get(&f->mem, f->v->nhandles, sizeof(*f->now));
-    if (f->op == NULL || f->first == NULL || f->last == NULL || f->value == NULL ||
-        f->is_read == NULL || f->input == NULL || f->now == NULL)
-        return heddle_plan_fail(f->o, HEDDLE_ENOMEM, "no memory for the graph");
+    if (f->op == NULL || f->value == NULL || f->is_read == NULL || f->input == NULL ||
+        f->now == NULL)
+        return HEDDLE_PLAN_FAIL(f->o, HEDDLE_ENOMEM, "no memory for the graph");
     memset(f->now, 0xff, f->v->nhandles * sizeof(*f->now));
     return HEDDLE_OK;
 }
@@ -193,18 +210,13 @@ static const char *program(const struct heddle_log_view *v)
 
 /* The order of beginnings must be one in which the tasks can run: with clocks as
  * coarse as a task is short it may not be. */
-static heddle_status check_order(struct from_log *f, struct heddle_map *map)
+static heddle_status check_order(struct from_log *f)
 {
-    uint64_t op = 0;
-
-    for (size_t i = 0; i < f->v->ntasks; i++)
-        if (is_operation(f, i) && heddle_map_put(map, f->v->tasks[i].id, op++) != HEDDLE_OK)
-            return heddle_plan_fail(f->o, HEDDLE_ENOMEM, "no memory for the graph");
     for (size_t i = 0; i < f->v->ndeps; i++) {
         uint64_t pred = 0, succ = 0;
 
-        if (heddle_map_get(map, f->v->deps[i].pred, &pred) &&
-            heddle_map_get(map, f->v->deps[i].succ, &succ) && pred > succ)
+        if (heddle_map_get(&f->last, f->v->deps[i].pred, &pred) &&
+            heddle_map_get(&f->last, f->v->deps[i].succ, &succ) && pred > succ)
             return BAD(f,
                        "task %llu of the log begins before task %llu, on "
                        "which it depends",
@@ -218,6 +230,8 @@ static heddle_status build(struct from_log *f, struct heddle_plan_graph **out)
 {
     struct heddle_plan_graph d;
 
+    HEDDLE_TRY(find_operations(f));
+    HEDDLE_TRY(check_order(f));
     HEDDLE_TRY(init(f));
     HEDDLE_TRY(check_views(f));
     for (size_t i = 0; i < f->v->ntasks; i++)
@@ -245,18 +259,15 @@ heddle_status heddle_plan_graph_from_log(const heddle_log *log, const struct hed
 {
     const struct heddle_plan_opts o = heddle_plan_opts_get(opts);
     struct from_log f = {.log = log, .o = &o};
-    struct heddle_map map;
     heddle_status st;
 
     if (log == NULL || out == NULL)
-        return heddle_plan_fail(&o, HEDDLE_EINVAL, "there is no log");
+        return HEDDLE_PLAN_FAIL(&o, HEDDLE_EINVAL, "there is no log");
     f.v = heddle_log_get_view(log);
     f.mem = heddle_scratch_make(o.alloc);
-    heddle_map_init(&map, o.alloc);
-    st = check_order(&f, &map);
-    heddle_map_fini(&map);
-    if (st == HEDDLE_OK)
-        st = build(&f, out);
+    heddle_map_init(&f.last, o.alloc);
+    st = build(&f, out);
+    heddle_map_fini(&f.last);
     heddle_scratch_drop(&f.mem);
     return st;
 }

@@ -33,7 +33,7 @@ struct check {
     struct heddle_plan_where *where;
 };
 
-#define BAD(c, ...) heddle_plan_fail((c)->o, HEDDLE_EINVAL, __VA_ARGS__)
+#define BAD(c, ...) HEDDLE_PLAN_FAIL((c)->o, HEDDLE_EINVAL, __VA_ARGS__)
 
 static heddle_status check_counts(struct check *c)
 {
@@ -375,7 +375,7 @@ static heddle_status make(const struct heddle_plan_graph *desc, const struct hed
     struct graph_box *b = heddle_scratch_get(&mem, 1, sizeof(*b));
 
     if (b == NULL)
-        return heddle_plan_fail(o, HEDDLE_ENOMEM, "no memory for the graph");
+        return HEDDLE_PLAN_FAIL(o, HEDDLE_ENOMEM, "no memory for the graph");
     b->mem = mem;
     b->g = *desc;
     b->g.size = sizeof(b->g);
@@ -383,7 +383,7 @@ static heddle_status make(const struct heddle_plan_graph *desc, const struct hed
     if (!fill(b, desc) || find_peak(b) != HEDDLE_OK) {
         mem = b->mem;
         heddle_scratch_drop(&mem);
-        return heddle_plan_fail(o, HEDDLE_ENOMEM, "no memory for the graph");
+        return HEDDLE_PLAN_FAIL(o, HEDDLE_ENOMEM, "no memory for the graph");
     }
     find_floor(b);
     *out = b;
@@ -400,7 +400,7 @@ heddle_status heddle_plan_graph_create(const struct heddle_plan_graph *desc,
     struct graph_box *b = NULL;
 
     if (desc == NULL || out == NULL)
-        return heddle_plan_fail(&o, HEDDLE_EINVAL, "there is no graph");
+        return HEDDLE_PLAN_FAIL(&o, HEDDLE_EINVAL, "there is no graph");
     memset(&d, 0, sizeof(d));
     memcpy(&d, desc, desc->size < sizeof(d) ? desc->size : sizeof(d));
     HEDDLE_TRY(heddle_plan_graph_check(&d, &o, &where));

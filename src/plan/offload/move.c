@@ -4,93 +4,44 @@
  *
  * One sweep in program order decides what leaves: before an operation that has no
  * room, values that it does not read go, those first that cost least per byte of
- * room: the waiting that the copies would cause, and the price of the link. Copies
- * out begin behind the operations that made the values, of those that may begin the one
- * first whose room is needed first; what leaves is
- * discarded as soon as its copy is complete, since everything behind a discard waits
- * for the copy. Copies back are then placed from the last to the first: each as
- * late as it still ends in time and before the next one begins, but not before
- * there is room for it from there to its use.
+ * room: the waiting that the copies would cause, and the price of the link. Then
+ * move_time.c says when.
  */
 #include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "plan/offload/offload.h"
-#include "plan/seq/heap.h"
-
-enum { OUT = 0, DROP, IN, FORGET }; /* order of actions before one step */
+#include "plan/offload/move.h"
 
 /* The price of the link for values that should not move. */
 #define OTHERS 8.0
 
-struct action {
-    uint32_t pos; /* before this step */
-    uint32_t what, value, level;
-    uint32_t since; /* IN: where it left; DROP, with a level: where it could;
-                       OUT: the order of the link */
-};
-
-struct mover {
-    const struct heddle_plan_graph *g;
-    const struct heddle_plan_store *store[3];
-    const struct heddle_plan_step *step;
-    uint32_t n;
-    const struct heddle_plan_move_opts *mo;
-    const struct heddle_plan_opts *o;
-    struct heddle_scratch *mem;
-    /* readers of values, by value */
-    uint32_t *first, *reader;
-    /* per value */
-    uint8_t *copies; /* bits 1, 2: levels it is on */
-    bool *is_here;   /* in memory */
-    bool *is_due;    /* its copy has no place in the order of the link yet */
-    uint32_t *next;  /* index in reader[] of the next one */
-    uint32_t *birth; /* step behind which it is there; 0 with is_initial */
-    uint32_t *left;  /* where it was discarded */
-    uint32_t *stamp; /* step + 1 that needs it */
-    uint32_t *slot;  /* in live[] */
-    double *made;    /* when */
-    double *stored;  /* when its copy is complete */
-    uint32_t *live;  /* values in memory */
-    uint32_t nlive;
-    uint64_t bytes;
-    uint64_t used[3]; /* of the stores */
-    double out_at[3]; /* when the copies out end */
-    /* per step */
-    double *time;    /* when it begins */
-    uint64_t *level; /* memory while it runs */
-    double lag, now;
-    struct action *action;
-    size_t nactions, cap;
-};
-
-static heddle_status no_memory(const struct mover *k)
+heddle_status heddle_plan_move_no_memory(const struct heddle_plan_mover *k)
 {
-    return heddle_plan_fail(k->o, HEDDLE_ENOMEM, "no memory for the solver");
+    return HEDDLE_PLAN_FAIL(k->o, HEDDLE_ENOMEM, "no memory for the solver");
 }
 
-static heddle_status act(struct mover *k, uint32_t pos, uint32_t what, uint32_t value,
+static heddle_status act(struct heddle_plan_mover *k, uint32_t pos, uint32_t what, uint32_t value,
                          uint32_t level, uint32_t since)
 {
     if (k->nactions == k->cap) {
         const size_t cap = k->cap == 0 ? 64 : 2 * k->cap;
-        struct action *a = heddle_scratch_get(k->mem, cap, sizeof(*a));
+        struct heddle_plan_action *a = heddle_scratch_get(k->mem, cap, sizeof(*a));
 
         if (a == NULL)
-            return no_memory(k);
+            return heddle_plan_move_no_memory(k);
         if (k->nactions > 0)
             memcpy(a, k->action, k->nactions * sizeof(*a));
         k->action = a;
         k->cap = cap;
     }
-    k->action[k->nactions++] = (struct action){pos, what, value, level, since};
+    k->action[k->nactions++] = (struct heddle_plan_action){pos, what, value, level, since};
     return HEDDLE_OK;
 }
 
 /* ---- what is in memory ------------------------------------------------------ */
 
-static void come(struct mover *k, uint32_t v)
+static void come(struct heddle_plan_mover *k, uint32_t v)
 {
     k->is_here[v] = true;
     k->slot[v] = k->nlive;
@@ -98,7 +49,7 @@ static void come(struct mover *k, uint32_t v)
     k->bytes += k->g->values[v].bytes;
 }
 
-static void go(struct mover *k, uint32_t v)
+static void go(struct heddle_plan_mover *k, uint32_t v)
 {
     const uint32_t last = k->live[--k->nlive];
 
@@ -108,7 +59,7 @@ static void go(struct mover *k, uint32_t v)
     k->bytes -= k->g->values[v].bytes;
 }
 
-static heddle_status find_readers(struct mover *k)
+static heddle_status find_readers(struct heddle_plan_mover *k)
 {
     const uint32_t nv = k->g->nvalues;
     size_t total = 0;
@@ -119,7 +70,7 @@ static heddle_status find_readers(struct mover *k)
     k->first = heddle_scratch_get(k->mem, (size_t)nv + 2, sizeof(*k->first));
     k->reader = heddle_scratch_get(k->mem, total, sizeof(*k->reader));
     if (k->first == NULL || k->reader == NULL || total > UINT32_MAX - 1)
-        return no_memory(k);
+        return heddle_plan_move_no_memory(k);
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < k->n; i++) {
             const struct heddle_plan_op *op;
@@ -142,7 +93,7 @@ static heddle_status find_readers(struct mover *k)
     return HEDDLE_OK;
 }
 
-static heddle_status mover_init(struct mover *k)
+static heddle_status mover_init(struct heddle_plan_mover *k)
 {
     const size_t nv = k->g->nvalues;
     uint32_t *w = heddle_scratch_get(k->mem, 6 * nv, sizeof(*w));
@@ -154,7 +105,7 @@ static heddle_status mover_init(struct mover *k)
     k->level = heddle_scratch_get(k->mem, (size_t)k->n + 1, sizeof(*k->level));
     if (w == NULL || t == NULL || k->copies == NULL || k->is_here == NULL || k->time == NULL ||
         k->level == NULL)
-        return no_memory(k);
+        return heddle_plan_move_no_memory(k);
     k->is_due = k->is_here + nv;
     k->next = w;
     k->birth = w + nv;
@@ -180,7 +131,7 @@ static heddle_status mover_init(struct mover *k)
 /* ---- what leaves ------------------------------------------------------------- */
 
 /* The store for a value: where it is, or the first one with room. 0: none. */
-static unsigned store_for(const struct mover *k, uint32_t v)
+static unsigned store_for(const struct heddle_plan_mover *k, uint32_t v)
 {
     const uint64_t bytes = k->g->values[v].bytes;
 
@@ -196,7 +147,7 @@ static unsigned store_for(const struct mover *k, uint32_t v)
 }
 
 /* When a copy to the store would be complete. */
-static double copied_at(const struct mover *k, uint32_t v, unsigned l)
+static double copied_at(const struct heddle_plan_mover *k, uint32_t v, unsigned l)
 {
     const double from = k->mo->is_late ? k->now : k->made[v];
 
@@ -212,7 +163,7 @@ struct victim {
     double score;
 };
 
-static struct victim judge(const struct mover *k, uint32_t v, unsigned l, uint64_t need)
+static struct victim judge(const struct heddle_plan_mover *k, uint32_t v, unsigned l, uint64_t need)
 {
     const uint64_t bytes = k->g->values[v].bytes;
     const bool is_read = k->next[v] < k->first[v + 1];
@@ -234,7 +185,8 @@ static struct victim judge(const struct mover *k, uint32_t v, unsigned l, uint64
                                     (double)(bytes < need ? bytes : need)};
 }
 
-static bool is_better(const struct mover *k, const struct victim *a, const struct victim *b)
+static bool is_better(const struct heddle_plan_mover *k, const struct victim *a,
+                      const struct victim *b)
 {
     const uint8_t *is_moved = k->mo->is_moved;
 
@@ -252,20 +204,20 @@ static bool is_better(const struct mover *k, const struct victim *a, const struc
 }
 
 /* The first step behind which nobody reads `v` before it leaves. */
-static uint32_t last_used(const struct mover *k, uint32_t v)
+static uint32_t last_used(const struct heddle_plan_mover *k, uint32_t v)
 {
     const uint32_t used = k->next[v] > k->first[v] ? k->reader[k->next[v] - 1] + 1 : k->birth[v];
 
     return used > k->birth[v] ? used : k->birth[v];
 }
 
-static heddle_status leave(struct mover *k, uint32_t at, const struct victim *c)
+static heddle_status leave(struct heddle_plan_mover *k, uint32_t at, const struct victim *c)
 {
     const uint32_t v = c->value;
     const double done = copied_at(k, v, c->level);
 
     if ((k->copies[v] >> c->level & 1) == 0) {
-        HEDDLE_TRY(act(k, k->mo->is_late ? at : k->birth[v], OUT, v, c->level, 0));
+        HEDDLE_TRY(act(k, k->mo->is_late ? at : k->birth[v], HEDDLE_PLAN_ACT_OUT, v, c->level, 0));
         k->out_at[c->level] = k->stored[v] = done;
         k->used[c->level] += k->g->values[v].bytes;
         k->copies[v] |= (uint8_t)(1u << c->level);
@@ -276,10 +228,10 @@ static heddle_status leave(struct mover *k, uint32_t at, const struct victim *c)
     }
     k->left[v] = at;
     go(k, v);
-    return act(k, at, DROP, v, c->level, last_used(k, v));
+    return act(k, at, HEDDLE_PLAN_ACT_DROP, v, c->level, last_used(k, v));
 }
 
-static heddle_status make_room(struct mover *k, uint32_t at, uint64_t room)
+static heddle_status make_room(struct heddle_plan_mover *k, uint32_t at, uint64_t room)
 {
     while (room > k->mo->target || k->bytes > k->mo->target - room) {
         const uint64_t need = room > k->mo->target ? 0 : k->bytes - (k->mo->target - room);
@@ -300,7 +252,7 @@ static heddle_status make_room(struct mover *k, uint32_t at, uint64_t room)
                 best = c;
         }
         if (best.value == HEDDLE_PLAN_NONE)
-            return heddle_plan_fail(k->o, HEDDLE_ENOENT,
+            return HEDDLE_PLAN_FAIL(k->o, HEDDLE_ENOENT,
                                     "operation %s finds no room, whatever is "
                                     "moved",
                                     heddle_plan_op_label(k->g, k->step[at].what).text);
@@ -310,31 +262,31 @@ static heddle_status make_room(struct mover *k, uint32_t at, uint64_t room)
 }
 
 /* Its copies are not needed any more. */
-static heddle_status forget(struct mover *k, uint32_t pos, uint32_t v)
+static heddle_status forget(struct heddle_plan_mover *k, uint32_t pos, uint32_t v)
 {
     if (k->g->values[v].op == HEDDLE_PLAN_NONE)
         return HEDDLE_OK;
     for (unsigned l = 1; l <= 2; l++)
         if ((k->copies[v] >> l & 1) != 0) {
             k->used[l] -= k->g->values[v].bytes;
-            HEDDLE_TRY(act(k, pos, FORGET, v, l, 0));
+            HEDDLE_TRY(act(k, pos, HEDDLE_PLAN_ACT_FORGET, v, l, 0));
         }
     k->copies[v] = 0;
     return HEDDLE_OK;
 }
 
-static heddle_status fetch(struct mover *k, uint32_t at, uint32_t v)
+static heddle_status fetch(struct heddle_plan_mover *k, uint32_t at, uint32_t v)
 {
     const unsigned l = store_for(k, v);
 
     if (k->copies[v] == 0)
-        return heddle_plan_fail(k->o, HEDDLE_EINVAL, "step %u reads value %u, which is nowhere", at,
+        return HEDDLE_PLAN_FAIL(k->o, HEDDLE_EINVAL, "step %u reads value %u, which is nowhere", at,
                                 v);
     come(k, v);
-    return act(k, at, IN, v, l, k->left[v]);
+    return act(k, at, HEDDLE_PLAN_ACT_IN, v, l, k->left[v]);
 }
 
-static heddle_status compute(struct mover *k, uint32_t at)
+static heddle_status compute(struct heddle_plan_mover *k, uint32_t at)
 {
     const struct heddle_plan_step *s = &k->step[at];
     const struct heddle_plan_op *op = &k->g->ops[s->what];
@@ -385,7 +337,7 @@ static heddle_status compute(struct mover *k, uint32_t at)
     return HEDDLE_OK;
 }
 
-static heddle_status sweep(struct mover *k)
+static heddle_status sweep(struct heddle_plan_mover *k)
 {
     double t = 0;
 
@@ -404,7 +356,7 @@ static heddle_status sweep(struct mover *k)
         } else if (s->kind == HEDDLE_PLAN_DISCARD) {
             if (k->is_here[s->what]) {
                 go(k, s->what);
-                HEDDLE_TRY(act(k, i, DROP, s->what, 0, 0));
+                HEDDLE_TRY(act(k, i, HEDDLE_PLAN_ACT_DROP, s->what, 0, 0));
             }
             HEDDLE_TRY(forget(k, i, s->what));
         }
@@ -413,182 +365,26 @@ static heddle_status sweep(struct mover *k)
     return HEDDLE_OK;
 }
 
-/* ---- when it leaves ----------------------------------------------------------- */
-
-/* Copies that may begin, in one heap for each store: the one whose room is needed first
- * on top. The sweep has decided in that order. */
-struct links {
-    size_t *head, *next; /* actions before a step; k->nactions: none */
-    uint32_t *heap[3], n[3];
-    double end[3];
-    uint32_t count; /* copies so far */
-};
-
-static bool is_needed_before(const void *of, uint32_t a, uint32_t b)
-{
-    (void)of;
-    return a < b;
-}
-
-/* The next copy of a store, before step p. */
-static void copy_next(struct mover *k, struct links *l, uint32_t level, uint32_t p)
-{
-    struct action *a =
-        &k->action[heddle_plan_heap_pop(l->heap[level], &l->n[level], is_needed_before, NULL)];
-    const uint32_t v = a->value;
-
-    l->end[level] =
-        fmax(l->end[level], k->made[v]) + (double)k->g->values[v].bytes / k->store[level]->out_rate;
-    k->stored[v] = l->end[level];
-    k->is_due[v] = false;
-    a->pos = k->birth[v] = p; /* it does not leave before */
-    a->since = ++l->count;
-}
-
-static heddle_status links_init(struct mover *k, struct links *l)
-{
-    const size_t n = 2 * ((size_t)k->n + 1), none = k->nactions;
-
-    l->head = heddle_scratch_get(k->mem, n, sizeof(*l->head));
-    l->next = heddle_scratch_get(k->mem, none, sizeof(*l->next));
-    l->heap[1] = heddle_scratch_get(k->mem, 2 * none, sizeof(*l->heap[1]));
-    if (l->head == NULL || l->next == NULL || l->heap[1] == NULL || none > UINT32_MAX / 2)
-        return no_memory(k);
-    l->heap[2] = l->heap[1] + none;
-    for (size_t i = 0; i < n; i++)
-        l->head[i] = none;
-    for (size_t i = none; i-- > 0;) {
-        const struct action *a = &k->action[i];
-        const size_t at = 2 * (size_t)a->pos + (a->what == DROP);
-
-        if (a->what == OUT || (a->what == DROP && a->level != 0)) {
-            l->next[i] = l->head[at];
-            l->head[at] = i;
-        }
-    }
-    return HEDDLE_OK;
-}
-
-/* The order of copies out, and when they are complete: k->stored. And when steps begin
- * then: the sweep knew only of the copies that it had decided about. */
-static heddle_status time_copies(struct mover *k)
-{
-    const size_t none = k->nactions;
-    struct links l = {.count = 0};
-    double now = 0;
-
-    HEDDLE_TRY(links_init(k, &l));
-    for (uint32_t p = 0; p <= k->n; p++) {
-        for (uint32_t s = 1; s <= 2; s++)
-            while (l.n[s] > 0 && l.end[s] <= now)
-                copy_next(k, &l, s, p);
-        for (size_t i = l.head[2 * (size_t)p]; i < none; i = l.next[i]) {
-            const struct action *a = &k->action[i];
-
-            k->made[a->value] = now;
-            k->is_due[a->value] = true;
-            heddle_plan_heap_push(l.heap[a->level], &l.n[a->level], (uint32_t)i, is_needed_before,
-                                  NULL);
-        }
-        for (size_t i = l.head[2 * (size_t)p + 1]; i < none; i = l.next[i]) {
-            struct action *a = &k->action[i];
-
-            while (k->is_due[a->value])
-                copy_next(k, &l, a->level, p);
-            if (a->since < k->birth[a->value])
-                a->since = k->birth[a->value];
-            now = fmax(now, k->stored[a->value]);
-        }
-        k->time[p] = now;
-        if (p < k->n && k->step[p].kind == HEDDLE_PLAN_COMPUTE)
-            now += k->g->ops[k->step[p].what].time;
-    }
-    return HEDDLE_OK;
-}
-
-/* What leaves need not stay until its room is needed: where memory is not full,
- * addresses are easier to find. */
-static heddle_status drop_early(struct mover *k)
-{
-    if (k->mo->is_late)
-        return HEDDLE_OK;
-    HEDDLE_TRY(time_copies(k));
-    for (size_t i = 0; i < k->nactions; i++) {
-        struct action *a = &k->action[i];
-
-        if (a->what != DROP || a->level == 0)
-            continue;
-        for (; a->pos > a->since && k->time[a->pos - 1] >= k->stored[a->value]; a->pos--)
-            if (k->step[a->pos - 1].kind == HEDDLE_PLAN_COMPUTE)
-                k->level[a->pos - 1] -= k->g->values[a->value].bytes;
-    }
-    return HEDDLE_OK;
-}
-
-/* ---- when it comes back -------------------------------------------------------- */
-
-/* The last step in (lo, hi] that begins by `t`; lo + 1 when there is none. */
-static uint32_t step_at(const struct mover *k, uint32_t lo, uint32_t hi, double t)
-{
-    uint32_t a = lo + 1, b = hi;
-
-    while (a < b) {
-        const uint32_t mid = a + (b - a + 1) / 2;
-
-        if (k->time[mid] <= t)
-            a = mid;
-        else
-            b = mid - 1;
-    }
-    return a;
-}
-
-static void hoist(struct mover *k)
-{
-    double next[3] = {INFINITY, INFINITY, INFINITY};
-
-    for (size_t i = k->nactions; i-- > 0;) {
-        struct action *a = &k->action[i];
-        const uint64_t bytes = k->g->values[a->value].bytes;
-        const uint32_t use = a->pos;
-        uint32_t from, q;
-
-        if (a->what != IN)
-            continue;
-        next[a->level] =
-            fmin(next[a->level], k->time[use]) - (double)bytes / k->store[a->level]->in_rate;
-        from = use > a->since ? step_at(k, a->since, use, next[a->level]) : use;
-        for (q = use; q > from; q--)
-            if (k->step[q - 1].kind == HEDDLE_PLAN_COMPUTE &&
-                (k->level[q - 1] > k->mo->target || bytes > k->mo->target - k->level[q - 1]))
-                break;
-        while (q < use && k->step[q].kind != HEDDLE_PLAN_COMPUTE)
-            q++; /* behind the discards there */
-        for (uint32_t j = q; j < use; j++)
-            k->level[j] += bytes;
-        a->pos = q;
-    }
-}
-
 /* ---- steps ---------------------------------------------------------------------- */
 
-static bool is_before(const struct action *a, const struct action *b)
+static bool is_before(const struct heddle_plan_action *a, const struct heddle_plan_action *b)
 {
     if (a->pos != b->pos)
         return a->pos < b->pos;
-    return a->what != b->what ? a->what < b->what : a->what == OUT && a->since < b->since;
+    return a->what != b->what ? a->what < b->what
+                              : a->what == HEDDLE_PLAN_ACT_OUT && a->since < b->since;
 }
 
 /* Merge sort: the order of equals is that of the link. */
-static heddle_status sort_actions(struct mover *k)
+static heddle_status sort_actions(struct heddle_plan_mover *k)
 {
-    struct action *from = k->action;
-    struct action *to = heddle_scratch_get(k->mem, k->nactions, sizeof(*to));
+    struct heddle_plan_action *from = k->action;
+    struct heddle_plan_action *to = heddle_scratch_get(k->mem, k->nactions, sizeof(*to));
 
     if (to == NULL)
-        return no_memory(k);
+        return heddle_plan_move_no_memory(k);
     for (size_t w = 1; w < k->nactions; w *= 2) {
-        struct action *t = from;
+        struct heddle_plan_action *t = from;
 
         for (size_t lo = 0; lo < k->nactions; lo += 2 * w) {
             const size_t mid = lo + w < k->nactions ? lo + w : k->nactions;
@@ -606,17 +402,17 @@ static heddle_status sort_actions(struct mover *k)
     return HEDDLE_OK;
 }
 
-static void emit_action(const struct action *a, struct heddle_plan_draft *d)
+static void emit_action(const struct heddle_plan_action *a, struct heddle_plan_draft *d)
 {
     switch (a->what) {
-    case OUT: heddle_plan_draft_offload(d, a->value, a->level); break;
-    case DROP: heddle_plan_draft_discard(d, a->value); break;
-    case IN: heddle_plan_draft_prefetch(d, a->value, a->level); break;
+    case HEDDLE_PLAN_ACT_OUT: heddle_plan_draft_offload(d, a->value, a->level); break;
+    case HEDDLE_PLAN_ACT_DROP: heddle_plan_draft_discard(d, a->value); break;
+    case HEDDLE_PLAN_ACT_IN: heddle_plan_draft_prefetch(d, a->value, a->level); break;
     default: heddle_plan_draft_forget(d, a->value, a->level); break;
     }
 }
 
-static heddle_status emit(struct mover *k, struct heddle_plan_draft *d)
+static heddle_status emit(struct heddle_plan_mover *k, struct heddle_plan_draft *d)
 {
     size_t at = 0;
 
@@ -627,7 +423,7 @@ static heddle_status emit(struct mover *k, struct heddle_plan_draft *d)
         if (i < k->n && k->step[i].kind == HEDDLE_PLAN_COMPUTE)
             heddle_plan_draft_compute(d, k->step[i].what, k->step[i].outputs, k->step[i].in_place);
     }
-    return d->st == HEDDLE_OK ? HEDDLE_OK : no_memory(k);
+    return d->st == HEDDLE_OK ? HEDDLE_OK : heddle_plan_move_no_memory(k);
 }
 
 heddle_status heddle_plan_move(const struct heddle_plan_graph *g,
@@ -637,21 +433,21 @@ heddle_status heddle_plan_move(const struct heddle_plan_graph *g,
                                const struct heddle_plan_opts *o, struct heddle_plan_draft *out)
 {
     struct heddle_scratch mem = heddle_scratch_make(o->alloc);
-    struct mover k = {.g = g,
-                      .store = {NULL, &m->host, &m->disk},
-                      .step = step,
-                      .n = nsteps,
-                      .mo = mo,
-                      .o = o,
-                      .mem = &mem};
+    struct heddle_plan_mover k = {.g = g,
+                                  .store = {NULL, &m->host, &m->disk},
+                                  .step = step,
+                                  .n = nsteps,
+                                  .mo = mo,
+                                  .o = o,
+                                  .mem = &mem};
     heddle_status st = mover_init(&k);
 
     if (st == HEDDLE_OK)
         st = sweep(&k);
     if (st == HEDDLE_OK)
-        st = drop_early(&k);
+        st = heddle_plan_move_drop_early(&k);
     if (st == HEDDLE_OK) {
-        hoist(&k);
+        heddle_plan_move_hoist(&k);
         st = emit(&k, out);
     }
     heddle_scratch_drop(&mem);

@@ -25,7 +25,7 @@ bool heddle_plan_joint_is_late(const struct heddle_plan_joint *j)
 
 heddle_status heddle_plan_joint_no_memory(const struct heddle_plan_joint *j)
 {
-    return heddle_plan_fail(&j->job->opts.base, HEDDLE_ENOMEM, "no memory for the solver");
+    return HEDDLE_PLAN_FAIL(&j->job->opts.base, HEDDLE_ENOMEM, "no memory for the solver");
 }
 
 /* ---- sequences ----------------------------------------------------------------- */

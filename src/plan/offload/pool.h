@@ -73,4 +73,16 @@ HEDDLE_MUST_USE heddle_status heddle_plan_set_solve(struct heddle_plan_joint *j,
                                                     const struct heddle_plan_draft *known,
                                                     double share, bool is_both, double *end_out);
 
+/* loads.c: the given order, each operation once, in which these move first; NULL: none. */
+HEDDLE_MUST_USE heddle_status heddle_plan_loads_given(struct heddle_plan_joint *j,
+                                                      const uint8_t *is_moved);
+/* The first sets; the best of these again with more time. */
+HEDDLE_MUST_USE heddle_status heddle_plan_loads_try(struct heddle_plan_joint *j);
+/* Set number `which`, as heddle_plan_set_solve(). */
+HEDDLE_MUST_USE heddle_status heddle_plan_loads_solve(struct heddle_plan_joint *j, uint32_t which,
+                                                      double share, bool is_both, double *end_out);
+/* The set that an entry of the pool moves, or one near it. */
+HEDDLE_MUST_USE heddle_status heddle_plan_loads_again(struct heddle_plan_joint *j,
+                                                      struct heddle_plan_entry *e, double share);
+
 #endif /* HEDDLE_PLAN_OFFLOAD_POOL_H */

@@ -6,6 +6,7 @@
  * unrolled GAN within 1.15 times its bound, where that file is; each allocation
  * failing.
  */
+#include "plan/bound/bound.h"
 #include "plan/bound/least_test.h"
 #include "plan/plan_test.h"
 #include "plan/seq/seq.h"

@@ -14,59 +14,15 @@
  * Cost   a look: O(n + inputs) to evaluate, and for each candidate the sample,
  *        plus O(log n) for each value that is kept longer.
  */
-#include "plan/seq/seq.h"
+#include "plan/seq/reduce.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "plan/seq/heap.h"
-
-#define NONE    HEDDLE_PLAN_NONE
-#define NSAMPLE 48
-#define NSET    256 /* operations of one move */
-#define NEXT    64  /* values that one move keeps longer */
-#define NDEPTH  6
-#define KEEN    0.1 /* of the best score so far: less is not looked at */
-#define WIDE    32  /* sets of more operations: all of them stay, or they win too often */
-#define GOOD    0.8 /* of the best score: so good moves are taken at once, */
-#define MANY    64  /* by batches of that size */
-
-/* One way to drop an operation's outputs and get them back. */
-struct move {
-    uint32_t op, at;    /* computed again in front of this position */
-    uint32_t set, nset; /* in reduce.pool */
-    double gain, cost, score;
-    int64_t relief; /* at the peak */
-};
-
-struct heddle_plan_reduce {
-    uint32_t where[NSAMPLE];  /* the sample: the peak, then from the left */
-    double excess[NSAMPLE];   /* there */
-    double rank[NSAMPLE];     /* the same, sorted */
-    double upto[NSAMPLE + 1]; /* sums of rank */
-    uint32_t nsample;
-    uint32_t *before, *after; /* [nvalues] last use up to the peak, and next */
-    uint32_t *at;             /* [nops] the occurrence at the peak */
-    uint32_t *live;           /* [nops] ops with something alive across it */
-    uint32_t nlive;
-    uint32_t *stamp;  /* [nops] of the set at hand */
-    uint32_t *reader; /* [nops] its last reader in the set */
-    uint32_t now;
-    struct move *move;
-    uint32_t nmove;
-    uint32_t *pool, npool, pool_cap;
-    double score_floor; /* moves below it are not wanted in this look */
-    uint32_t *ins_at, *ins_op, *ins_order, nins, ins_cap;
-    uint32_t *taken; /* [nops] round in which it was dropped */
-    uint32_t round;
-    /* the move at hand */
-    uint32_t set[NSET], level[NSET], nset;
-    struct {
-        uint32_t from, to;
-        int64_t bytes;
-    } range[NEXT + 64];
-    uint32_t nrange;
-};
+#define NONE   HEDDLE_PLAN_NONE
+#define NDEPTH 6
+#define KEEN   0.1 /* of the best score so far: less is not looked at */
+#define WIDE   32  /* sets of more operations: all of them stay, or they win too often */
 
 bool heddle_plan_reduce_init(struct heddle_plan_search *x)
 {
@@ -76,8 +32,8 @@ bool heddle_plan_reduce_init(struct heddle_plan_search *x)
     x->reduce = r;
     if (r == NULL)
         return false;
-    r->pool_cap = 8 * g->nops + 4 * NSET;
-    r->ins_cap = 4 * g->nops + 4 * NSET;
+    r->pool_cap = 8 * g->nops + 4 * HEDDLE_PLAN_REDUCE_SET;
+    r->ins_cap = 4 * g->nops + 4 * HEDDLE_PLAN_REDUCE_SET;
     r->before = heddle_scratch_get(&x->mem, g->nvalues, sizeof(*r->before));
     r->after = heddle_scratch_get(&x->mem, g->nvalues, sizeof(*r->after));
     r->at = heddle_scratch_get(&x->mem, g->nops, sizeof(*r->at));
@@ -116,10 +72,10 @@ static void take_sample(const struct heddle_plan_search *x, const struct heddle_
 
     for (uint32_t p = 0; p < s->n; p++)
         n += s->mem[p] > x->budget;
-    stride = (n + NSAMPLE - 2) / (NSAMPLE - 1);
+    stride = (n + HEDDLE_PLAN_REDUCE_SAMPLE - 2) / (HEDDLE_PLAN_REDUCE_SAMPLE - 1);
     r->nsample = 0;
     add_sample(r, s->peak_at, s->peak - x->budget);
-    for (uint32_t p = 0; p < s->n && r->nsample < NSAMPLE; p++)
+    for (uint32_t p = 0; p < s->n && r->nsample < HEDDLE_PLAN_REDUCE_SAMPLE; p++)
         if (s->mem[p] > x->budget && k++ % stride == 0)
             add_sample(r, p, s->mem[p] - x->budget);
     r->upto[0] = 0;
@@ -192,7 +148,7 @@ static uint32_t current(const struct heddle_plan_seq *s, uint32_t op, uint32_t a
 
 static bool add_range(struct heddle_plan_reduce *r, uint32_t from, uint32_t to, int64_t bytes)
 {
-    if (r->nrange == NEXT + 64)
+    if (r->nrange == HEDDLE_PLAN_REDUCE_NEXT + 64)
         return false;
     if (from < to) {
         r->range[r->nrange].from = from;
@@ -257,7 +213,7 @@ static bool build_set(struct heddle_plan_search *x, struct heddle_plan_seq *s, u
                 *kept += bytes;
                 continue;
             }
-            if (r->nset == NSET)
+            if (r->nset == HEDDLE_PLAN_REDUCE_SET)
                 return false;
             r->stamp[by] = r->now;
             r->set[r->nset] = by;
@@ -368,7 +324,7 @@ static double sum_of_less(const double *excess, const double *less, uint32_t lo,
 /* Gain of the ranges at the sample; relief at the peak in *relief. */
 static double sample_gain(const struct heddle_plan_reduce *r, int64_t *relief)
 {
-    double less[NSAMPLE];
+    double less[HEDDLE_PLAN_REDUCE_SAMPLE];
     uint32_t first = r->nsample, end = 1;
     int64_t at_peak = 0;
 
@@ -397,7 +353,8 @@ static double sample_gain(const struct heddle_plan_reduce *r, int64_t *relief)
 }
 
 static void try_depth(struct heddle_plan_search *x, struct heddle_plan_seq *s, uint32_t op,
-                      uint32_t at, uint32_t depth, double most, struct move *best)
+                      uint32_t at, uint32_t depth, double most,
+                      struct heddle_plan_reduce_move *best)
 {
     struct heddle_plan_reduce *r = x->reduce;
     const struct heddle_plan_op *o = &x->g->ops[op];
@@ -480,7 +437,7 @@ static void try_op(struct heddle_plan_search *x, struct heddle_plan_seq *s, uint
     static const uint32_t depths[NDEPTH] = {0, 1, 2, 3, 8, 64};
     struct heddle_plan_reduce *r = x->reduce;
     const struct heddle_plan_op *o = &x->g->ops[op];
-    struct move best = {.nset = 0};
+    struct heddle_plan_reduce_move best = {.nset = 0};
     uint32_t at = NONE, nset = 0;
     double most;
 
@@ -507,106 +464,6 @@ static void try_op(struct heddle_plan_search *x, struct heddle_plan_seq *s, uint
     if (x->noise > 0)
         best.score *= exp(x->noise * (2 * heddle_rng_double(&x->rng) - 1));
     r->move[r->nmove++] = best;
-}
-
-/* ---- applying -------------------------------------------------------------- */
-
-static bool is_behind(const struct heddle_plan_reduce *r, uint32_t a, uint32_t b)
-{
-    if (r->ins_at[a] != r->ins_at[b])
-        return r->ins_at[a] > r->ins_at[b];
-    return r->ins_op[a] > r->ins_op[b];
-}
-
-static void sort_inserts(struct heddle_plan_reduce *r)
-{
-    for (uint32_t i = 0; i < r->nins; i++)
-        r->ins_order[i] = i;
-    for (uint32_t gap = r->nins / 2; gap > 0; gap /= 2)
-        for (uint32_t i = gap; i < r->nins; i++) {
-            const uint32_t t = r->ins_order[i];
-            uint32_t k = i;
-
-            for (; k >= gap && is_behind(r, r->ins_order[k - gap], t); k -= gap)
-                r->ins_order[k] = r->ins_order[k - gap];
-            r->ins_order[k] = t;
-        }
-}
-
-/* Puts the insertions in; those of one position in the order of the graph, each
- * once. */
-static bool insert_all(struct heddle_plan_reduce *r, struct heddle_plan_seq *s)
-{
-    uint32_t n = 0, left, from = s->n;
-
-    sort_inserts(r);
-    for (uint32_t i = 0; i < r->nins; i++) {
-        const uint32_t k = r->ins_order[i];
-
-        if (n > 0 && r->ins_at[r->ins_order[n - 1]] == r->ins_at[k] &&
-            r->ins_op[r->ins_order[n - 1]] == r->ins_op[k])
-            continue;
-        r->ins_order[n++] = k;
-    }
-    if (n > s->cap - s->n)
-        return false;
-    for (left = n, s->n += n; left > 0; left--) {
-        const uint32_t k = r->ins_order[left - 1];
-        const uint32_t at = r->ins_at[k];
-
-        memmove(&s->op[at + left], &s->op[at], (from - at) * sizeof(*s->op));
-        s->op[at + left - 1] = r->ins_op[k];
-        from = at;
-    }
-    return heddle_plan_seq_eval(s);
-}
-
-/* Of the numbers of moves in a heap: the better one first. */
-static bool is_better(const void *of, uint32_t i, uint32_t j)
-{
-    const struct heddle_plan_reduce *r = of;
-    const struct move *a = &r->move[i], *b = &r->move[j];
-
-    return a->score > b->score || (a->score == b->score && a->op < b->op);
-}
-
-/* Takes the best moves of this look. */
-static bool apply(struct heddle_plan_search *x, struct heddle_plan_seq *s)
-{
-    struct heddle_plan_reduce *r = x->reduce;
-    int64_t excess = s->peak - x->budget;
-    double good = 0;
-    uint32_t done = 0, *heap = x->pick, n = r->nmove;
-
-    r->nins = 0;
-    r->round++;
-    for (uint32_t i = 0; i < n; i++)
-        heap[i] = i;
-    for (uint32_t i = n / 2; i-- > 0;)
-        heddle_plan_heap_sift(heap, n, i, is_better, r);
-    while (n > 0 && excess > 0) {
-        const struct move *m = &r->move[heap[0]];
-        bool is_clash = false;
-
-        if (done == 0)
-            good = m->score * GOOD;
-        if (done >= x->batch && (x->batch < MANY || m->score < good))
-            break;
-
-        for (uint32_t k = 1; k < m->nset && done > 0; k++)
-            is_clash |= r->taken[r->pool[m->set + k]] == r->round;
-        if (!is_clash && r->nins + m->nset <= r->ins_cap) {
-            for (uint32_t k = 0; k < m->nset; k++) {
-                r->ins_at[r->nins] = m->at;
-                r->ins_op[r->nins++] = r->pool[m->set + k];
-            }
-            r->taken[m->op] = r->round;
-            excess -= m->relief;
-            done++;
-        }
-        (void)heddle_plan_heap_pop(heap, &n, is_better, r);
-    }
-    return done > 0 && insert_all(r, s);
 }
 
 static double total_excess(const struct heddle_plan_search *x, const struct heddle_plan_seq *s)
@@ -648,9 +505,9 @@ bool heddle_plan_reduce(struct heddle_plan_search *x, struct heddle_plan_seq *s)
         r->score_floor = 0;
         for (uint32_t i = 0; i < r->nlive; i++)
             try_op(x, s, r->live[i]);
-        if (!apply(x, s))
+        if (!heddle_plan_reduce_apply(x, s))
             return false;
-        if (x->batch >= MANY && s->n > length + length / 4) {
+        if (x->batch >= HEDDLE_PLAN_REDUCE_MANY && s->n > length + length / 4) {
             heddle_plan_prune_once(x, s);
             length = s->n;
         }

@@ -7,6 +7,8 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "plan/arena/arena.h"
+#include "plan/bound/bound.h"
 
 /* A first plan may take so much longer than the time limit. */
 #define GRACE_NS HEDDLE_NS_PER_S
@@ -37,7 +39,7 @@ heddle_status heddle_plan_search_init(struct heddle_plan_search *x,
         x->pick == NULL || x->pick2 == NULL || x->save == NULL || x->key == NULL ||
         !heddle_plan_reduce_init(x)) {
         heddle_plan_search_fini(x);
-        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM, "no memory for the solver");
+        return HEDDLE_PLAN_FAIL(&job->opts.base, HEDDLE_ENOMEM, "no memory for the solver");
     }
     return HEDDLE_OK;
 }
@@ -202,16 +204,16 @@ heddle_status heddle_plan_no_plan(const struct heddle_plan_search *x)
     if (st == HEDDLE_OK && least <= job->m->budget)
         st = heddle_plan_bound_sets(&late, job->m->budget, SETS, &least, &op);
     if (st != HEDDLE_OK)
-        return heddle_plan_fail(o, st, "no memory for the solver");
+        return HEDDLE_PLAN_FAIL(o, st, "no memory for the solver");
     if (least > job->m->budget)
-        return heddle_plan_fail(o, HEDDLE_ENOENT,
+        return HEDDLE_PLAN_FAIL(o, HEDDLE_ENOENT,
                                 "no plan exists that moves nothing: to compute operation %s from "
                                 "what there is at the beginning needs %s in every order; the "
                                 "budget is %s",
                                 heddle_plan_op_label(job->g, op).text,
                                 heddle_plan_bytes_label(least).text,
                                 heddle_plan_bytes_label(job->m->budget).text);
-    return heddle_plan_fail(o, HEDDLE_ENOENT,
+    return HEDDLE_PLAN_FAIL(o, HEDDLE_ENOENT,
                             "no plan found: the budget is %.3f times the "
                             "least that is known to be needed",
                             (double)job->m->budget / (double)least);
@@ -297,7 +299,7 @@ heddle_status heddle_plan_place_seq(struct heddle_plan_search *x, struct heddle_
         memcpy(x->held, s->op, n * sizeof(*s->op));
         st = leave_room(x, s, k < LOCAL, over);
         if (st == HEDDLE_ENOMEM)
-            return heddle_plan_fail(o, st, "no memory for the solver");
+            return HEDDLE_PLAN_FAIL(o, st, "no memory for the solver");
         if (st != HEDDLE_OK) {
             if (deadline != 0 || x->is_patient)
                 break;
@@ -312,7 +314,7 @@ heddle_status heddle_plan_place_seq(struct heddle_plan_search *x, struct heddle_
                        ? later(x, heddle_clock_ns())
                        : 0;
     }
-    return heddle_plan_fail(o, HEDDLE_ENOENT,
+    return HEDDLE_PLAN_FAIL(o, HEDDLE_ENOENT,
                             "no plan found whose addresses fit; the last "
                             "needs %s",
                             heddle_plan_bytes_label(over).text);

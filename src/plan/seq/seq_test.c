@@ -6,6 +6,7 @@
  */
 #include <math.h>
 
+#include "plan/bound/bound.h"
 #include "plan/plan_test.h"
 #include "plan/seq/seq.h"
 

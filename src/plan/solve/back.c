@@ -134,9 +134,9 @@ static heddle_status back_solve(const struct heddle_plan_job *job, struct heddle
     base = heddle_plan_sum_times(job->g);
     st = find_plan(&x, base, out);
     if (st == HEDDLE_ENOENT)
-        st = heddle_plan_fail(o, st, "no plan found by a search backwards");
+        st = HEDDLE_PLAN_FAIL(o, st, "no plan found by a search backwards");
     else if (st == HEDDLE_ENOMEM)
-        st = heddle_plan_fail(o, st, "no memory for the solver");
+        st = HEDDLE_PLAN_FAIL(o, st, "no memory for the solver");
     heddle_plan_search_fini(&x);
     return st;
 }

@@ -9,6 +9,8 @@
 
 #include <math.h>
 
+#include "plan/bound/bound.h"
+
 #define SHARE 0.5 /* of the time */
 
 static int blocks_rank(const struct heddle_plan_job *job)
@@ -30,7 +32,7 @@ static heddle_status solve(struct heddle_plan_search *x, struct heddle_plan_seq 
     if (st != HEDDLE_OK)
         return st;
     if (isinf(bound))
-        return heddle_plan_fail(o, HEDDLE_ENOENT,
+        return HEDDLE_PLAN_FAIL(o, HEDDLE_ENOENT,
                                 "no plan exists: what must not be computed "
                                 "again needs more than the budget");
     return heddle_plan_blocks_plan(x, &try, s, "blocks", bound, out);
@@ -48,7 +50,7 @@ static heddle_status blocks_solve(const struct heddle_plan_job *job, struct hedd
     is_ready = heddle_plan_seq_init(&s, job->g, x.room, &x.mem);
     s.aside = x.aside;
     st = is_ready ? solve(&x, &s, out)
-                  : heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM, "no memory for the solver");
+                  : HEDDLE_PLAN_FAIL(&job->opts.base, HEDDLE_ENOMEM, "no memory for the solver");
     heddle_plan_search_fini(&x);
     return st;
 }

@@ -140,7 +140,7 @@ static heddle_status best_solve(const struct heddle_plan_job *job, struct heddle
         }
     }
     if (b.plan == NULL)
-        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOENT,
+        return HEDDLE_PLAN_FAIL(&job->opts.base, HEDDLE_ENOENT,
                                 "no chain solver found a plan within %s",
                                 heddle_plan_bytes_label(job->m->budget).text);
     b.plan->lower_bound = fmin(fmax(b.bound, b.plan->baseline), b.plan->makespan);

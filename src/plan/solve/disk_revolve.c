@@ -20,7 +20,7 @@ static heddle_status disk_events(const struct heddle_plan_job *job, uint32_t slo
     struct heddle_plan_disk x = {.v = heddle_plan_equal_levels(job, slots, store)};
 
     if (x.v.nlevels < 2)
-        return heddle_plan_fail(&job->opts.base, HEDDLE_EINVAL,
+        return HEDDLE_PLAN_FAIL(&job->opts.base, HEDDLE_EINVAL,
                                 "solver disk_revolve needs a host or a disk "
                                 "and leave to move data");
     x.memory = heddle_scratch_get(&mem, 3 * (size_t)n, sizeof(*x.memory));

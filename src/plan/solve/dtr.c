@@ -4,6 +4,7 @@
  * It sees one operation after the other and nothing ahead, and is stopped when
  * it has computed three times what it should.
  */
+#include "plan/bound/bound.h"
 #include "plan/seq/seq.h"
 
 #define TIMES 3
@@ -28,18 +29,18 @@ static heddle_status dtr_solve(const struct heddle_plan_job *job, struct heddle_
     base = heddle_plan_sum_times(job->g);
     x.max_time = TIMES * base;
     if (!heddle_plan_seq_init(&s, job->g, x.room, &x.mem))
-        st = heddle_plan_fail(o, HEDDLE_ENOMEM, "no memory for the solver");
+        st = HEDDLE_PLAN_FAIL(o, HEDDLE_ENOMEM, "no memory for the solver");
     if (st == HEDDLE_OK)
         st = heddle_plan_bound_dag(job, 0, 0, &bound);
     if (st == HEDDLE_OK) {
         st = heddle_plan_evict(&x, HEDDLE_PLAN_RULE_DTR, &s);
         if (st == HEDDLE_ENOENT)
-            st = heddle_plan_fail(o, st,
+            st = HEDDLE_PLAN_FAIL(o, st,
                                   "the online policy runs out of memory, or "
                                   "computes more than %d times what it should",
                                   TIMES);
         else if (st != HEDDLE_OK)
-            st = heddle_plan_fail(o, st, "no memory for the solver");
+            st = HEDDLE_PLAN_FAIL(o, st, "no memory for the solver");
     }
     if (st == HEDDLE_OK)
         st = heddle_plan_seq_finish(&x, &s, "dtr", bound, job->deadline_ns, &over, out);

@@ -10,6 +10,8 @@
 
 #include <math.h>
 
+#include "plan/bound/bound.h"
+
 static int greedy_rank(const struct heddle_plan_job *job)
 {
     (void)job;
@@ -26,12 +28,12 @@ static heddle_status greedy_solve(const struct heddle_plan_job *job, struct hedd
     if (st != HEDDLE_OK)
         return st;
     if (!heddle_plan_seq_init(&s, job->g, x.room, &x.mem))
-        st = heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM, "no memory for the solver");
+        st = HEDDLE_PLAN_FAIL(&job->opts.base, HEDDLE_ENOMEM, "no memory for the solver");
     s.aside = x.aside;
     if (st == HEDDLE_OK)
         st = heddle_plan_bound_dag(job, 0, 0, &bound);
     if (st == HEDDLE_OK && isinf(bound))
-        st = heddle_plan_fail(&job->opts.base, HEDDLE_ENOENT,
+        st = HEDDLE_PLAN_FAIL(&job->opts.base, HEDDLE_ENOENT,
                               "no plan exists: what must not be computed "
                               "again needs more than the budget");
     if (st == HEDDLE_OK)

@@ -24,7 +24,7 @@ static heddle_status hrevolve_events(const struct heddle_plan_job *job, uint32_t
     const uint32_t top = v.nlevels - 1;
 
     if ((double)n * n * v.slots[top] > SUMS_MAX)
-        return heddle_plan_fail(&job->opts.base, HEDDLE_EINVAL,
+        return HEDDLE_PLAN_FAIL(&job->opts.base, HEDDLE_EINVAL,
                                 "the chain is too long for solver hrevolve; "
                                 "disk_revolve is for long ones");
     HEDDLE_TRY(heddle_plan_levels_make(&v, n, job->opts.base.alloc, &t));

@@ -24,7 +24,7 @@ static heddle_status keep_solve(const struct heddle_plan_job *job, struct heddle
     heddle_status st;
 
     if (seq == NULL)
-        return heddle_plan_fail(o, HEDDLE_ENOMEM, "no memory for the solver");
+        return HEDDLE_PLAN_FAIL(o, HEDDLE_ENOMEM, "no memory for the solver");
     for (uint32_t i = 0; i < job->g->nops; i++)
         seq[i] = i;
     heddle_plan_draft_init(&d, o->alloc);
@@ -32,7 +32,7 @@ static heddle_status keep_solve(const struct heddle_plan_job *job, struct heddle
     if (st == HEDDLE_OK)
         st = heddle_plan_finish(job, &d, &claim, &over, out);
     if (st == HEDDLE_ENOENT && over > 0)
-        st = heddle_plan_fail(o, st,
+        st = HEDDLE_PLAN_FAIL(o, st,
                               "without computing twice the given order needs "
                               "%s; the budget is %s",
                               heddle_plan_bytes_label(over).text,

@@ -340,11 +340,11 @@ heddle_status heddle_plan_passes(const struct heddle_plan_job *job, bool is_quic
     heddle_status st = solve(&p, out);
 
     if (st == HEDDLE_ENOENT)
-        st = heddle_plan_fail(o, st,
+        st = HEDDLE_PLAN_FAIL(o, st,
                               "no plan found with a pass for each end of the "
                               "graph");
     else if (st == HEDDLE_ENOMEM)
-        st = heddle_plan_fail(o, st, "no memory for the solver");
+        st = HEDDLE_PLAN_FAIL(o, st, "no memory for the solver");
     heddle_scratch_drop(&p.mem);
     return st;
 }

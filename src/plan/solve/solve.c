@@ -85,9 +85,9 @@ static heddle_status choose(const struct heddle_plan_job *job,
     if (name != NULL) {
         *out = heddle_plan_find_solver(name);
         if (*out == NULL)
-            return heddle_plan_fail(o, HEDDLE_EINVAL, "there is no solver '%.64s'", name);
+            return HEDDLE_PLAN_FAIL(o, HEDDLE_EINVAL, "there is no solver '%.64s'", name);
         if ((*out)->face.is_for_chains && job->g->chain == NULL)
-            return heddle_plan_fail(o, HEDDLE_EINVAL,
+            return HEDDLE_PLAN_FAIL(o, HEDDLE_EINVAL,
                                     "solver %s is for chains; this graph was "
                                     "not given as one",
                                     name);
@@ -95,7 +95,7 @@ static heddle_status choose(const struct heddle_plan_job *job,
     }
     *out = find_best(job, false);
     if (*out == NULL)
-        return heddle_plan_fail(o, HEDDLE_EINVAL, "there is no solver for this graph");
+        return HEDDLE_PLAN_FAIL(o, HEDDLE_EINVAL, "there is no solver for this graph");
     return HEDDLE_OK;
 }
 
@@ -109,11 +109,11 @@ static heddle_status check_floor(const struct heddle_plan_job *job)
     if (heddle_plan_floor(job->g, &op) <= job->m->budget)
         return HEDDLE_OK;
     if (op == HEDDLE_PLAN_NONE)
-        return heddle_plan_fail(o, HEDDLE_ENOENT,
+        return HEDDLE_PLAN_FAIL(o, HEDDLE_ENOENT,
                                 "no plan exists: what is there from the "
                                 "beginning needs %s; the budget is %s",
                                 need.text, budget.text);
-    return heddle_plan_fail(o, HEDDLE_ENOENT,
+    return HEDDLE_PLAN_FAIL(o, HEDDLE_ENOENT,
                             "no plan exists: operation %s alone needs %s; the "
                             "budget is %s",
                             heddle_plan_op_label(job->g, op).text, need.text, budget.text);
@@ -127,13 +127,13 @@ static heddle_status check_host(const struct heddle_plan_job *job)
         if ((job->g->values[v].flags & HEDDLE_PLAN_AT_HOST) != 0) {
             sum += job->g->values[v].bytes;
             if (!(job->m->host.out_rate > 0))
-                return heddle_plan_fail(&job->opts.base, HEDDLE_EINVAL,
+                return HEDDLE_PLAN_FAIL(&job->opts.base, HEDDLE_EINVAL,
                                         "value %u begins on the host, and "
                                         "the machine has none",
                                         v);
         }
     if (job->m->host.bytes > 0 && sum > job->m->host.bytes)
-        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOENT,
+        return HEDDLE_PLAN_FAIL(&job->opts.base, HEDDLE_ENOENT,
                                 "no plan exists: what begins on the host "
                                 "needs %s there",
                                 heddle_plan_bytes_label(sum).text);
@@ -154,7 +154,7 @@ static heddle_status job_init(struct heddle_plan_job *job,
     job->opts.base = heddle_plan_opts_get(&job->opts.base);
     limit = job->opts.time_limit_s;
     if (!isfinite(limit) || limit < 0)
-        return heddle_plan_fail(&job->opts.base, HEDDLE_EINVAL,
+        return HEDDLE_PLAN_FAIL(&job->opts.base, HEDDLE_EINVAL,
                                 "the time limit is negative or not finite");
     if (limit == 0)
         limit = 2;
@@ -176,7 +176,7 @@ static heddle_status copy_known(const struct heddle_plan_job *job, double lower_
     struct heddle_plan_place *place;
 
     if (p == NULL)
-        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM, "no memory for the plan");
+        return HEDDLE_PLAN_FAIL(&job->opts.base, HEDDLE_ENOMEM, "no memory for the plan");
     *p = *k;
     p->size = sizeof(*p);
     p->budget = job->m->budget;
@@ -188,7 +188,7 @@ static heddle_status copy_known(const struct heddle_plan_job *job, double lower_
     p->bound_note = heddle_plan_keep_text(mem, note);
     if (step == NULL || place == NULL || p->solver == NULL || p->bound_note == NULL) {
         heddle_plan_destroy(p);
-        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM, "no memory for the plan");
+        return HEDDLE_PLAN_FAIL(&job->opts.base, HEDDLE_ENOMEM, "no memory for the plan");
     }
     if (k->nsteps > 0)
         memcpy(step, k->steps, k->nsteps * sizeof(*step));
@@ -211,7 +211,7 @@ static heddle_status check_known(const struct heddle_plan_job *job)
     HEDDLE_TRY(heddle_plan_eval(job->g, job->m, k->steps, k->nsteps, &job->opts.base, &cost));
     if (k->arena_bytes > job->m->budget || cost.peak_bytes > k->arena_bytes ||
         !(fabs(cost.makespan - k->makespan) <= 1e-9 * cost.makespan))
-        return heddle_plan_fail(&job->opts.base, HEDDLE_EINVAL,
+        return HEDDLE_PLAN_FAIL(&job->opts.base, HEDDLE_EINVAL,
                                 "the known plan is not one for this graph and "
                                 "this budget");
     return HEDDLE_OK;
@@ -269,9 +269,9 @@ static heddle_status run(struct heddle_plan_job *job, const struct heddle_plan_m
     struct heddle_plan_machine *copy = heddle_scratch_get(mem, 1, sizeof(*copy));
 
     if (job->g == NULL || out == NULL)
-        return heddle_plan_fail(o, HEDDLE_EINVAL, "there is no graph");
+        return HEDDLE_PLAN_FAIL(o, HEDDLE_EINVAL, "there is no graph");
     if (copy == NULL || heddle_plan_users_make(job->g, mem, &job->users) != HEDDLE_OK)
-        return heddle_plan_fail(o, HEDDLE_ENOMEM, "no memory for the solver");
+        return HEDDLE_PLAN_FAIL(o, HEDDLE_ENOMEM, "no memory for the solver");
     HEDDLE_TRY(heddle_plan_machine_get(m, o, copy));
     job->m = copy;
     job->floor = heddle_plan_floor(job->g, NULL);

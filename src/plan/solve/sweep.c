@@ -61,9 +61,9 @@ static heddle_status sweep_solve(const struct heddle_plan_job *job, struct heddl
         st = find_plan(&x, &s, base, out);
     }
     if (st == HEDDLE_ENOENT)
-        st = heddle_plan_fail(o, st, "no plan found by a run in the given order");
+        st = HEDDLE_PLAN_FAIL(o, st, "no plan found by a run in the given order");
     else if (st == HEDDLE_ENOMEM)
-        st = heddle_plan_fail(o, st, "no memory for the solver");
+        st = HEDDLE_PLAN_FAIL(o, st, "no memory for the solver");
     heddle_plan_search_fini(&x);
     return st;
 }

@@ -116,10 +116,10 @@ static heddle_status sweep_init(struct sweep *s, struct heddle_scratch *mem)
     s->is_here = heddle_scratch_get(mem, s->g->nvalues, sizeof(*s->is_here));
     if (s->at == NULL || s->base == NULL || s->none == NULL || s->is_last == NULL ||
         s->is_here == NULL)
-        return heddle_plan_fail(s->o, HEDDLE_ENOMEM, "no memory for steps");
+        return HEDDLE_PLAN_FAIL(s->o, HEDDLE_ENOMEM, "no memory for steps");
     for (size_t p = 0; p < s->nseq; p++) {
         if (s->seq[p] >= s->g->nops)
-            return heddle_plan_fail(s->o, HEDDLE_EINVAL,
+            return HEDDLE_PLAN_FAIL(s->o, HEDDLE_EINVAL,
                                     "the sequence has operation %u, which "
                                     "does not exist",
                                     s->seq[p]);
@@ -127,7 +127,7 @@ static heddle_status sweep_init(struct sweep *s, struct heddle_scratch *mem)
     }
     s->last = heddle_scratch_get(mem, s->base[s->nseq], sizeof(*s->last));
     if (s->last == NULL)
-        return heddle_plan_fail(s->o, HEDDLE_ENOMEM, "no memory for steps");
+        return HEDDLE_PLAN_FAIL(s->o, HEDDLE_ENOMEM, "no memory for steps");
     memset(s->last, 0xff, s->base[s->nseq] * sizeof(*s->last));
     memset(s->none, 0xff, s->g->nvalues * sizeof(*s->none));
     memset(s->at, 0xff, s->g->nops * sizeof(*s->at));
@@ -153,13 +153,13 @@ static heddle_status find_readers(struct sweep *s)
         const struct heddle_plan_op *op = &s->g->ops[s->seq[p]];
 
         if (s->at[s->seq[p]] != NEVER && (op->flags & HEDDLE_PLAN_ONCE) != 0)
-            return heddle_plan_fail(s->o, HEDDLE_EINVAL, "operation %s must be computed only once",
+            return HEDDLE_PLAN_FAIL(s->o, HEDDLE_EINVAL, "operation %s must be computed only once",
                                     heddle_plan_op_label(s->g, s->seq[p]).text);
         for (uint32_t i = 0; i < op->ninputs; i++) {
             size_t *last = last_of(s, s->g->inputs[op->first_input + i]);
 
             if (last == NULL)
-                return heddle_plan_fail(s->o, HEDDLE_EINVAL,
+                return HEDDLE_PLAN_FAIL(s->o, HEDDLE_EINVAL,
                                         "operation %s runs before an input is made",
                                         heddle_plan_op_label(s->g, s->seq[p]).text);
             *last = p;
@@ -168,7 +168,7 @@ static heddle_status find_readers(struct sweep *s)
     }
     for (uint32_t i = 0; i < s->g->nops; i++) {
         if (s->at[i] == NEVER)
-            return heddle_plan_fail(s->o, HEDDLE_EINVAL, "operation %s is never computed",
+            return HEDDLE_PLAN_FAIL(s->o, HEDDLE_EINVAL, "operation %s is never computed",
                                     heddle_plan_op_label(s->g, i).text);
         s->is_last[s->at[i]] = true;
     }
@@ -240,7 +240,8 @@ heddle_status heddle_plan_draft_from_sequence(const struct heddle_plan_graph *g,
                                               struct heddle_plan_draft *d)
 {
     struct heddle_scratch mem = heddle_scratch_make(d->a);
-    struct sweep s = {.g = g, .o = o, .seq = seq, .nseq = nseq};
+    const struct heddle_plan_opts opts = heddle_plan_opts_get(o);
+    struct sweep s = {.g = g, .o = &opts, .seq = seq, .nseq = nseq};
     heddle_status st = sweep_init(&s, &mem);
 
     if (st == HEDDLE_OK)

@@ -31,7 +31,7 @@ struct eval {
     struct heddle_plan_cost cost;
 };
 
-#define BAD(e, ...) heddle_plan_fail((e)->o, HEDDLE_EINVAL, __VA_ARGS__)
+#define BAD(e, ...) HEDDLE_PLAN_FAIL((e)->o, HEDDLE_EINVAL, __VA_ARGS__)
 
 static double later(double a, double b)
 {
@@ -47,7 +47,7 @@ static heddle_status eval_init(struct eval *e, struct heddle_scratch *mem)
     e->is_done = heddle_scratch_get(mem, e->g->nops, sizeof(*e->is_done));
     e->ready = heddle_scratch_get(mem, 6 * n, sizeof(*e->ready));
     if (e->has == NULL || e->is_taken == NULL || e->is_done == NULL || e->ready == NULL)
-        return heddle_plan_fail(e->o, HEDDLE_ENOMEM, "no memory for steps");
+        return HEDDLE_PLAN_FAIL(e->o, HEDDLE_ENOMEM, "no memory for steps");
     e->copied = e->ready + n;
     for (unsigned l = 1; l <= 2; l++) {
         e->stored[l] = e->ready + 2 * l * n;
@@ -170,7 +170,7 @@ static heddle_status offload(struct eval *e, uint32_t v, unsigned l)
                    e->at, v);
     e->store_bytes[l] += bytes;
     if (e->store[l]->bytes > 0 && e->store_bytes[l] > e->store[l]->bytes)
-        return heddle_plan_fail(e->o, HEDDLE_ENOENT, "step %u: the %s has no room for value %u",
+        return HEDDLE_PLAN_FAIL(e->o, HEDDLE_ENOENT, "step %u: the %s has no room for value %u",
                                 e->at, l == 1 ? "host" : "disk", v);
     time = (double)bytes / e->store[l]->out_rate;
     begin = later(later(e->out_end[l], e->ready[v]), e->store_room[l]);
@@ -262,8 +262,9 @@ static heddle_status run(const struct heddle_plan_graph *g, const struct heddle_
                          const struct heddle_plan_opts *o, double *begin, double *end,
                          struct heddle_plan_cost *out)
 {
-    struct heddle_scratch mem = heddle_scratch_make(o != NULL ? o->alloc : NULL);
-    struct eval e = {.g = g, .o = o, .store = {NULL, &m->host, &m->disk}};
+    const struct heddle_plan_opts opts = heddle_plan_opts_get(o);
+    struct heddle_scratch mem = heddle_scratch_make(opts.alloc);
+    struct eval e = {.g = g, .o = &opts, .store = {NULL, &m->host, &m->disk}};
     heddle_status st = eval_init(&e, &mem);
 
     for (e.at = 0; e.at < nsteps && st == HEDDLE_OK; e.at++) {
@@ -299,7 +300,7 @@ heddle_status heddle_plan_times(const struct heddle_plan_graph *g,
     struct heddle_plan_cost cost;
 
     if (g == NULL || p == NULL || begin_out == NULL || end_out == NULL)
-        return heddle_plan_fail(&o, HEDDLE_EINVAL, "there is no plan");
+        return HEDDLE_PLAN_FAIL(&o, HEDDLE_EINVAL, "there is no plan");
     HEDDLE_TRY(heddle_plan_machine_get(m, &o, &machine));
     return run(g, &machine, p->steps, p->nsteps, &o, begin_out, end_out, &cost);
 }

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/sort.h"
-#include "plan/plan.h"
+#include "plan/arena/arena.h"
 
 struct plan_box {
     struct heddle_plan p;
@@ -198,7 +198,7 @@ static heddle_status give_addresses(const struct heddle_plan_job *job, struct he
     }
     heddle_scratch_drop(&tmp);
     if (st == HEDDLE_ENOMEM)
-        return heddle_plan_fail(o, st, "no memory for addresses");
+        return HEDDLE_PLAN_FAIL(o, st, "no memory for addresses");
     return st;
 }
 
@@ -222,7 +222,7 @@ heddle_status heddle_plan_lower(const struct heddle_plan_job *job, struct heddle
         set_places((struct heddle_plan_place *)(uintptr_t)p->places, &l);
     heddle_scratch_drop(&tmp);
     if (st == HEDDLE_ENOMEM)
-        return heddle_plan_fail(o, st, "no memory for addresses");
+        return HEDDLE_PLAN_FAIL(o, st, "no memory for addresses");
     return st;
 }
 
@@ -241,7 +241,7 @@ static heddle_status set_claims(const struct heddle_plan_job *job,
         note = note != NULL ? note : "every operation once";
     }
     if (p->lower_bound > p->makespan * (1 + 1e-9))
-        return heddle_plan_fail(o, HEDDLE_EINVAL, "the bound of solver %s is above its plan",
+        return HEDDLE_PLAN_FAIL(o, HEDDLE_EINVAL, "the bound of solver %s is above its plan",
                                 claim->solver);
     if (p->lower_bound > p->makespan)
         p->lower_bound = p->makespan;
@@ -249,7 +249,7 @@ static heddle_status set_claims(const struct heddle_plan_job *job,
     p->bound_note = heddle_plan_keep_text(mem, note != NULL ? note : "");
     p->seconds = heddle_plan_job_seconds(job);
     if (p->solver == NULL || p->bound_note == NULL)
-        return heddle_plan_fail(o, HEDDLE_ENOMEM, "no memory for the plan");
+        return HEDDLE_PLAN_FAIL(o, HEDDLE_ENOMEM, "no memory for the plan");
     return HEDDLE_OK;
 }
 
@@ -258,7 +258,7 @@ static heddle_status over(const struct heddle_plan_job *job, const char *what, u
 {
     if (over_out != NULL)
         *over_out = need;
-    return heddle_plan_fail(&job->opts.base, HEDDLE_ENOENT, "%s needs %s; the budget is %s", what,
+    return HEDDLE_PLAN_FAIL(&job->opts.base, HEDDLE_ENOENT, "%s needs %s; the budget is %s", what,
                             heddle_plan_bytes_label(need).text,
                             heddle_plan_bytes_label(job->m->budget).text);
 }
@@ -280,7 +280,7 @@ static heddle_status fill(const struct heddle_plan_job *job, const struct heddle
         return over(job, "what is alive", p->peak_bytes, over_out);
     step = heddle_scratch_get(mem, d->n, sizeof(*step));
     if (step == NULL)
-        return heddle_plan_fail(o, HEDDLE_ENOMEM, "no memory for the plan");
+        return HEDDLE_PLAN_FAIL(o, HEDDLE_ENOMEM, "no memory for the plan");
     memcpy(step, d->step, d->n * sizeof(*step));
     p->steps = step;
     p->nsteps = d->n;
@@ -312,10 +312,10 @@ heddle_status heddle_plan_finish_tops(const struct heddle_plan_job *job,
     if (over_out != NULL)
         *over_out = 0;
     if (d->st != HEDDLE_OK)
-        return heddle_plan_fail(&job->opts.base, d->st, "no memory for the steps");
+        return HEDDLE_PLAN_FAIL(&job->opts.base, d->st, "no memory for the steps");
     p = heddle_plan_alloc(job->opts.base.alloc, &mem);
     if (p == NULL)
-        return heddle_plan_fail(&job->opts.base, HEDDLE_ENOMEM, "no memory for the plan");
+        return HEDDLE_PLAN_FAIL(&job->opts.base, HEDDLE_ENOMEM, "no memory for the plan");
     st = fill(job, d, claim, work, over_out, top, p, mem);
     if (st != HEDDLE_OK)
         heddle_plan_destroy(p);

@@ -23,9 +23,9 @@ heddle_status heddle_plan_from_sequence(const struct heddle_plan_graph *g,
     heddle_status st;
 
     if (g == NULL || out == NULL || (ops == NULL && nops > 0))
-        return heddle_plan_fail(&o, HEDDLE_EINVAL, "there is no graph");
+        return HEDDLE_PLAN_FAIL(&o, HEDDLE_EINVAL, "there is no graph");
     if (!isfinite(c.lower_bound))
-        return heddle_plan_fail(&o, HEDDLE_EINVAL, "the bound is not finite");
+        return HEDDLE_PLAN_FAIL(&o, HEDDLE_EINVAL, "the bound is not finite");
     st = heddle_plan_machine_get(m, &o, &machine);
     if (st != HEDDLE_OK)
         return st;
