@@ -13,7 +13,7 @@
  *
  * Threads:  pure functions; any thread.
  * Errors:   functions return heddle_status; on failure nothing has changed and
- *           a sentence is in limits->error.
+ *           a sentence is in limits->why.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -97,8 +97,8 @@ struct heddle_bound_limits {
                                Looked at between iterations */
     double gap;                           /* stop when the mixed bound is this close to its
                                optimum, relative; 0: 0.001 */
-    char *error;                          /* a sentence about a failure; may be NULL */
-    size_t error_bytes;                   /* of `error` */
+    char *why;                            /* a sentence about a failure; may be NULL */
+    size_t why_bytes;                     /* of `why` */
     const struct heddle_allocator *alloc; /* NULL: the default */
 };
 
@@ -139,7 +139,7 @@ HEDDLE_API void heddle_bound_finish(struct heddle_bound_result *result);
  * Recomputes the bound a certificate proves, which is stored in *proven_out
  * (may be NULL), and compares: `value` may exceed it by 1e-9 of itself, for
  * rounding. Shares no code with what computes bounds. Of `limits`, which may be
- * NULL, only error and alloc are used; `kind` of bound and cert->value are not.
+ * NULL, only why and alloc are used; `kind` of bound and cert->value are not.
  *
  * HEDDLE_OK      value is proven
  * HEDDLE_EINVAL  the certificate proves less, or is malformed, or the graph is

@@ -121,7 +121,7 @@ struct heddle_energy_jobs {
 };
 
 /*
- * Set out->size before; end it with heddle_energy_jobs_finish(). `why` (cap bytes;
+ * Set out->size before; end it with heddle_energy_jobs_finish(). `why` (why_bytes bytes;
  * may be NULL) has one sentence with the line on failure.
  *
  * HEDDLE_ENOENT   it is not there
@@ -132,7 +132,7 @@ struct heddle_energy_jobs {
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_energy_jobs_read(const struct heddle_allocator *alloc, const char *path,
-                        struct heddle_energy_jobs *out, char *why, size_t cap);
+                        struct heddle_energy_jobs *out, char *why, size_t why_bytes);
 HEDDLE_API void heddle_energy_jobs_finish(struct heddle_energy_jobs *j);
 
 #ifdef __cplusplus

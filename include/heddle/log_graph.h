@@ -77,8 +77,8 @@ struct heddle_log_graph_opts {
     const heddle_machine *machine;        /* types, workers, times; may be NULL */
     heddle_perf *perf;                    /* times that the machine does not know; may be NULL */
     const struct heddle_allocator *alloc; /* NULL: the default */
-    char *error;                          /* a sentence about a failure; may be NULL */
-    size_t error_bytes;                   /* of `error` */
+    char *why;                            /* a sentence about a failure; may be NULL */
+    size_t why_bytes;                     /* of `why` */
 };
 
 struct heddle_log_graph_type {

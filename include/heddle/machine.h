@@ -82,11 +82,11 @@ typedef struct heddle_machine heddle_machine;
  * HEDDLE_EFORMAT  malformed, or what it describes makes no sense
  * HEDDLE_ENOMEM   no memory
  *
- * On failure `why` (cap bytes; may be NULL) has one sentence, with file and line.
+ * On failure `why` (why_bytes bytes; may be NULL) has one sentence, with file and line.
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_machine_open(const char *source,
                                                              heddle_machine **out, char *why,
-                                                             size_t cap);
+                                                             size_t why_bytes);
 
 /* NULL is fine. */
 HEDDLE_API void heddle_machine_close(heddle_machine *m);

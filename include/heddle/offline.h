@@ -12,7 +12,7 @@
  *
  * Threads:  pure functions; any thread.
  * Errors:   functions return heddle_status; on failure nothing has changed and
- *           a sentence is in opts->error.
+ *           a sentence is in opts->why.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -65,8 +65,8 @@ struct heddle_offline_opts {
     double within;
     uint32_t cost_product;
 
-    char *error;                          /* a sentence about a failure; may be NULL */
-    size_t error_bytes;                   /* of `error` */
+    char *why;                            /* a sentence about a failure; may be NULL */
+    size_t why_bytes;                     /* of `why` */
     const struct heddle_allocator *alloc; /* NULL: the default */
 };
 
@@ -109,7 +109,7 @@ HEDDLE_API void heddle_offline_finish(struct heddle_offline_result *result);
  * takes there, after its predecessors, transfers and release, and alone on its
  * worker; `makespan` is the last end. Times may be off by 1e-9 of the makespan.
  * Shares no code with the policies. Of `opts`, which may be NULL, release,
- * transfers, error and alloc are used.
+ * transfers, why and alloc are used.
  *
  * HEDDLE_OK      it is
  * HEDDLE_EINVAL  it is not; the sentence says where

@@ -30,7 +30,7 @@ struct heddle_bound_mem {
 void *heddle_bound_get(struct heddle_bound_mem *m, size_t n, size_t bytes);
 void heddle_bound_drop(struct heddle_bound_mem *m);
 
-/* Writes the sentence into limits->error and returns st. */
+/* Writes the sentence into limits->why and returns st. */
 HEDDLE_PRINTF(3, 4)
 heddle_status heddle_bound_fail(const struct heddle_bound_limits *limits, heddle_status st,
                                 const char *fmt, ...);

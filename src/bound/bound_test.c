@@ -10,8 +10,7 @@ static char why[200];
 
 static struct heddle_bound_limits limits(void)
 {
-    const struct heddle_bound_limits l = {
-        .size = sizeof(l), .error = why, .error_bytes = sizeof(why)};
+    const struct heddle_bound_limits l = {.size = sizeof(l), .why = why, .why_bytes = sizeof(why)};
 
     why[0] = '\0';
     return l;

@@ -26,7 +26,7 @@ static void diamond(struct sample *s)
 
 static char why[200];
 static const struct heddle_bound_limits quiet = {
-    .size = sizeof(quiet), .error = why, .error_bytes = sizeof(why)};
+    .size = sizeof(quiet), .why = why, .why_bytes = sizeof(why)};
 
 static void refused(struct sample *s, const struct heddle_bound_cert *c, double value)
 {

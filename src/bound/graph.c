@@ -57,9 +57,9 @@ heddle_status heddle_bound_fail(const struct heddle_bound_limits *limits, heddle
     struct heddle_text t;
     va_list ap;
 
-    if (limits == NULL || limits->error == NULL || limits->error_bytes == 0)
+    if (limits == NULL || limits->why == NULL || limits->why_bytes == 0)
         return st;
-    heddle_text_init(&t, limits->error, limits->error_bytes);
+    heddle_text_init(&t, limits->why, limits->why_bytes);
     va_start(ap, fmt);
     heddle_text_vadd(&t, fmt, ap);
     va_end(ap);

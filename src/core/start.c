@@ -78,9 +78,11 @@ static heddle_status ctx_start_topo(heddle_ctx *ctx, const struct heddle_ctx_opt
     return HEDDLE_OK;
 }
 
-/* There is no context to keep the sentence: only the callback gets it. */
+/* There is no context to keep the sentence: the options say where it goes. */
 static heddle_status ctx_refuse(const struct heddle_ctx_opts *o, heddle_status st, const char *why)
 {
+    if (o->why != NULL && o->why_bytes > 0)
+        snprintf(o->why, o->why_bytes, "%s", why);
     if (o->message != NULL)
         o->message(o->message_user, HEDDLE_ERROR, why);
     return st;

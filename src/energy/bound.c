@@ -61,7 +61,7 @@ heddle_status heddle_spend_check(const struct heddle_energy_graph *eg, char *err
     return HEDDLE_OK;
 }
 
-#define FAIL(st, ...) heddle_energy_why(x->l.error, x->l.error_bytes, st, __VA_ARGS__)
+#define FAIL(st, ...) heddle_energy_why(x->l.why, x->l.why_bytes, st, __VA_ARGS__)
 
 static heddle_status take_limits(struct run *x, const struct heddle_energy_limits *limits)
 {
@@ -303,8 +303,8 @@ static heddle_status find_time(struct run *x)
 {
     struct heddle_bound_limits l = {.size = sizeof(l),
                                     .time_ns = x->l.time_ns,
-                                    .error = x->l.error,
-                                    .error_bytes = x->l.error_bytes,
+                                    .why = x->l.why,
+                                    .why_bytes = x->l.why_bytes,
                                     .alloc = x->l.alloc};
 
     x->time.size = sizeof(x->time);
@@ -336,7 +336,7 @@ heddle_status heddle_energy_bound(const struct heddle_energy_graph *eg,
     if (result_out == NULL || result_out->size != sizeof(*result_out))
         return FAIL(HEDDLE_EINVAL, "the result is missing or its size is "
                                    "wrong");
-    HEDDLE_TRY(heddle_spend_check(eg, x->l.error, x->l.error_bytes));
+    HEDDLE_TRY(heddle_spend_check(eg, x->l.why, x->l.why_bytes));
     x->tmp.a = x->own.a = x->l.alloc;
     own = heddle_scratch_get(&x->own, 1, sizeof(*own));
     st = own == NULL ? HEDDLE_ENOMEM : find_time(x);

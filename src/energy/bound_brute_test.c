@@ -17,8 +17,8 @@ static double bound_at(const struct small *s, double deadline, double optimum)
     const struct heddle_energy_limits l = {.size = sizeof(l),
                                            .deadline = deadline,
                                            .time_ns = UINT64_MAX,
-                                           .error = why,
-                                           .error_bytes = sizeof(why)};
+                                           .why = why,
+                                           .why_bytes = sizeof(why)};
     struct heddle_energy_bound_result r = {.size = sizeof(r)};
     double proven, value;
 

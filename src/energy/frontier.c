@@ -31,7 +31,7 @@ struct frontier {
     struct heddle_energy_cost cost;    /* of best */
 };
 
-#define FAIL(st, ...) heddle_energy_why(x->o.error, x->o.error_bytes, st, __VA_ARGS__)
+#define FAIL(st, ...) heddle_energy_why(x->o.why, x->o.why_bytes, st, __VA_ARGS__)
 
 /* `part` of the time that is left for searches. */
 static uint64_t share(const struct frontier *x, double part)
@@ -50,8 +50,8 @@ static heddle_status find_fastest(struct frontier *x)
                                     .time_ns = share(x, END_PART),
                                     .iterations = x->o.iterations,
                                     .stop_at = x->time.best,
-                                    .error = x->o.error,
-                                    .error_bytes = x->o.error_bytes,
+                                    .why = x->o.why,
+                                    .why_bytes = x->o.why_bytes,
                                     .alloc = x->o.alloc};
 
     if (x->o.fastest != NULL) {
@@ -135,8 +135,8 @@ static heddle_status find_bounds(struct frontier *x, uint32_t n)
     struct heddle_energy_limits l = {.size = sizeof(l),
                                      .time = &x->time,
                                      .time_ns = UINT64_MAX,
-                                     .error = x->o.error,
-                                     .error_bytes = x->o.error_bytes,
+                                     .why = x->o.why,
+                                     .why_bytes = x->o.why_bytes,
                                      .alloc = x->o.alloc};
 
     if (x->end != 0)
@@ -158,8 +158,8 @@ static heddle_status run(struct frontier *x, uint32_t *nout)
 {
     struct heddle_bound_limits l = {.size = sizeof(l),
                                     .time_ns = share(x, 0.1),
-                                    .error = x->o.error,
-                                    .error_bytes = x->o.error_bytes,
+                                    .why = x->o.why,
+                                    .why_bytes = x->o.why_bytes,
                                     .alloc = x->o.alloc};
 
     HEDDLE_TRY(heddle_bound_all(x->eg->graph, &l, &x->time));
@@ -184,7 +184,7 @@ heddle_status heddle_energy_frontier(const struct heddle_energy_graph *eg,
     x->o.weight = x->o.deadline = x->o.slack = 0.0;
     if (n < 2 || out == NULL || nout == NULL)
         return FAIL(HEDDLE_EINVAL, "a frontier needs room for two points");
-    HEDDLE_TRY(heddle_spend_check(eg, x->o.error, x->o.error_bytes));
+    HEDDLE_TRY(heddle_spend_check(eg, x->o.why, x->o.why_bytes));
     if (x->o.time_ns == 0)
         x->o.time_ns = TIME_NS;
     if (x->o.time_ns == UINT64_MAX && x->o.iterations == 0)

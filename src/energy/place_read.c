@@ -227,9 +227,9 @@ static void say(char *why, size_t cap, const char *path, const char *what)
 }
 
 heddle_status heddle_energy_jobs_read(const struct heddle_allocator *alloc, const char *path,
-                                      struct heddle_energy_jobs *out, char *why, size_t cap)
+                                      struct heddle_energy_jobs *out, char *why, size_t why_bytes)
 {
-    struct reader r = {.path = path, .line = 0, .why = why, .cap = cap};
+    struct reader r = {.path = path, .line = 0, .why = why, .cap = why_bytes};
     const char *what = "no memory for it";
     heddle_status st;
 
@@ -237,19 +237,19 @@ heddle_status heddle_energy_jobs_read(const struct heddle_allocator *alloc, cons
         return HEDDLE_EINVAL;
     r.own = heddle_zalloc(alloc, 1, sizeof(*r.own));
     if (r.own == NULL) {
-        say(why, cap, path, what);
+        say(why, why_bytes, path, what);
         return HEDDLE_ENOMEM;
     }
     r.own->alloc = alloc;
     heddle_map_init(&r.names, alloc);
     st = heddle_file_read(path, (size_t)1 << 30, alloc, &r.own->text, &r.own->len, &what);
     if (st != HEDDLE_OK) {
-        say(why, cap, path, what);
+        say(why, why_bytes, path, what);
     } else {
         r.next = r.own->text;
         st = read_lines(&r);
         if (st == HEDDLE_ENOMEM)
-            say(why, cap, path, "no memory for it");
+            say(why, why_bytes, path, "no memory for it");
     }
     heddle_map_fini(&r.names);
     if (st != HEDDLE_OK) {

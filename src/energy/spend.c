@@ -58,7 +58,7 @@ struct search {
     size_t cells;
 };
 
-#define FAIL(st, ...) heddle_energy_why(x->o.error, x->o.error_bytes, st, __VA_ARGS__)
+#define FAIL(st, ...) heddle_energy_why(x->o.why, x->o.why_bytes, st, __VA_ARGS__)
 
 static heddle_status take_opts(struct search *x, const struct heddle_energy_opts *opts)
 {
@@ -80,7 +80,7 @@ static heddle_status take_opts(struct search *x, const struct heddle_energy_opts
     if (x->o.time_ns == UINT64_MAX && x->o.iterations == 0)
         return FAIL(HEDDLE_EINVAL, "the search needs a limit of time or of "
                                    "iterations");
-    return heddle_spend_check(x->eg, x->o.error, x->o.error_bytes);
+    return heddle_spend_check(x->eg, x->o.why, x->o.why_bytes);
 }
 
 static struct heddle_offline_opts offline_opts(const struct search *x, double part)
@@ -89,8 +89,8 @@ static struct heddle_offline_opts offline_opts(const struct search *x, double pa
                                     .seed = x->o.seed,
                                     .time_ns = UINT64_MAX,
                                     .iterations = x->o.iterations,
-                                    .error = x->o.error,
-                                    .error_bytes = x->o.error_bytes,
+                                    .why = x->o.why,
+                                    .why_bytes = x->o.why_bytes,
                                     .alloc = x->o.alloc};
 
     if (x->o.time_ns != UINT64_MAX) {

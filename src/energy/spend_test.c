@@ -203,8 +203,8 @@ TEST(impossible_deadlines_are_proved)
     struct heddle_energy_limits l = {.size = sizeof(l),
                                      .deadline = 1.0,
                                      .time_ns = UINT64_MAX,
-                                     .error = why,
-                                     .error_bytes = sizeof(why)};
+                                     .why = why,
+                                     .why_bytes = sizeof(why)};
     struct heddle_energy_bound_result b = {.size = sizeof(b)};
     struct heddle_energy_opts o = options();
     struct heddle_offline_result s = {.size = sizeof(s)};
@@ -217,8 +217,8 @@ TEST(impossible_deadlines_are_proved)
     CHECK(b.time.value > l.deadline);
     heddle_energy_bound_finish(&b);
     o.deadline = 1.0;
-    o.error = why;
-    o.error_bytes = sizeof(why);
+    o.why = why;
+    o.why_bytes = sizeof(why);
     CHECK(heddle_energy_schedule(&chol.eg, &o, &s, NULL) == HEDDLE_ENOENT);
     CHECK(strstr(why, "no schedule was found") != NULL);
 }
@@ -228,7 +228,7 @@ TEST(impossible_deadlines_are_proved)
 static void refused(const char *word, heddle_status want)
 {
     char why[256] = "";
-    struct heddle_energy_limits l = {.size = sizeof(l), .error = why, .error_bytes = sizeof(why)};
+    struct heddle_energy_limits l = {.size = sizeof(l), .why = why, .why_bytes = sizeof(why)};
     struct heddle_energy_opts o = options();
     struct heddle_energy_bound_result b = {.size = sizeof(b)};
     struct heddle_offline_result s = {.size = sizeof(s)};
@@ -237,8 +237,8 @@ static void refused(const char *word, heddle_status want)
 
     CHECK(heddle_energy_bound(&chol.eg, &l, &b) == want);
     CHECK(strstr(why, word) != NULL);
-    o.error = why;
-    o.error_bytes = sizeof(why);
+    o.why = why;
+    o.why_bytes = sizeof(why);
     why[0] = '\0';
     CHECK(heddle_energy_schedule(&chol.eg, &o, &s, NULL) == want);
     CHECK(strstr(why, word) != NULL);

@@ -80,9 +80,9 @@ heddle_status heddle_lg_fail(const struct heddle_log_graph_opts *o, heddle_statu
     struct heddle_text t;
     va_list ap;
 
-    if (o == NULL || o->error == NULL || o->error_bytes == 0)
+    if (o == NULL || o->why == NULL || o->why_bytes == 0)
         return st;
-    heddle_text_init(&t, o->error, o->error_bytes);
+    heddle_text_init(&t, o->why, o->why_bytes);
     va_start(ap, fmt);
     heddle_text_vadd(&t, fmt, ap);
     va_end(ap);

@@ -24,9 +24,9 @@ static heddle_status refuse(const struct checker *c, const char *fmt, ...)
     struct heddle_text t;
     va_list ap;
 
-    if (c->o == NULL || c->o->error == NULL || c->o->error_bytes == 0)
+    if (c->o == NULL || c->o->why == NULL || c->o->why_bytes == 0)
         return HEDDLE_EINVAL;
-    heddle_text_init(&t, c->o->error, c->o->error_bytes);
+    heddle_text_init(&t, c->o->why, c->o->why_bytes);
     va_start(ap, fmt);
     heddle_text_vadd(&t, fmt, ap);
     va_end(ap);

@@ -29,9 +29,9 @@ heddle_status heddle_offline_fail(const struct heddle_offline_opts *opts, heddle
     struct heddle_text t;
     va_list ap;
 
-    if (opts == NULL || opts->error == NULL || opts->error_bytes == 0)
+    if (opts == NULL || opts->why == NULL || opts->why_bytes == 0)
         return st;
-    heddle_text_init(&t, opts->error, opts->error_bytes);
+    heddle_text_init(&t, opts->why, opts->why_bytes);
     va_start(ap, fmt);
     heddle_text_vadd(&t, fmt, ap);
     va_end(ap);

@@ -85,7 +85,7 @@ struct heddle_offline_ops {
 
 extern const struct heddle_offline_ops *const heddle_offline_table[];
 
-/* Writes the sentence into opts->error and returns st. */
+/* Writes the sentence into opts->why and returns st. */
 HEDDLE_PRINTF(3, 4)
 heddle_status heddle_offline_fail(const struct heddle_offline_opts *opts, heddle_status st,
                                   const char *fmt, ...);

@@ -117,14 +117,14 @@ static heddle_status try_policy(const struct heddle_bound_graph *g, struct heddl
     char why[256] = "";
     heddle_status st;
 
-    o->error = why;
-    o->error_bytes = sizeof(why);
+    o->why = why;
+    o->why_bytes = sizeof(why);
     st = heddle_offline_schedule(g, o, &r);
     if (st != HEDDLE_OK && strstr(why, word) == NULL)
         printf("no '%s' in '%s'\n", word, why);
     CHECK(st == HEDDLE_OK || strstr(why, word) != NULL);
     heddle_offline_finish(&r);
-    o->error = NULL;
+    o->why = NULL;
     return st;
 }
 

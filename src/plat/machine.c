@@ -24,17 +24,18 @@ _Static_assert((int)HEDDLE_MEMORY_HOST == (int)HEDDLE_NODE_HOST &&
                    (int)HEDDLE_MEMORY_DISK == (int)HEDDLE_NODE_DISK,
                "one numbering of memories");
 
-heddle_status heddle_machine_open(const char *source, heddle_machine **out, char *why, size_t cap)
+heddle_status heddle_machine_open(const char *source, heddle_machine **out, char *why,
+                                  size_t why_bytes)
 {
     struct heddle_machine *m;
     heddle_status st;
 
     if (source == NULL || out == NULL)
-        return heddle_plat_why(why, cap, HEDDLE_EINVAL, "source or out is NULL");
+        return heddle_plat_why(why, why_bytes, HEDDLE_EINVAL, "source or out is NULL");
     m = heddle_zalloc(NULL, 1, sizeof(*m));
     if (m == NULL)
-        return heddle_plat_why(why, cap, HEDDLE_ENOMEM, "no memory");
-    st = heddle_plat_open(NULL, source, &m->p, why, cap);
+        return heddle_plat_why(why, why_bytes, HEDDLE_ENOMEM, "no memory");
+    st = heddle_plat_open(NULL, source, &m->p, why, why_bytes);
     if (st != HEDDLE_OK) {
         heddle_free(NULL, m, sizeof(*m));
         return st;

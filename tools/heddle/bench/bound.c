@@ -162,8 +162,8 @@ static heddle_status solve(const struct build *b, const struct bound_case *c, ui
     const struct heddle_bound_limits limits = {.size = sizeof(limits),
                                                .which = 1u << HEDDLE_BOUND_MIXED,
                                                .time_ns = time_ns,
-                                               .error = why,
-                                               .error_bytes = why_bytes};
+                                               .why = why,
+                                               .why_bytes = why_bytes};
     struct heddle_bound_result r = {.size = sizeof(r)};
     heddle_status st;
     uint64_t t0;

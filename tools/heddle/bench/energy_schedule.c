@@ -110,7 +110,7 @@ static heddle_status bound_at(const struct heddle_energy_graph *eg,
                               struct row *r, char *why, size_t bytes)
 {
     const struct heddle_energy_limits l = {
-        .size = sizeof(l), .deadline = deadline, .time = time, .error = why, .error_bytes = bytes};
+        .size = sizeof(l), .deadline = deadline, .time = time, .why = why, .why_bytes = bytes};
     struct heddle_energy_bound_result res = {.size = sizeof(res)};
     heddle_status st = heddle_energy_bound(eg, &l, &res);
 
@@ -132,8 +132,8 @@ static heddle_status run_table(const struct energy_bench *b, const struct heddle
                                          .fastest = fastest,
                                          .seed = b->seed,
                                          .time_ns = b->time_ns,
-                                         .error = why,
-                                         .error_bytes = bytes};
+                                         .why = why,
+                                         .why_bytes = bytes};
     struct heddle_offline_result s = {.size = sizeof(s)};
     struct heddle_energy_cost fast;
     heddle_status st = heddle_energy_schedule(eg, &o, &s, &r->fastest);

@@ -121,8 +121,8 @@ static int run_one(const struct offline_bench *b, const struct heddle_bound_grap
                                     .time_ns = b->time_ns,
                                     .seed = b->seed,
                                     .stop_at = r->bound,
-                                    .error = why,
-                                    .error_bytes = sizeof(why)};
+                                    .why = why,
+                                    .why_bytes = sizeof(why)};
     struct heddle_offline_result s = {.size = sizeof(s)};
     heddle_status st = heddle_offline_schedule(g, &o, &s);
 

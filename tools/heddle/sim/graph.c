@@ -316,7 +316,7 @@ static heddle_status bound_solve(const struct sim_graph *g, struct bound_input *
                                              .kind = in->kind,
                                              .time = in->time};
     const struct heddle_bound_limits limits = {
-        .size = sizeof(limits), .error = why, .error_bytes = cap};
+        .size = sizeof(limits), .why = why, .why_bytes = cap};
     struct heddle_bound_result r = {.size = sizeof(r)};
     heddle_status st;
 

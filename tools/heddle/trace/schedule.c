@@ -121,7 +121,7 @@ static int make_bound(struct schedule *s)
 {
     char why[256] = "";
     const struct heddle_bound_limits l = {
-        .size = sizeof(l), .time_ns = BOUND_NS, .error = why, .error_bytes = sizeof(why)};
+        .size = sizeof(l), .time_ns = BOUND_NS, .why = why, .why_bytes = sizeof(why)};
     struct heddle_bound_result r = {.size = sizeof(r)};
     const heddle_status st = heddle_bound_all(&s->graph, &l, &r);
 
@@ -166,8 +166,8 @@ static int make_schedule(struct schedule *s, const struct schedule_args *a)
                                     .edge_bytes = s->edge_bytes,
                                     .latency = s->latency,
                                     .byte_time = s->byte_time,
-                                    .error = why,
-                                    .error_bytes = sizeof(why)};
+                                    .why = why,
+                                    .why_bytes = sizeof(why)};
     const bool is_runtime = strncmp(s->policy, RUNTIME, strlen(RUNTIME)) == 0;
     heddle_status st;
     int rc;

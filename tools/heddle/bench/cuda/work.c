@@ -408,7 +408,7 @@ static heddle_status solve(const struct heddle_bound_graph *graph, double *ns_ou
                            size_t cap)
 {
     const struct heddle_bound_limits limits = {
-        .size = sizeof(limits), .time_ns = UINT64_C(3000000000), .error = why, .error_bytes = cap};
+        .size = sizeof(limits), .time_ns = UINT64_C(3000000000), .why = why, .why_bytes = cap};
     struct heddle_bound_result r = {.size = sizeof(r)};
     heddle_status st = heddle_bound_all(graph, &limits, &r);
 
