@@ -119,7 +119,7 @@ struct heddle_bound_result {
 
 /*
  * Computes the bounds. Set result_out->size before; end the result with
- * heddle_bound_finish(). Stopping early weakens bounds, never falsifies them.
+ * heddle_bound_fini(). Stopping early weakens bounds, never falsifies them.
  *
  * HEDDLE_EINVAL  a pointer is missing, a size is wrong, an index is out of
  *                range, a time is negative, not a number, or so large that sums
@@ -133,7 +133,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_bound_all(const struct heddle_bo
 
 /* Frees the certificates and zeroes the result but for its size. The allocator
  * of heddle_bound_all() must still be there. NULL is fine. */
-HEDDLE_API void heddle_bound_finish(struct heddle_bound_result *result);
+HEDDLE_API void heddle_bound_fini(struct heddle_bound_result *result);
 
 /*
  * Recomputes the bound a certificate proves, which is stored in *proven_out

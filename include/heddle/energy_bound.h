@@ -162,7 +162,7 @@ struct heddle_energy_bound_result {
 };
 
 /*
- * Set result_out->size before; end the result with heddle_energy_bound_finish().
+ * Set result_out->size before; end the result with heddle_energy_bound_fini().
  * Stopping early weakens the bound, never falsifies it. An impossible deadline
  * is an answer, no failure: value is INFINITY and the sentence is in
  * limits->why.
@@ -177,7 +177,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_energy_bound(const struct heddle_energy_graph *eg, const struct heddle_energy_limits *limits,
                     struct heddle_energy_bound_result *result_out);
 
-HEDDLE_API void heddle_energy_bound_finish(struct heddle_energy_bound_result *result);
+HEDDLE_API void heddle_energy_bound_fini(struct heddle_energy_bound_result *result);
 
 /*
  * Recomputes what the certificate proves, which is stored in *proven_out (may be
@@ -224,7 +224,7 @@ struct heddle_energy_opts {
 
 /*
  * A schedule that keeps the deadline and is as good as the search finds. Set
- * result_out->size before; end it with heddle_offline_finish(). *fastest_out
+ * result_out->size before; end it with heddle_offline_fini(). *fastest_out
  * (may be NULL) is the length of the fastest schedule.
  *
  * HEDDLE_ENOENT  no schedule was found that keeps the deadline; *fastest_out is

@@ -86,7 +86,7 @@ struct heddle_energy_place {
 
 /*
  * Places jobs. Set out->size before; end the result with
- * heddle_energy_place_finish().
+ * heddle_energy_place_fini().
  *
  * HEDDLE_EINVAL  an argument is missing or makes no sense, a job takes no time
  *                or too much
@@ -96,7 +96,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_place_make(
     const struct heddle_energy_job *jobs, size_t njobs, const struct heddle_energy_place_opts *opts,
     struct heddle_energy_place *out);
 /* NULL is fine. */
-HEDDLE_API void heddle_energy_place_finish(struct heddle_energy_place *p);
+HEDDLE_API void heddle_energy_place_fini(struct heddle_energy_place *p);
 
 /*
  * Is a placement what it says: one job at a time on a machine, none late, sums
@@ -121,7 +121,7 @@ struct heddle_energy_jobs {
 };
 
 /*
- * Set out->size before; end it with heddle_energy_jobs_finish(). `why` (why_bytes bytes;
+ * Set out->size before; end it with heddle_energy_jobs_fini(). `why` (why_bytes bytes;
  * may be NULL) has one sentence with the line on failure.
  *
  * HEDDLE_ENOENT   it is not there
@@ -133,7 +133,7 @@ struct heddle_energy_jobs {
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_energy_jobs_read(const struct heddle_allocator *alloc, const char *path,
                         struct heddle_energy_jobs *out, char *why, size_t why_bytes);
-HEDDLE_API void heddle_energy_jobs_finish(struct heddle_energy_jobs *j);
+HEDDLE_API void heddle_energy_jobs_fini(struct heddle_energy_jobs *j);
 
 #ifdef __cplusplus
 }

@@ -86,7 +86,7 @@ struct heddle_offline_result {
 
 /*
  * Makes a schedule. Set result_out->size before; end the result with
- * heddle_offline_finish().
+ * heddle_offline_fini().
  *
  * HEDDLE_EINVAL  a pointer is missing, a size is wrong, an index is out of
  *                range, a time or cost is negative, not a number, or so large
@@ -102,7 +102,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_offline_schedule(
 
 /* Frees the arrays and zeroes the result but for its size. The allocator must
  * still be there. NULL is fine. */
-HEDDLE_API void heddle_offline_finish(struct heddle_offline_result *result);
+HEDDLE_API void heddle_offline_fini(struct heddle_offline_result *result);
 
 /*
  * Is it a schedule? Every task on a worker that can run it, for as long as it

@@ -290,7 +290,7 @@ heddle_status heddle_bound_all(const struct heddle_bound_graph *graph,
     return HEDDLE_OK;
 }
 
-void heddle_bound_finish(struct heddle_bound_result *result)
+void heddle_bound_fini(struct heddle_bound_result *result)
 {
     struct heddle_bound_mem *own;
 

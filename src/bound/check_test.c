@@ -187,7 +187,7 @@ TEST(tampering_never_pays)
             CHECK(proven <= best * (1 + 1e-9));
         CHECK_STATUS(heddle_bound_check(&s.g, &c, best * 1.0001, &quiet, NULL), HEDDLE_EINVAL);
     }
-    heddle_bound_finish(&res);
+    heddle_bound_fini(&res);
     sample_fini(&s);
 }
 
@@ -209,7 +209,7 @@ TEST(no_memory)
         CHECK_STATUS(st, f.has_failed ? HEDDLE_ENOMEM : HEDDLE_OK);
         CHECK_EQ(f.nlive, 0);
     }
-    heddle_bound_finish(&res);
+    heddle_bound_fini(&res);
     sample_fini(&s);
 }
 

@@ -342,7 +342,7 @@ heddle_status heddle_energy_bound(const struct heddle_energy_graph *eg,
     st = own == NULL ? HEDDLE_ENOMEM : find_time(x);
     if (st == HEDDLE_OK)
         st = solve(x);
-    heddle_bound_finish(&x->time);
+    heddle_bound_fini(&x->time);
     heddle_scratch_drop(&x->tmp);
     if (st != HEDDLE_OK) {
         heddle_scratch_drop(&x->own);
@@ -355,7 +355,7 @@ heddle_status heddle_energy_bound(const struct heddle_energy_graph *eg,
     return HEDDLE_OK;
 }
 
-void heddle_energy_bound_finish(struct heddle_energy_bound_result *result)
+void heddle_energy_bound_fini(struct heddle_energy_bound_result *result)
 {
     struct heddle_scratch m;
 

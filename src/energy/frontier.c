@@ -85,11 +85,11 @@ static heddle_status step(struct frontier *x, uint32_t i, uint32_t n)
 
     HEDDLE_TRY(search(x, p->deadline, 1.0 / (n - i), &s));
     if (heddle_energy_of_schedule(x->eg, &s, &c) == HEDDLE_OK && c.total < x->cost.total) {
-        heddle_offline_finish(&x->best);
+        heddle_offline_fini(&x->best);
         x->best = s;
         x->cost = c;
     } else {
-        heddle_offline_finish(&s);
+        heddle_offline_fini(&s);
     }
     p->makespan = x->best.makespan;
     p->cost = x->cost;
@@ -114,18 +114,18 @@ static heddle_status find_ends(struct frontier *x, uint32_t *nout)
     for (uint32_t i = 0; i + 1 < *nout; i++) {
         st = step(x, i, *nout);
         if (st != HEDDLE_OK) {
-            heddle_offline_finish(&s);
+            heddle_offline_fini(&s);
             return st;
         }
     }
     /* The cheapest of all goes on from whoever is better. */
     st = heddle_energy_of_schedule(x->eg, &s, &x->point[*nout - 1].cost);
     if (st == HEDDLE_OK && x->point[*nout - 1].cost.total < x->cost.total) {
-        heddle_offline_finish(&x->best);
+        heddle_offline_fini(&x->best);
         x->best = s;
         x->cost = x->point[*nout - 1].cost;
     } else {
-        heddle_offline_finish(&s);
+        heddle_offline_fini(&s);
     }
     return st == HEDDLE_OK ? step(x, *nout - 1, *nout) : st;
 }
@@ -149,7 +149,7 @@ static heddle_status find_bounds(struct frontier *x, uint32_t n)
         x->point[i].bound = r.value;
         if (i + 1 < n)
             x->point[i].bound = fmax(r.value, x->point[i + 1].bound);
-        heddle_energy_bound_finish(&r);
+        heddle_energy_bound_fini(&r);
     }
     return HEDDLE_OK;
 }
@@ -197,7 +197,7 @@ heddle_status heddle_energy_frontier(const struct heddle_energy_graph *eg,
     x->best.size = sizeof(x->best);
     memset(out, 0, n * sizeof(*out));
     st = run(x, nout);
-    heddle_offline_finish(&x->best);
-    heddle_bound_finish(&x->time);
+    heddle_offline_fini(&x->best);
+    heddle_bound_fini(&x->time);
     return st;
 }

@@ -153,7 +153,7 @@ static heddle_status make(struct heddle_energy_draft *d, struct heddle_energy_pl
     if (d->machine != NULL && start != NULL)
         st = solve(d, start, &r);
     if (st != HEDDLE_OK) {
-        heddle_energy_place_finish(&r);
+        heddle_energy_place_fini(&r);
         return st;
     }
     r.time_ns = heddle_clock_ns() - begin;
@@ -184,7 +184,7 @@ heddle_status heddle_energy_place_make(const struct heddle_energy_job *jobs, siz
     return st;
 }
 
-void heddle_energy_place_finish(struct heddle_energy_place *p)
+void heddle_energy_place_fini(struct heddle_energy_place *p)
 {
     struct own *own;
 

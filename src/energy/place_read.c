@@ -261,7 +261,7 @@ heddle_status heddle_energy_jobs_read(const struct heddle_allocator *alloc, cons
     return HEDDLE_OK;
 }
 
-void heddle_energy_jobs_finish(struct heddle_energy_jobs *j)
+void heddle_energy_jobs_fini(struct heddle_energy_jobs *j)
 {
     if (j == NULL)
         return;

@@ -155,7 +155,7 @@ static heddle_status find_cheap(struct search *x, struct heddle_offline_result *
     HEDDLE_TRY(heddle_offline_schedule(x->eg->graph, &o, out));
     if (o.within == 0.0 || out->makespan <= o.within * (1.0 + LATE))
         return HEDDLE_OK;
-    heddle_offline_finish(out);
+    heddle_offline_fini(out);
     return FAIL(HEDDLE_ENOENT,
                 "no schedule was found that keeps the deadline; the fastest "
                 "takes %.4g times as long",
@@ -181,6 +181,6 @@ heddle_status heddle_energy_schedule(const struct heddle_energy_graph *eg,
     if ((st == HEDDLE_OK || st == HEDDLE_ENOENT) && fastest_out != NULL)
         *fastest_out = x->o.fastest->makespan;
     heddle_free(x->o.alloc, x->cost, x->cells * sizeof(*x->cost));
-    heddle_offline_finish(&x->fast);
+    heddle_offline_fini(&x->fast);
     return st;
 }

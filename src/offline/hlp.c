@@ -49,7 +49,7 @@ static heddle_status run(const struct heddle_offline_dag *d, struct heddle_scrat
     for (uint32_t t = 0; t < d->n; t++)
         flow[t] *= HOLD;
     st = heddle_offline_balance(d, c->value, flow, m, type);
-    heddle_bound_finish(&res);
+    heddle_bound_fini(&res);
     if (st != HEDDLE_OK)
         return st;
     return heddle_offline_list_types(d, type, m, out);

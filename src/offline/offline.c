@@ -136,7 +136,7 @@ heddle_status heddle_offline_schedule(const struct heddle_bound_graph *graph,
     return st;
 }
 
-void heddle_offline_finish(struct heddle_offline_result *result)
+void heddle_offline_fini(struct heddle_offline_result *result)
 {
     struct own *own;
 

@@ -176,7 +176,7 @@ static inline double sample_run(const struct heddle_bound_graph *g,
     CHECK_OK(st);
     makespan = res->makespan;
     if (out == NULL)
-        heddle_offline_finish(&own);
+        heddle_offline_fini(&own);
     return makespan;
 }
 

@@ -132,7 +132,7 @@ static double bound(const struct heddle_log_graph *g)
     for (int k = 0; k < HEDDLE_BOUND_KINDS; k++)
         CHECK_OK(heddle_bound_check(&g->graph, &r.cert[k], r.cert[k].value, NULL, NULL));
     best = r.best;
-    heddle_bound_finish(&r);
+    heddle_bound_fini(&r);
     return best;
 }
 

@@ -194,7 +194,7 @@ static heddle_status solve(const struct build *b, const struct bound_case *c, ui
     row->is_valid = heddle_bound_check(&row->g, &r.cert[HEDDLE_BOUND_MIXED], row->mixed, &limits,
                                        NULL) == HEDDLE_OK;
     row->check_s = (double)(heddle_clock_ns() - t0) * 1e-9;
-    heddle_bound_finish(&r);
+    heddle_bound_fini(&r);
     return HEDDLE_OK;
 }
 

@@ -81,7 +81,7 @@ heddle_status run_bound_read(struct run_bound *b, const char *path)
 
 void run_bound_close(struct run_bound *b)
 {
-    heddle_bound_finish(b->r.size != 0 ? &b->r : NULL);
+    heddle_bound_fini(b->r.size != 0 ? &b->r : NULL);
     heddle_log_graph_destroy(b->g);
     heddle_machine_close(b->machine);
     (void)heddle_perf_destroy(b->perf); /* nothing was recorded in it */

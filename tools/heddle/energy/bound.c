@@ -237,8 +237,8 @@ static int bound_run(struct cli *c, int argc, char **argv)
         rc = answer_all(&x, &a);
     if (rc == 0)
         trace_warn_partial(c, args.operand[0], x.in.log);
-    heddle_energy_bound_finish(&x.r);
-    heddle_offline_finish(&x.s);
+    heddle_energy_bound_fini(&x.r);
+    heddle_offline_fini(&x.s);
     energy_input_close(&x.in);
     return rc;
 }

@@ -104,7 +104,7 @@ static heddle_status run_policy(struct predict *x, struct row *r, const struct e
     if (st == HEDDLE_OK)
         st = heddle_energy_of_schedule(&in->g->eg, &s, &r->cost);
     r->makespan = s.makespan;
-    heddle_offline_finish(&s);
+    heddle_offline_fini(&s);
     free(type);
     free(order);
     return st;
@@ -120,7 +120,7 @@ static heddle_status find_bound(struct predict *x, const struct energy_args *a)
     if (st == HEDDLE_OK)
         st = heddle_energy_bound_check(&x->in.g->eg, &r.cert, r.value, &l, NULL);
     x->bound = r.value;
-    heddle_energy_bound_finish(&r);
+    heddle_energy_bound_fini(&r);
     return st;
 }
 

@@ -330,7 +330,7 @@ static heddle_status bound_solve(const struct sim_graph *g, struct bound_input *
     if (st != HEDDLE_OK)
         return st;
     *out = r.best;
-    heddle_bound_finish(&r);
+    heddle_bound_fini(&r);
     return HEDDLE_OK;
 }
 

@@ -128,7 +128,7 @@ static int make_bound(struct schedule *s)
     if (st != HEDDLE_OK)
         return fail(s, why, st);
     s->bound_ns = r.best;
-    heddle_bound_finish(&r);
+    heddle_bound_fini(&r);
     return 0;
 }
 
@@ -211,7 +211,7 @@ static int schedule_all(struct schedule *s, const char *path, const struct sched
 static void schedule_free(struct schedule *s)
 {
     if (s->own == NULL)
-        heddle_offline_finish(&s->s);
+        heddle_offline_fini(&s->s);
     free(s->own);
     free(s->nworkers);
     free(s->time);

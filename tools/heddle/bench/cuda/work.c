@@ -416,7 +416,7 @@ static heddle_status solve(const struct heddle_bound_graph *graph, double *ns_ou
         return st;
     st = heddle_bound_check(graph, &r.cert[r.best_kind], r.best, &limits, NULL);
     *ns_out = r.best;
-    heddle_bound_finish(&r);
+    heddle_bound_fini(&r);
     return st;
 }
 
