@@ -46,6 +46,9 @@ struct heddle_bound_graph {
     /* [rows x ntypes] the time of a kind of task on a worker of a type; 0 is
      * fine, INFINITY: cannot run there. */
     const double *time;
+
+    uint64_t reserved[4]; /* zero: fields to come; this struct stands inside others,
+                             so its size does not change (ADR 0029) */
 };
 
 enum heddle_bound_kind {
@@ -104,6 +107,7 @@ struct heddle_bound_limits {
 
 struct heddle_bound_result {
     size_t size; /* sizeof(struct heddle_bound_result) */
+    void *own;   /* what fini frees */
 
     /* What was not asked for has value 0 and the weakest certificate. */
     struct heddle_bound_cert cert[HEDDLE_BOUND_KINDS];
@@ -114,7 +118,6 @@ struct heddle_bound_result {
     double mixed_gap;   /* (mixed_upper - mixed) / mixed_upper */
     uint32_t mixed_iterations;
     uint64_t time_ns; /* the call took */
-    void *own;        /* memory of the certificates */
 };
 
 /*

@@ -214,7 +214,7 @@ struct heddle_class_info {
     char kind[16];   /* "cpu", "cuda", "opencl" */
     unsigned memory; /* index for heddle_ctx_get_memory() */
     unsigned nworkers;
-    int is_lost;
+    bool is_lost;
 };
 
 /* The i-th class, the cores first. Statuses as above. */

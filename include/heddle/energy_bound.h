@@ -44,6 +44,7 @@ struct heddle_energy_graph {
     const double *joules; /* [rows x ntypes] of a kind on a type, above idle, as
                              graph->time; >= 0 where the time is finite */
     double idle;          /* joules per unit of time of the whole machine */
+    uint64_t reserved[2]; /* zero: fields to come, as in heddle_bound_graph */
 };
 
 /* --- from a model ----------------------------------------------------------- */
@@ -149,6 +150,7 @@ struct heddle_energy_limits {
 
 struct heddle_energy_bound_result {
     size_t size;                    /* sizeof(struct heddle_energy_bound_result) */
+    void *own;                      /* what fini frees */
     double value;                   /* joules; INFINITY: no schedule keeps the deadline */
     double upper;                   /* the optimum of the linear program is about this */
     struct heddle_energy_cert cert; /* proves value; with value INFINITY, that a
@@ -158,7 +160,6 @@ struct heddle_energy_bound_result {
     struct heddle_bound_cert time;  /* the best bound on the length */
     uint32_t iterations;
     uint64_t time_ns;
-    void *own;
 };
 
 /*

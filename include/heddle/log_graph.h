@@ -35,6 +35,7 @@
  * Threads:  pure functions of a log, which never changes; any thread.
  * Errors:   functions return heddle_status; on failure nothing was created.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -136,7 +137,7 @@ struct heddle_log_graph {
     int64_t makespan_ns;
     uint64_t nnot_run; /* ids without an execution that ended well */
     uint64_t ndropped; /* edges that the run contradicts */
-    uint32_t has_deps; /* 0: the log says nothing of dependencies (level 0) */
+    bool has_deps;     /* false: the log says nothing of dependencies (level 0) */
     uint64_t digest;   /* of `graph`: types, workers, times, edges */
     void *own;
 };

@@ -14,6 +14,7 @@
  * Errors:   functions return heddle_status; on failure nothing has changed and
  *           a sentence is in opts->why.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -63,7 +64,7 @@ struct heddle_offline_opts {
                            time is finite */
     double cost_rate;
     double within;
-    uint32_t cost_product;
+    bool cost_product;
 
     char *why;                            /* a sentence about a failure; may be NULL */
     size_t why_bytes;                     /* of `why` */
@@ -72,6 +73,7 @@ struct heddle_offline_opts {
 
 struct heddle_offline_result {
     size_t size; /* sizeof(struct heddle_offline_result) */
+    void *own;   /* what fini frees */
     uint32_t ntasks;
     double makespan;        /* the last end */
     const uint32_t *type;   /* [ntasks] */
@@ -81,7 +83,6 @@ struct heddle_offline_result {
     const char *policy;     /* `best`: whose schedule it began with */
     uint64_t iterations;    /* of the search in `best` */
     uint64_t time_ns;       /* the call took */
-    void *own;              /* memory of the arrays */
 };
 
 /*

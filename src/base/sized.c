@@ -116,3 +116,11 @@ void heddle_sized_put(void *out, const void *from, size_t known)
            n - sizeof(size));
     memset((unsigned char *)out + n, 0, size - n);
 }
+
+void heddle_sized_clear(void *out)
+{
+    const size_t size = size_of(out);
+
+    if (size > sizeof(size))
+        memset((unsigned char *)out + sizeof(size), 0, size - sizeof(size));
+}

@@ -19,6 +19,7 @@
  * or 64 KiB and more beyond what the library knows) is refused like 0.
  */
 #include <stddef.h>
+#include <string.h>
 
 #include "heddle/status.h"
 
@@ -51,8 +52,16 @@ HEDDLE_MUST_USE heddle_status heddle_sized_room(const char *name, const void *ou
  * bytes; out's size field stays. */
 void heddle_sized_put(void *out, const void *from, size_t known);
 
+/* Zeroes all of a result but its size field, for its fini(). */
+void heddle_sized_clear(void *out);
+
 #define HEDDLE_SIZED_GET(type, to, from, why, why_bytes)                                           \
     heddle_sized_get(#type, to, sizeof(type), from, why, why_bytes)
+/* For a struct that stands inside others and so cannot grow: its last fields are
+ * `reserved`, and must be zero like what the library does not know. */
+#define HEDDLE_SIZED_GET_FIXED(type, to, from, why, why_bytes)                                     \
+    (memset(to, 0, sizeof(type)),                                                                  \
+     heddle_sized_get(#type, to, offsetof(type, reserved), from, why, why_bytes))
 #define HEDDLE_SIZED_GET_OPTS(type, to, from)                                                      \
     heddle_sized_get_opts(#type, to, sizeof(type), from, offsetof(type, why))
 #define HEDDLE_SIZED_ROOM(type, out, why, why_bytes)                                               \

@@ -167,7 +167,38 @@ TEST(output_sizes_that_no_header_has)
     CHECK_EQ(put(&out, sizeof(size_t)), HEDDLE_EINVAL);
 }
 
+TEST(clear_leaves_the_size)
+{
+    struct large out;
+
+    memset(&out, 0xa5, sizeof(out));
+    out.k.size = sizeof(struct known);
+    heddle_sized_clear(&out);
+    CHECK_EQ(out.k.size, sizeof(struct known));
+    CHECK(out.k.a == 0 && out.k.c == 0);
+    CHECK(out.more[0] == UINT64_C(0xa5a5a5a5a5a5a5a5));
+    out.k.size = 0;
+    heddle_sized_clear(&out); /* never filled: nothing to do */
+}
+
+struct fixed {
+    size_t size;
+    int a;
+    uint64_t reserved[2];
+};
+
+TEST(reserved_fields_must_be_zero)
+{
+    struct fixed from = {.size = sizeof(from), .a = 1}, to;
+
+    CHECK_OK(HEDDLE_SIZED_GET_FIXED(struct fixed, &to, &from, why, sizeof(why)));
+    CHECK(to.a == 1 && to.reserved[0] == 0 && to.reserved[1] == 0);
+    from.reserved[1] = 1;
+    CHECK_EQ(HEDDLE_SIZED_GET_FIXED(struct fixed, &to, &from, why, sizeof(why)), HEDDLE_EINVAL);
+    CHECK(strstr(why, "struct fixed has 32 bytes, and fields beyond the 16") != NULL);
+}
+
 TEST_MAIN(input_none_is_all_zero, input_smaller_has_zeros, input_equal_is_copied,
           input_larger_must_be_zero_beyond, input_sizes_that_no_header_has,
           options_have_the_sentence_themselves, output_never_goes_beyond_the_size,
-          output_sizes_that_no_header_has)
+          output_sizes_that_no_header_has, clear_leaves_the_size, reserved_fields_must_be_zero)

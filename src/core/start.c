@@ -19,6 +19,7 @@
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "base/park.h"
+#include "base/sized.h"
 #include "base/thread.h"
 #include "core/ctx.h"
 #include "core/dev/dev.h"
@@ -425,7 +426,7 @@ static heddle_status ctx_find(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
 
 heddle_status heddle_ctx_create(const struct heddle_ctx_opts *opts, heddle_ctx **ctx_out)
 {
-    struct heddle_ctx_opts o = {.size = sizeof(o)};
+    struct heddle_ctx_opts o;
     const struct heddle_allocator *a = &heddle_allocator_default;
     heddle_status st;
     heddle_ctx *ctx;
@@ -433,10 +434,7 @@ heddle_status heddle_ctx_create(const struct heddle_ctx_opts *opts, heddle_ctx *
     char why[256] = "";
 
     HEDDLE_CHECK(ctx_out != NULL);
-    if (opts != NULL) {
-        HEDDLE_CHECK(opts->size >= sizeof(o));
-        o = *opts;
-    }
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_ctx_opts, &o, opts));
     HEDDLE_TRY(ctx_check_opts(&o, "the caller"));
     st = heddle_env_apply(&o, why, sizeof(why));
     if (st != HEDDLE_OK)

@@ -25,6 +25,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "heddle/energy_bound.h"
 
@@ -362,20 +363,24 @@ heddle_status heddle_energy_bound_check(const struct heddle_energy_graph *eg,
                                         const struct heddle_energy_limits *limits,
                                         double *proven_out)
 {
-    struct verify state = {.eg = eg, .c = cert, .limits = limits};
+    struct heddle_energy_limits l;
+    struct heddle_energy_graph own;
+    struct heddle_bound_graph g;
+    struct verify state = {.eg = &own, .g = &g, .c = cert, .limits = &l};
     struct verify *x = &state;
     struct heddle_text t;
     char number[40];
     double proven = 0.0;
 
-    if (limits != NULL && limits->size != sizeof(*limits))
-        return HEDDLE_EINVAL;
-    if (eg == NULL || eg->size != sizeof(*eg) || eg->graph == NULL ||
-        eg->graph->size != sizeof(*eg->graph) || cert == NULL)
-        return NO("the graph or the certificate is missing or has a wrong "
-                  "size member");
-    x->g = eg->graph;
-    x->alloc = limits != NULL ? limits->alloc : NULL;
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_energy_limits, &l, limits));
+    if (eg == NULL || cert == NULL)
+        return NO("the graph or the certificate is missing");
+    HEDDLE_TRY(HEDDLE_SIZED_GET_FIXED(struct heddle_energy_graph, &own, eg, l.why, l.why_bytes));
+    if (own.graph == NULL)
+        return NO("the graph is missing");
+    HEDDLE_TRY(
+        HEDDLE_SIZED_GET_FIXED(struct heddle_bound_graph, &g, own.graph, l.why, l.why_bytes));
+    x->alloc = l.alloc;
     if (!(cert->deadline >= 0.0))
         return NO("the deadline is not a number >= 0");
     if (cert->nterms > 0 && (cert->term == NULL || cert->weight == NULL))

@@ -12,6 +12,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/sized.h"
 #include "energy/spend.h"
 #include "energy/why.h"
 
@@ -171,20 +172,17 @@ heddle_status heddle_energy_frontier(const struct heddle_energy_graph *eg,
                                      const struct heddle_energy_opts *opts, uint32_t n,
                                      struct heddle_energy_point *out, uint32_t *nout)
 {
-    struct frontier state = {.eg = eg, .point = out, .n = n};
+    struct heddle_spend_input in;
+    struct frontier state = {.eg = &in.eg, .point = out, .n = n};
     struct frontier *x = &state;
     heddle_status st;
 
-    if (opts != NULL && opts->size != sizeof(*opts))
-        return HEDDLE_EINVAL;
-    if (opts != NULL)
-        x->o = *opts;
-    x->o.size = sizeof(x->o);
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_energy_opts, &x->o, opts));
     x->o.goal = HEDDLE_ENERGY_LEAST;
     x->o.weight = x->o.deadline = x->o.slack = 0.0;
     if (n < 2 || out == NULL || nout == NULL)
         return FAIL(HEDDLE_EINVAL, "a frontier needs room for two points");
-    HEDDLE_TRY(heddle_spend_check(eg, x->o.why, x->o.why_bytes));
+    HEDDLE_TRY(heddle_spend_get(eg, &in, x->o.why, x->o.why_bytes));
     if (x->o.time_ns == 0)
         x->o.time_ns = TIME_NS;
     if (x->o.time_ns == UINT64_MAX && x->o.iterations == 0)

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/sized.h"
 #include "base/sort.h"
 #include "base/text.h"
 #include "energy/place.h"
@@ -157,7 +158,7 @@ static heddle_status make(struct heddle_energy_draft *d, struct heddle_energy_pl
         return st;
     }
     r.time_ns = heddle_clock_ns() - begin;
-    *out = r;
+    heddle_sized_put(out, &r, sizeof(r));
     return HEDDLE_OK;
 }
 
@@ -168,10 +169,12 @@ heddle_status heddle_energy_place_make(const struct heddle_energy_job *jobs, siz
     struct heddle_energy_draft d = {.jobs = jobs, .n = njobs};
     heddle_status st;
 
-    if (opts == NULL || opts->size < sizeof(*opts) || out == NULL || out->size < sizeof(*out) ||
-        (jobs == NULL && njobs > 0) || njobs >= UINT32_MAX)
+    if (opts == NULL)
         return HEDDLE_EINVAL;
-    d.o = *opts;
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_energy_place_opts, &d.o, opts));
+    HEDDLE_TRY(HEDDLE_SIZED_ROOM_OWN(struct heddle_energy_place, out, d.o.why, d.o.why_bytes));
+    if ((jobs == NULL && njobs > 0) || njobs >= UINT32_MAX)
+        return bad(&d.o, "there are no jobs, or too many");
     if (d.o.alloc == NULL)
         d.o.alloc = &heddle_allocator_default;
     HEDDLE_TRY(check_opts(&d.o));
@@ -197,6 +200,5 @@ void heddle_energy_place_fini(struct heddle_energy_place *p)
         heddle_scratch_drop(&own->mem);
         heddle_free(a, own, sizeof(*own));
     }
-    memset(p, 0, sizeof(*p));
-    p->size = sizeof(*p);
+    heddle_sized_clear(p);
 }

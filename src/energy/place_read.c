@@ -15,6 +15,7 @@
 #include "base/map.h"
 #include "base/number.h"
 #include "base/rng.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "energy/why.h"
 #include "heddle/energy_place.h"
@@ -231,10 +232,12 @@ heddle_status heddle_energy_jobs_read(const struct heddle_allocator *alloc, cons
 {
     struct reader r = {.path = path, .line = 0, .why = why, .cap = why_bytes};
     const char *what = "no memory for it";
+    struct heddle_energy_jobs j;
     heddle_status st;
 
-    if (path == NULL || out == NULL || out->size < sizeof(*out))
+    if (path == NULL)
         return HEDDLE_EINVAL;
+    HEDDLE_TRY(HEDDLE_SIZED_ROOM_OWN(struct heddle_energy_jobs, out, why, why_bytes));
     r.own = heddle_zalloc(alloc, 1, sizeof(*r.own));
     if (r.own == NULL) {
         say(why, why_bytes, path, what);
@@ -256,8 +259,9 @@ heddle_status heddle_energy_jobs_read(const struct heddle_allocator *alloc, cons
         destroy(r.own);
         return st;
     }
-    *out = (struct heddle_energy_jobs){
-        .size = sizeof(*out), .njobs = r.own->n, .ndue = r.ndue, .jobs = r.own->job, .own = r.own};
+    j = (struct heddle_energy_jobs){
+        .size = sizeof(j), .njobs = r.own->n, .ndue = r.ndue, .jobs = r.own->job, .own = r.own};
+    heddle_sized_put(out, &j, sizeof(j));
     return HEDDLE_OK;
 }
 
@@ -267,6 +271,5 @@ void heddle_energy_jobs_fini(struct heddle_energy_jobs *j)
         return;
     if (j->own != NULL)
         destroy(j->own);
-    memset(j, 0, sizeof(*j));
-    j->size = sizeof(*j);
+    heddle_sized_clear(j);
 }

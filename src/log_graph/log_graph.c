@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/sized.h"
 #include "base/text.h"
 
 /* --- memory --------------------------------------------------------------- */
@@ -221,9 +222,7 @@ static heddle_status check_args(const heddle_log *log, const struct heddle_log_g
 {
     if (log == NULL || out == NULL)
         return heddle_lg_fail(o, HEDDLE_EINVAL, "there is no log");
-    if (o != NULL && o->size != sizeof(*o))
-        return HEDDLE_EINVAL;
-    if (o != NULL && (unsigned)o->durations >= HEDDLE_NDURATIONS)
+    if ((unsigned)o->durations >= HEDDLE_NDURATIONS)
         return heddle_lg_fail(o, HEDDLE_EINVAL, "there are no such durations");
     return HEDDLE_OK;
 }
@@ -232,18 +231,15 @@ heddle_status heddle_log_graph_create(const heddle_log *log,
                                       const struct heddle_log_graph_opts *opts,
                                       struct heddle_log_graph **out)
 {
-    const struct heddle_allocator *alloc;
     struct own own, temp, scratch, *keep;
     struct maker m = {.log = log, .own = &own, .temp = &temp, .scratch = &scratch};
     heddle_status st;
 
-    HEDDLE_TRY(check_args(log, opts, out));
-    alloc = opts != NULL ? opts->alloc : NULL;
-    own = temp = scratch = (struct own){.alloc = alloc};
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_log_graph_opts, &m.o, opts));
+    HEDDLE_TRY(check_args(log, &m.o, out));
+    own = temp = scratch = (struct own){.alloc = m.o.alloc};
     m.v = heddle_log_get_view(log);
-    if (opts != NULL)
-        m.o = *opts;
-    heddle_map_init(&m.task_of, alloc);
+    heddle_map_init(&m.task_of, m.o.alloc);
     m.g = heddle_lg_get(&own, 1, sizeof(*m.g));
     keep = heddle_lg_get(&own, 1, sizeof(*keep));
     st = m.g == NULL || keep == NULL ? HEDDLE_ENOMEM : make_all(&m);
@@ -251,7 +247,7 @@ heddle_status heddle_log_graph_create(const heddle_log *log,
     heddle_lg_drop(&temp);
     if (st != HEDDLE_OK) {
         heddle_lg_drop(&own);
-        return st == HEDDLE_ENOMEM ? heddle_lg_fail(opts, st, "no memory") : st;
+        return st == HEDDLE_ENOMEM ? heddle_lg_fail(&m.o, st, "no memory") : st;
     }
     *keep = own;
     m.g->size = sizeof(*m.g);

@@ -7,13 +7,15 @@
 #include <stdbool.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/compiler.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "heddle/offline.h"
 
 struct checker {
     const struct heddle_bound_graph *g;
-    const struct heddle_offline_opts *o; /* may be NULL */
+    const struct heddle_offline_opts *o;
     const struct heddle_offline_result *s;
     double eps;
 };
@@ -24,7 +26,7 @@ static heddle_status refuse(const struct checker *c, const char *fmt, ...)
     struct heddle_text t;
     va_list ap;
 
-    if (c->o == NULL || c->o->why == NULL || c->o->why_bytes == 0)
+    if (c->o->why == NULL || c->o->why_bytes == 0)
         return HEDDLE_EINVAL;
     heddle_text_init(&t, c->o->why, c->o->why_bytes);
     va_start(ap, fmt);
@@ -58,7 +60,7 @@ static heddle_status check_tasks(const struct checker *c)
             return refuse(c, "task %u starts before time 0", t);
         if (!(fabs(s->end[t] - s->start[t] - time) <= c->eps))
             return refuse(c, "task %u does not last as long as it takes", t);
-        if (c->o != NULL && c->o->release != NULL && s->start[t] < c->o->release[t] - c->eps)
+        if (c->o->release != NULL && s->start[t] < c->o->release[t] - c->eps)
             return refuse(c, "task %u starts before its release", t);
         last = fmax(last, s->end[t]);
     }
@@ -78,8 +80,7 @@ static heddle_status check_edges(const struct checker *c)
 
         if (a >= g->ntasks || b >= g->ntasks)
             return refuse(c, "edge %u goes nowhere", e);
-        if (c->o != NULL && c->o->edge_bytes != NULL && c->o->edge_bytes[e] > 0.0 &&
-            s->worker[a] != s->worker[b]) {
+        if (c->o->edge_bytes != NULL && c->o->edge_bytes[e] > 0.0 && s->worker[a] != s->worker[b]) {
             const uint32_t link = s->type[a] * g->ntypes + s->type[b];
 
             gap = c->o->latency[link] + c->o->edge_bytes[e] * c->o->byte_time[link];
@@ -150,26 +151,34 @@ heddle_status heddle_offline_check(const struct heddle_bound_graph *graph,
                                    const struct heddle_offline_opts *opts,
                                    const struct heddle_offline_result *result)
 {
-    struct checker c = {.g = graph, .o = opts, .s = result};
+    struct heddle_offline_opts o;
+    struct heddle_offline_result s;
+    struct heddle_bound_graph g;
+    struct checker c = {.g = &g, .o = &o, .s = &s};
     uint32_t *v;
     heddle_status st;
 
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_offline_opts, &o, opts));
     if (graph == NULL || result == NULL)
-        return HEDDLE_EINVAL;
-    if (result->ntasks != graph->ntasks)
-        return refuse(&c, "the schedule has %u tasks, the graph %u", result->ntasks, graph->ntasks);
-    if (!(result->makespan >= 0.0 && result->makespan < INFINITY))
+        return refuse(&c, "there is no graph, or no schedule");
+    HEDDLE_TRY(HEDDLE_SIZED_GET_FIXED(struct heddle_bound_graph, &g, graph, o.why, o.why_bytes));
+    HEDDLE_TRY(HEDDLE_SIZED_GET(struct heddle_offline_result, &s, result, o.why, o.why_bytes));
+    if (s.ntasks != g.ntasks)
+        return refuse(&c, "the schedule has %u tasks, the graph %u", s.ntasks, g.ntasks);
+    if (s.ntasks > 0 && (s.type == NULL || s.worker == NULL || s.start == NULL || s.end == NULL))
+        return refuse(&c, "an array of the schedule is missing");
+    if (!(s.makespan >= 0.0 && s.makespan < INFINITY))
         return refuse(&c, "the makespan is no number");
-    c.eps = 1e-9 * result->makespan;
+    c.eps = 1e-9 * s.makespan;
     st = check_tasks(&c);
     if (st == HEDDLE_OK)
         st = check_edges(&c);
-    if (st != HEDDLE_OK || graph->ntasks == 0)
+    if (st != HEDDLE_OK || g.ntasks == 0)
         return st;
-    v = heddle_zalloc(opts != NULL ? opts->alloc : NULL, graph->ntasks, sizeof(*v));
+    v = heddle_zalloc(o.alloc, g.ntasks, sizeof(*v));
     if (v == NULL)
         return HEDDLE_ENOMEM;
     st = check_overlap(&c, v);
-    heddle_free(opts != NULL ? opts->alloc : NULL, v, graph->ntasks * sizeof(*v));
+    heddle_free(o.alloc, v, g.ntasks * sizeof(*v));
     return st;
 }

@@ -16,8 +16,9 @@ HEDDLE_PRINTF(3, 4)
 heddle_status heddle_plan_fail(const struct heddle_plan_opts *o, heddle_status st, const char *fmt,
                                ...);
 
-/* The options of the caller as we know them: fields beyond o->size are 0. */
-struct heddle_plan_opts heddle_plan_opts_get(const struct heddle_plan_opts *o);
+/* The options of the caller, of whatever size, complete: with an allocator. */
+HEDDLE_MUST_USE heddle_status heddle_plan_opts_get(const struct heddle_plan_opts *o,
+                                                   struct heddle_plan_opts *out);
 
 #define HEDDLE_PLAN_ALIGN_MAX ((uint64_t)1 << 30)
 

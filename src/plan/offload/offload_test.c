@@ -48,7 +48,7 @@ static struct result solve(const struct heddle_plan_graph *g, const struct heddl
                                              .time_limit_s = 0.1,
                                              .slots = 200,
                                              .moves = moves,
-                                             .base = *why_init(&w, NULL)};
+                                             WHY(&w, NULL)};
     struct result res = {.makespan = INFINITY};
     struct heddle_plan *p = NULL;
 
@@ -574,7 +574,7 @@ TEST(each_allocation_may_fail)
         heddle_status st;
 
         faulty_init(&f, k);
-        o.base = *why_init(&w, &f.a);
+        why_into(&o, &w, &f.a);
         st = heddle_plan_solve(g, &m, &o, &p);
         if (st != HEDDLE_OK)
             CHECK_STATUS(st, HEDDLE_ENOMEM);
@@ -602,7 +602,7 @@ TEST(random_graphs_with_everything_in_them)
 
         test_set_seed(test_seed() + (i > 0));
         heddle_rng_seed(&r, test_seed());
-        o.base = *why_init(&w, NULL);
+        why_into(&o, &w, NULL);
         g = random_graph(&r, 1 + heddle_rng_below32(&r, 24), 0, &w.o);
         floor = heddle_plan_floor(g, NULL);
         peak = heddle_plan_peak(g);

@@ -294,10 +294,11 @@ heddle_status heddle_plan_times(const struct heddle_plan_graph *g,
                                 const struct heddle_plan_opts *opts, double *begin_out,
                                 double *end_out)
 {
-    const struct heddle_plan_opts o = heddle_plan_opts_get(opts);
+    struct heddle_plan_opts o;
     struct heddle_plan_machine machine;
     struct heddle_plan_cost cost;
 
+    HEDDLE_TRY(heddle_plan_opts_get(opts, &o));
     if (g == NULL || p == NULL || begin_out == NULL || end_out == NULL)
         return heddle_plan_fail(&o, HEDDLE_EINVAL, "there is no plan");
     HEDDLE_TRY(heddle_plan_machine_get(m, &o, &machine));

@@ -236,7 +236,7 @@ static heddle_status reset_words(struct cuda_work *w, uint32_t at)
 
 heddle_status work_reset(struct cuda_work *w)
 {
-    const struct heddle_task_opts o = {.size = sizeof(o), .devices = 1u << HEDDLE_DEV_CUDA};
+    const struct heddle_task_opts o = {.size = sizeof(o), .devices = HEDDLE_DEVS_CUDA};
     heddle_status st = HEDDLE_OK, waited;
 
     for (uint32_t i = 0; i < w->nt; i++)
