@@ -232,8 +232,9 @@ static inline void heddle_call_count(struct heddle_call *call, const heddle_kern
     call->operands = call->operand;
 }
 
-HEDDLE_MUST_USE static inline heddle_status
-heddle_submit_call(heddle_ctx *ctx, const heddle_kernel *kernel, struct heddle_call call)
+static inline HEDDLE_MUST_USE heddle_status heddle_submit_call(heddle_ctx *ctx,
+                                                               const heddle_kernel *kernel,
+                                                               struct heddle_call call)
 {
     heddle_call_count(&call, kernel);
     return heddle_submit(ctx, kernel, &call);
@@ -293,8 +294,9 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_exec_submit(struct heddle_exec *
                                                             const heddle_kernel *kernel,
                                                             const struct heddle_call *call);
 
-HEDDLE_MUST_USE static inline heddle_status
-heddle_exec_submit_call(struct heddle_exec *x, const heddle_kernel *kernel, struct heddle_call call)
+static inline HEDDLE_MUST_USE heddle_status heddle_exec_submit_call(struct heddle_exec *x,
+                                                                    const heddle_kernel *kernel,
+                                                                    struct heddle_call call)
 {
     heddle_call_count(&call, kernel);
     return heddle_exec_submit(x, kernel, &call);

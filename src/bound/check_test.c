@@ -136,7 +136,7 @@ TEST(malformed)
 #undef WITH
     refused(&s, NULL, 0.0);
     g = s.g;
-    g.size--;
+    g.size = 0;
     CHECK_STATUS(heddle_bound_check(&g, &good, 0.0, &quiet, NULL), HEDDLE_EINVAL);
     CHECK_STATUS(heddle_bound_check(NULL, &good, 0.0, &quiet, NULL), HEDDLE_EINVAL);
     sample_edge(&s, 4, 0);

@@ -443,7 +443,7 @@ TEST(each_fault_has_its_sentence)
     x.m.host.in_rate = -1;
     pair_bad(&x, "rate");
     x.p.steps = NULL;
-    pair_bad(&x, "needed");
+    pair_bad(&x, "the plan has no steps");
     heddle_plan_graph_destroy(x.g);
 }
 
