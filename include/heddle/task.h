@@ -222,21 +222,10 @@ static inline struct heddle_call heddle_call_of(struct heddle_arg arg, heddle_ha
     return c;
 }
 
-/* An operand behind the last one of the kernel: counted, so that it is refused. */
-static inline void heddle_call_count(struct heddle_call *call, const heddle_kernel *kernel)
-{
-    if (kernel == NULL || kernel->noperands >= HEDDLE_CALL_OPERANDS ||
-        call->operand[kernel->noperands] == NULL)
-        return;
-    call->noperands = kernel->noperands + 1;
-    call->operands = call->operand;
-}
-
 static inline HEDDLE_MUST_USE heddle_status heddle_submit_call(heddle_ctx *ctx,
                                                                const heddle_kernel *kernel,
                                                                struct heddle_call call)
 {
-    heddle_call_count(&call, kernel);
     return heddle_submit(ctx, kernel, &call);
 }
 
@@ -298,7 +287,6 @@ static inline HEDDLE_MUST_USE heddle_status heddle_exec_submit_call(struct heddl
                                                                     const heddle_kernel *kernel,
                                                                     struct heddle_call call)
 {
-    heddle_call_count(&call, kernel);
     return heddle_exec_submit(x, kernel, &call);
 }
 
