@@ -17,7 +17,7 @@ test  = log=build/$(1)/ctest.log; \
 
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all setup setup-check setup-clang setup-demo check demo debug asan tsan cuda no-deps clang lint coverage bench \
+.PHONY: all setup setup-check setup-clang setup-demo check demo debug asan tsan cuda no-deps clang lint abi coverage bench \
 	bench-peers gpu-check install ptx format clean help
 
 all: | build        ## build the release preset, the tool is build/release/heddle
@@ -52,6 +52,9 @@ clang: setup-clang | build ## the same with clang 14, and some of the tests
 
 lint: all           ## layers, symbols, headers, style, format
 	@$(call test,release,-L lint)
+
+abi: all            ## do older programs run? layouts, sizes; OLD=libheddle.so: abidiff
+	@scripts/abi build/release $(OLD)
 
 coverage: | build   ## line and branch coverage per module
 	@$(call build,coverage)

@@ -20,6 +20,8 @@ if(Python3_FOUND)
   heddle_test(lint.exports
     COMMAND ${py} ${heddle_scripts}/check_exports.py
       $<TARGET_FILE:heddle_shared> ${PROJECT_SOURCE_DIR})
+  heddle_test(lint.abi
+    COMMAND ${py} ${heddle_scripts}/check_abi.py rows ${PROJECT_SOURCE_DIR})
   heddle_test(lint.style
     COMMAND ${py} ${heddle_scripts}/check_style.py ${PROJECT_SOURCE_DIR})
   heddle_test(lint.walk

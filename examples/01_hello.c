@@ -32,8 +32,7 @@ int main(void)
     if (st == HEDDLE_OK)
         st = heddle_handle_vector(ctx, v, 4, HEDDLE_F64, &h);
     if (st == HEDDLE_OK)
-        st = heddle_submit(
-            ctx, &scale, &(struct heddle_call){.operand = {h}, .arg = &a, .arg_bytes = sizeof(a)});
+        st = heddle_go(ctx, &scale, HEDDLE_ARG(&a), h);
     if (st == HEDDLE_OK)
         st = heddle_wait(ctx); /* the first failure, or HEDDLE_OK */
     heddle_handle_unref(h);

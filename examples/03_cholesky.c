@@ -59,32 +59,33 @@ static heddle_status gemm_cpu(struct heddle_exec *x)
 KERNEL(potrf, 1, HEDDLE_RW);
 KERNEL(trsm, 2, HEDDLE_R, HEDDLE_RW);
 KERNEL(gemm, 3, HEDDLE_R, HEDDLE_R, HEDDLE_RW);
-#define CALL(...) (&(struct heddle_call){.operand = {__VA_ARGS__}})
+#define GO(ctx, kernel, ...) heddle_go(ctx, kernel, HEDDLE_NO_ARG, __VA_ARGS__)
+#define T(i, j)              heddle_tiles_get(t, i, j)
 
 int main(void)
 {
     static double a[N * N], error;
     heddle_ctx *ctx = NULL;
-    heddle_handle *t[NT][NT] = {{NULL}};
+    heddle_handle *h = NULL;
+    heddle_tiles *t = NULL;
     heddle_status st = heddle_ctx_create(NULL, &ctx);
 
     for (size_t i = 0; i < N * N; i++)
         a[i] = i % (N + 1) == 0 ? N : 1.0; /* N on the diagonal, else 1 */
-    for (size_t i = 0; i < NT * NT && st == HEDDLE_OK; i++)
-        st = heddle_handle_matrix(ctx, &AT(a, i / NT * NB, i % NT * NB), NB, NB, N, HEDDLE_F64,
-                                  &t[i / NT][i % NT]);
+    st = st ? st : heddle_handle_matrix(ctx, a, N, N, N, HEDDLE_F64, &h);
+    st = st ? st : heddle_tiles_create(h, NB, NB, &t);
     for (size_t k = 0; k < NT; k++) {
-        st = st ? st : heddle_submit(ctx, &potrf, CALL(t[k][k]));
+        st = st ? st : GO(ctx, &potrf, T(k, k));
         for (size_t i = k + 1; i < NT; i++) {
-            st = st ? st : heddle_submit(ctx, &trsm, CALL(t[k][k], t[i][k]));
+            st = st ? st : GO(ctx, &trsm, T(k, k), T(i, k));
             for (size_t j = k + 1; j <= i && st == HEDDLE_OK; j++)
-                st = heddle_submit(ctx, &gemm, CALL(t[i][k], t[j][k], t[i][j]));
+                st = GO(ctx, &gemm, T(i, k), T(j, k), T(i, j));
         }
     }
     if (st == HEDDLE_OK)
         st = heddle_wait(ctx);
-    for (size_t i = 0; i < NT * NT; i++)
-        heddle_handle_unref(t[i / NT][i % NT]);
+    heddle_tiles_destroy(t);
+    heddle_handle_unref(h);
     heddle_ctx_destroy(ctx); /* waits, should a submission have failed */
     for (size_t j = 0; j < N; j++)
         for (size_t i = j; i < N; i++) { /* the lower part of A - L L^T */

@@ -32,8 +32,8 @@ static const heddle_kernel heat = {
     .variants = {{.device = HEDDLE_DEV_CPU, .run = heat_cpu}},
 };
 
-/* The loop around the region: 0 ends it. */
-static int again(void *user, unsigned pass)
+/* The loop around the region: false ends it. */
+static bool again(void *user, unsigned pass)
 {
     (void)user;
     return pass < 5000;

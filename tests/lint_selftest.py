@@ -44,6 +44,7 @@ CLEAN = {
     "include/heddle/t.h": HEADER % (EXPORT + "HEDDLE_API int heddle_tell(void);"),
     "include/heddle/w.h": HEADER % "",
     "tests/test.h": HEADER % "",
+    "tests/abi/sizes.c": TOP,
 }
 
 # Generated PTX, for check_ptx: its hash is that of x.cu as it stands here.
@@ -72,6 +73,15 @@ ROUTINES = {
 
 # script, planted file, its content, text wanted in the output ("": success)
 CASES = [
+    ("abi", "include/heddle/x.h", HEADER % "struct heddle_a {\n    int b;\n};\n", ""),
+    ("abi", "include/heddle/x.h", HEADER % "struct heddle_a {\n    size_t size;\n};\n",
+     "no row"),
+    ("abi", "include/heddle/x.h", HEADER % "struct heddle_a {\n    int b;\n    size_t size;\n};\n",
+     "not its first field"),
+    ("abi", "include/heddle/x.h",
+     HEADER % ("struct heddle_a {\n    size_t size;\n};\n"
+               "struct heddle_b {\n    struct heddle_a a;\n};\n"), "heddle_b has heddle_a inside"),
+    ("abi", "tests/abi/sizes.c", TOP + "ROW(struct heddle_gone, 0, NULL, f)\n", "or is gone"),
     ("layers", "src/base/x.c", TOP, ""),
     ("layers", "src/LAYERS", "base : core\ncore :\n", "not above it"),
     ("layers", "src/LAYERS", "base :\nbase :\n", "declared twice"),
@@ -239,6 +249,7 @@ def run(tree, script):
         "style": python + ["scripts/check_style.py"],
         "symbols": python + ["scripts/check_symbols.py", "."],
         "exports": python + ["scripts/check_exports.py", "x.so"],
+        "abi": python + ["scripts/check_abi.py", "rows", "."],
         "headers": ["sh", "scripts/check_headers.sh"],
     }[script]
     return subprocess.run(command, cwd=tree, capture_output=True, text=True)

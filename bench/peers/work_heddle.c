@@ -276,8 +276,8 @@ static int submit_step(struct work *w, const struct work_step *step)
 static heddle_status submit_sweeps(struct work *w, struct side *s)
 {
     static const struct heddle_task_opts place[2] = {
-        {.size = sizeof(place[0]), .devices = 1u << HEDDLE_DEV_CPU},
-        {.size = sizeof(place[0]), .devices = 1u << HEDDLE_DEV_OPENCL}};
+        {.size = sizeof(place[0]), .devices = HEDDLE_DEVS_CPU},
+        {.size = sizeof(place[0]), .devices = HEDDLE_DEVS_OPENCL}};
     heddle_status st = HEDDLE_OK;
 
     for (size_t k = 0; k < w->opts.sweeps; k++)

@@ -13,7 +13,7 @@
  *
  * Threads:  pure functions; any thread.
  * Errors:   functions return heddle_status; on failure nothing has changed and
- *           a sentence is in limits->error.
+ *           a sentence is in limits->why.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -46,6 +46,9 @@ struct heddle_bound_graph {
     /* [rows x ntypes] the time of a kind of task on a worker of a type; 0 is
      * fine, INFINITY: cannot run there. */
     const double *time;
+
+    uint64_t reserved[4]; /* zero: fields to come; this struct stands inside others,
+                             so its size does not change (ADR 0029) */
 };
 
 enum heddle_bound_kind {
@@ -97,13 +100,14 @@ struct heddle_bound_limits {
                                Looked at between iterations */
     double gap;                           /* stop when the mixed bound is this close to its
                                optimum, relative; 0: 0.001 */
-    char *error;                          /* a sentence about a failure; may be NULL */
-    size_t error_bytes;                   /* of `error` */
+    char *why;                            /* a sentence about a failure; may be NULL */
+    size_t why_bytes;                     /* of `why` */
     const struct heddle_allocator *alloc; /* NULL: the default */
 };
 
 struct heddle_bound_result {
     size_t size; /* sizeof(struct heddle_bound_result) */
+    void *own;   /* what fini frees */
 
     /* What was not asked for has value 0 and the weakest certificate. */
     struct heddle_bound_cert cert[HEDDLE_BOUND_KINDS];
@@ -114,12 +118,11 @@ struct heddle_bound_result {
     double mixed_gap;   /* (mixed_upper - mixed) / mixed_upper */
     uint32_t mixed_iterations;
     uint64_t time_ns; /* the call took */
-    void *own;        /* memory of the certificates */
 };
 
 /*
  * Computes the bounds. Set result_out->size before; end the result with
- * heddle_bound_finish(). Stopping early weakens bounds, never falsifies them.
+ * heddle_bound_fini(). Stopping early weakens bounds, never falsifies them.
  *
  * HEDDLE_EINVAL  a pointer is missing, a size is wrong, an index is out of
  *                range, a time is negative, not a number, or so large that sums
@@ -133,13 +136,13 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_bound_all(const struct heddle_bo
 
 /* Frees the certificates and zeroes the result but for its size. The allocator
  * of heddle_bound_all() must still be there. NULL is fine. */
-HEDDLE_API void heddle_bound_finish(struct heddle_bound_result *result);
+HEDDLE_API void heddle_bound_fini(struct heddle_bound_result *result);
 
 /*
  * Recomputes the bound a certificate proves, which is stored in *proven_out
  * (may be NULL), and compares: `value` may exceed it by 1e-9 of itself, for
  * rounding. Shares no code with what computes bounds. Of `limits`, which may be
- * NULL, only error and alloc are used; `kind` of bound and cert->value are not.
+ * NULL, only why and alloc are used; `kind` of bound and cert->value are not.
  *
  * HEDDLE_OK      value is proven
  * HEDDLE_EINVAL  the certificate proves less, or is malformed, or the graph is

@@ -93,11 +93,14 @@ struct heddle_ctx_opts {
                             take longer by this share at most; 0.05: 5 percent */
     const char *power_cap; /* virtual time: states of devices that the model has,
                               as in "cuda0:250W,cuda1:150W" */
+
+    char *why;        /* gets a sentence when heddle_ctx_create() fails; may be NULL */
+    size_t why_bytes; /* of `why` */
 };
 
 /*
  * Starts an instance. `opts` may be NULL. There is no context yet to keep the
- * sentence behind a failure: opts->message gets it.
+ * sentence behind a failure: opts->why and opts->message get it.
  *
  * HEDDLE_OK      *ctx_out is yours; end it with heddle_ctx_destroy()
  * HEDDLE_EINVAL  a field is out of range, or names no scheduler
@@ -211,7 +214,7 @@ struct heddle_class_info {
     char kind[16];   /* "cpu", "cuda", "opencl" */
     unsigned memory; /* index for heddle_ctx_get_memory() */
     unsigned nworkers;
-    int is_lost;
+    bool is_lost;
 };
 
 /* The i-th class, the cores first. Statuses as above. */

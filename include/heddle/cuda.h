@@ -33,6 +33,7 @@
  *           a failure with the task.
  * Lifetime: what is returned belongs to the device, for as long as the context.
  */
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "heddle/status.h"
@@ -110,8 +111,8 @@ struct heddle_cuda_arg {
 struct heddle_cuda_shape {
     unsigned grid[3], block[3];
     size_t shared_bytes;
-    int is_cooperative; /* all blocks run at once and may wait for each other */
-    unsigned cluster;   /* blocks of a cluster, as the kernel was compiled; 0: it
+    bool is_cooperative; /* all blocks run at once and may wait for each other */
+    unsigned cluster;    /* blocks of a cluster, as the kernel was compiled; 0: it
                            has none */
 };
 

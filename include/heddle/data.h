@@ -124,6 +124,35 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_view_tile(heddle_handle *h, size
                                                           size_t mb, size_t nb,
                                                           heddle_handle **view_out);
 
+/* --- a matrix as a grid of tiles ------------------------------------------ */
+
+/* All tiles of a matrix: views that are made in one call and dropped in one call. */
+typedef struct heddle_tiles heddle_tiles;
+
+/*
+ * Cuts a matrix into mb x nb tiles; border tiles are smaller, as heddle_view_tile()
+ * has them.
+ *
+ * HEDDLE_OK      *tiles_out is yours; end it with heddle_tiles_destroy()
+ * HEDDLE_EINVAL  not a matrix, or mb or nb is 0
+ * HEDDLE_EOVERFLOW  too many tiles
+ * HEDDLE_ENOMEM  no memory for them; nothing was made
+ */
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_tiles_create(heddle_handle *h, size_t mb, size_t nb,
+                                                             heddle_tiles **tiles_out);
+
+/* Drops all tiles; tasks that use them go on. Returns at once. NULL is fine. */
+HEDDLE_API void heddle_tiles_destroy(heddle_tiles *t);
+
+/* Tile (i, j), borrowed until heddle_tiles_destroy(); NULL: there is none. */
+HEDDLE_API heddle_handle *heddle_tiles_get(const heddle_tiles *t, size_t i, size_t j);
+
+/* Tiles in a column and in a row of the grid; 0 for NULL. */
+HEDDLE_API size_t heddle_tiles_rows(const heddle_tiles *t);
+HEDDLE_API size_t heddle_tiles_cols(const heddle_tiles *t);
+
+/* --- handles --------------------------------------------------------------- */
+
 /* One more reference; returns h. */
 HEDDLE_API heddle_handle *heddle_handle_ref(heddle_handle *h);
 

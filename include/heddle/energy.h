@@ -130,7 +130,7 @@ HEDDLE_API unsigned heddle_energy_fit_device(const char *name, const char *devic
 HEDDLE_API double heddle_energy_idle_watts(const heddle_energy *e);
 
 /*
- * Reads a file, docs/formats/energy.md; `why` (cap bytes; may be NULL) has one
+ * Reads a file, docs/formats/energy.md; `why` (why_bytes bytes; may be NULL) has one
  * sentence with the line on failure.
  *
  * HEDDLE_ENOENT   it is not there
@@ -141,12 +141,12 @@ HEDDLE_API double heddle_energy_idle_watts(const heddle_energy *e);
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_read(const struct heddle_allocator *alloc,
                                                             const char *path, heddle_energy **out,
-                                                            char *why, size_t cap);
+                                                            char *why, size_t why_bytes);
 
 /* Writes it; the file changes as a whole or not at all. HEDDLE_EIO. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_write(const heddle_energy *e,
                                                              const char *path, char *why,
-                                                             size_t cap);
+                                                             size_t why_bytes);
 
 #ifdef __cplusplus
 }

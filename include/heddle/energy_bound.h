@@ -21,7 +21,7 @@
  *
  * Threads:  pure functions; any thread.
  * Errors:   functions return heddle_status; on failure nothing has changed and a
- *           sentence is in the `error` of the options.
+ *           sentence is in the `why` of the options.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -44,6 +44,7 @@ struct heddle_energy_graph {
     const double *joules; /* [rows x ntypes] of a kind on a type, above idle, as
                              graph->time; >= 0 where the time is finite */
     double idle;          /* joules per unit of time of the whole machine */
+    uint64_t reserved[2]; /* zero: fields to come, as in heddle_bound_graph */
 };
 
 /* --- from a model ----------------------------------------------------------- */
@@ -84,7 +85,7 @@ struct heddle_energy_instance {
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_graph_create(
     const struct heddle_allocator *alloc, const heddle_energy *model,
     const struct heddle_log_graph *log, const struct heddle_energy_state *state, size_t nstates,
-    struct heddle_energy_instance **out, char *why, size_t cap);
+    struct heddle_energy_instance **out, char *why, size_t why_bytes);
 
 /* NULL is fine. */
 HEDDLE_API void heddle_energy_graph_destroy(struct heddle_energy_instance *instance);
@@ -142,13 +143,14 @@ struct heddle_energy_limits {
                             relative; 0: 0.0005 */
     const struct heddle_bound_result *time; /* bounds on the length that were
                             found before; NULL: they are computed */
-    char *error;
-    size_t error_bytes;
+    char *why;
+    size_t why_bytes;
     const struct heddle_allocator *alloc;
 };
 
 struct heddle_energy_bound_result {
     size_t size;                    /* sizeof(struct heddle_energy_bound_result) */
+    void *own;                      /* what fini frees */
     double value;                   /* joules; INFINITY: no schedule keeps the deadline */
     double upper;                   /* the optimum of the linear program is about this */
     struct heddle_energy_cert cert; /* proves value; with value INFINITY, that a
@@ -158,14 +160,13 @@ struct heddle_energy_bound_result {
     struct heddle_bound_cert time;  /* the best bound on the length */
     uint32_t iterations;
     uint64_t time_ns;
-    void *own;
 };
 
 /*
- * Set result_out->size before; end the result with heddle_energy_bound_finish().
+ * Set result_out->size before; end the result with heddle_energy_bound_fini().
  * Stopping early weakens the bound, never falsifies it. An impossible deadline
  * is an answer, no failure: value is INFINITY and the sentence is in
- * limits->error.
+ * limits->why.
  *
  * HEDDLE_EINVAL  a pointer is missing, a size is wrong, joules or idle are
  *                negative or not finite, the deadline is not a number >= 0;
@@ -177,12 +178,12 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_energy_bound(const struct heddle_energy_graph *eg, const struct heddle_energy_limits *limits,
                     struct heddle_energy_bound_result *result_out);
 
-HEDDLE_API void heddle_energy_bound_finish(struct heddle_energy_bound_result *result);
+HEDDLE_API void heddle_energy_bound_fini(struct heddle_energy_bound_result *result);
 
 /*
  * Recomputes what the certificate proves, which is stored in *proven_out (may be
  * NULL). `value` may exceed it by 1e-9 of itself. Shares no code with what
- * computes bounds. Of `limits`, which may be NULL, error and alloc are used.
+ * computes bounds. Of `limits`, which may be NULL, why and alloc are used.
  *
  * HEDDLE_OK      value is proven
  * HEDDLE_EINVAL  it proves less, or is malformed, or the graph is
@@ -217,14 +218,14 @@ struct heddle_energy_opts {
     uint64_t time_ns;    /* 0: 2 s, UINT64_MAX: no limit */
     uint64_t iterations; /* of each search; 0: no limit. With no limit of time
                             the result depends on these and the seed only */
-    char *error;
-    size_t error_bytes;
+    char *why;
+    size_t why_bytes;
     const struct heddle_allocator *alloc;
 };
 
 /*
  * A schedule that keeps the deadline and is as good as the search finds. Set
- * result_out->size before; end it with heddle_offline_finish(). *fastest_out
+ * result_out->size before; end it with heddle_offline_fini(). *fastest_out
  * (may be NULL) is the length of the fastest schedule.
  *
  * HEDDLE_ENOENT  no schedule was found that keeps the deadline; *fastest_out is

@@ -23,6 +23,7 @@
  * Errors:   functions return heddle_status; on failure nothing was created, and
  *           `why` of the options has a sentence.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,12 +42,12 @@ struct heddle_energy_fit_opts {
     const struct heddle_allocator *alloc; /* NULL: the default */
     const heddle_energy *prior;           /* watts that a kernel with few data is drawn
                                    to; NULL: the mean of its device */
-    int has_lag;                          /* use the two below instead of estimates */
+    bool has_lag;                         /* use the two below instead of estimates */
     int64_t lag_ns;                       /* how late counters are */
     int64_t window_ns;                    /* what they average over; 0: all of an interval */
-    int by_size;                          /* tell tasks of different bytes apart */
+    bool by_size;                         /* tell tasks of different bytes apart */
     uint32_t nbootstrap;                  /* 0: 200 */
-    int no_bootstrap;                     /* no intervals of confidence */
+    bool no_bootstrap;                    /* no intervals of confidence */
     uint64_t seed;                        /* of the bootstrap */
     char *why;
     size_t why_bytes;

@@ -18,6 +18,7 @@
  * Errors:   functions return heddle_status; a machine without a counter is no
  *           error, each source has a sentence that says why.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,8 @@ struct heddle_meter_opts {
     const struct heddle_allocator *alloc; /* NULL: the C library's */
     const char *sysfs;                    /* where the kernel's files are; NULL: what HEDDLE_ENERGY
                           says, else /sys */
+    char *why;                            /* gets a sentence on failure; may be NULL */
+    size_t why_bytes;
 };
 
 /*
@@ -86,7 +89,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_meter_get_domain(const heddle_me
 struct heddle_meter_sample {
     size_t size;          /* sizeof(struct heddle_meter_sample) */
     uint64_t microjoules; /* since the meter was opened; never decreases */
-    int has_gap;          /* energy between the sample before and this one is
+    bool has_gap;         /* energy between the sample before and this one is
                              not known and not in it: the counter had jumped */
 };
 

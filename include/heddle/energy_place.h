@@ -26,6 +26,7 @@
  * Errors:   functions return heddle_status; on failure nothing has changed and
  *           a sentence is in opts->why.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -52,18 +53,19 @@ struct heddle_energy_job {
 struct heddle_energy_place_opts {
     size_t size; /* sizeof(struct heddle_energy_place_opts) */
     uint32_t machines;
-    uint32_t has_due; /* 1: the problem with due dates */
-    double alpha;     /* >= 0; without due dates */
-    double eps;       /* 0.0001 to 1; 0: 0.01; without due dates */
-    uint64_t work;    /* the most words of 64 bits that are looked at, about;
+    bool has_due;  /* the problem with due dates */
+    double alpha;  /* >= 0; without due dates */
+    double eps;    /* 0.0001 to 1; 0: 0.01; without due dates */
+    uint64_t work; /* the most words of 64 bits that are looked at, about;
                          0: 2^29. With due dates: it sets the resolution */
-    char *why;        /* a sentence about a failure; may be NULL */
+    char *why;     /* a sentence about a failure; may be NULL */
     size_t why_bytes;
     const struct heddle_allocator *alloc; /* NULL: the default */
 };
 
 struct heddle_energy_place {
     size_t size; /* sizeof(struct heddle_energy_place) */
+    void *own;   /* what fini frees */
     size_t njobs;
     const uint32_t *machine;  /* [njobs] or HEDDLE_ENERGY_THERE */
     const uint64_t *start_us; /* [njobs] 0 for those there */
@@ -81,12 +83,11 @@ struct heddle_energy_place {
     uint64_t unit_us; /* due dates: the coarsest resolution that was used; 0: all
                          steps were exact */
     uint64_t time_ns; /* the call took */
-    void *own;        /* memory of the arrays */
 };
 
 /*
  * Places jobs. Set out->size before; end the result with
- * heddle_energy_place_finish().
+ * heddle_energy_place_fini().
  *
  * HEDDLE_EINVAL  an argument is missing or makes no sense, a job takes no time
  *                or too much
@@ -96,7 +97,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_place_make(
     const struct heddle_energy_job *jobs, size_t njobs, const struct heddle_energy_place_opts *opts,
     struct heddle_energy_place *out);
 /* NULL is fine. */
-HEDDLE_API void heddle_energy_place_finish(struct heddle_energy_place *p);
+HEDDLE_API void heddle_energy_place_fini(struct heddle_energy_place *p);
 
 /*
  * Is a placement what it says: one job at a time on a machine, none late, sums
@@ -114,14 +115,14 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_place_check(
 /* Jobs of a file: docs/formats/jobs.md. */
 struct heddle_energy_jobs {
     size_t size; /* sizeof(struct heddle_energy_jobs) */
+    void *own;   /* what fini frees */
     size_t njobs;
     size_t ndue; /* those with a due date */
     const struct heddle_energy_job *jobs;
-    void *own;
 };
 
 /*
- * Set out->size before; end it with heddle_energy_jobs_finish(). `why` (cap bytes;
+ * Set out->size before; end it with heddle_energy_jobs_fini(). `why` (why_bytes bytes;
  * may be NULL) has one sentence with the line on failure.
  *
  * HEDDLE_ENOENT   it is not there
@@ -132,8 +133,8 @@ struct heddle_energy_jobs {
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_energy_jobs_read(const struct heddle_allocator *alloc, const char *path,
-                        struct heddle_energy_jobs *out, char *why, size_t cap);
-HEDDLE_API void heddle_energy_jobs_finish(struct heddle_energy_jobs *j);
+                        struct heddle_energy_jobs *out, char *why, size_t why_bytes);
+HEDDLE_API void heddle_energy_jobs_fini(struct heddle_energy_jobs *j);
 
 #ifdef __cplusplus
 }

@@ -14,6 +14,7 @@
  * Errors:   functions return heddle_status; on failure nothing was created.
  * Times:    as in heddle/trace.h: int64_t nanoseconds since the log began.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -61,7 +62,7 @@ struct heddle_explain_gap {
 /* ns[] of a worker sums to the makespan; of other lanes it is zero. Its gaps
  * sum to it cause by cause. */
 struct heddle_explain_lane {
-    uint8_t is_worker; /* WORKER or DEVICE, or it ran a task */
+    bool is_worker; /* WORKER or DEVICE, or it ran a task */
     int64_t ns[HEDDLE_NCAUSES];
 };
 

@@ -17,6 +17,8 @@
  *           is HEDDLE_EINVAL; a graph whose context is gone is HEDDLE_ESTATE.
  * Lifetime: a graph keeps the handles it was recorded with.
  */
+#include <stdbool.h>
+
 #include "heddle/task.h"
 
 #ifdef __cplusplus
@@ -71,9 +73,9 @@ struct heddle_launch {
     const struct heddle_graph_arg *arg;
     size_t nargs;
     int priority;
-    /* Optional: called after each pass with its number from 1; not 0: run the
+    /* Optional: called after each pass with its number from 1; true: run the
      * region again at once. A loop with its condition. */
-    int (*again)(void *user, unsigned pass);
+    bool (*again)(void *user, unsigned pass);
     void *again_user;
     const struct heddle_task_opts *opts; /* name, after, group, done, event */
 };

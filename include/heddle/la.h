@@ -35,12 +35,14 @@
  *           loaded when the first sequence is made: HEDDLE_BLAS_LIBRARY or the
  *           usual names. While a sequence exists, that BLAS uses one thread.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "heddle/ctx.h"
 #include "heddle/data.h"
 #include "heddle/status.h"
+#include "heddle/task.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -89,15 +91,17 @@ enum heddle_la_panel {
 HEDDLE_API const char *heddle_la_panel_name(enum heddle_la_panel panel);
 
 struct heddle_la_opts {
-    size_t size;      /* sizeof(struct heddle_la_opts) */
-    size_t nb;        /* width of block columns; 0: by matrix and machine */
-    int priority;     /* added to that of every task */
-    unsigned devices; /* as in heddle_task_opts: kinds that may run the tasks */
+    size_t size;            /* sizeof(struct heddle_la_opts) */
+    size_t nb;              /* width of block columns; 0: by matrix and machine */
+    int priority;           /* added to that of every task */
+    heddle_devices devices; /* kinds that may run the tasks; 0: any */
     /* The routine that matters most, as "gemm", "potrf" or "getrf", for the width of
      * block columns; NULL: not known. Any may be called. Read by heddle_la_create(). */
     const char *routine;
     enum heddle_la_low low;     /* what gesv_mixed and posv_mixed try first */
     enum heddle_la_panel panel; /* of getrf, on cores */
+    char *why;                  /* a sentence, should heddle_la_create() fail; may be NULL */
+    size_t why_bytes;
 };
 
 /* --- a sequence of calls -------------------------------------------------- */
@@ -118,9 +122,9 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_create(heddle_ctx *ctx,
  * Constant. */
 HEDDLE_API const char *heddle_la_missing(void);
 
-/* 1: this thread is inside of a routine of BLAS or LAPACK that a task of this
+/* True: this thread is inside of a routine of BLAS or LAPACK that a task of this
  * library called. For libraries that stand in front of the BLAS. */
-HEDDLE_API int heddle_la_is_inside(void);
+HEDDLE_API bool heddle_la_is_inside(void);
 
 /* Waits for its tasks. NULL is fine. */
 HEDDLE_API void heddle_la_destroy(heddle_la *la);
@@ -279,11 +283,11 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_getrs(heddle_la *la, char tra
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_gesv(heddle_la *la, heddle_matrix *a, int *ipiv,
                                                         heddle_matrix *b);
 /* Rows of A change places as rows i and ipiv[i] (from 1), i = 0 .. k - 1; back
- * from the last one when is_backward is not 0. Pivots outside of 1 .. m are an illegal
+ * from the last one when is_backward. Pivots outside of 1 .. m are an illegal
  * argument, and nothing is done. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_laswp(heddle_la *la, heddle_matrix *a,
                                                          const int *ipiv, size_t k,
-                                                         int is_backward);
+                                                         bool is_backward);
 
 /* --- QR ------------------------------------------------------------------------ */
 

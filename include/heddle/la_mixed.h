@@ -5,6 +5,8 @@
 /*
  * heddle/la_mixed.h - solves with factors of low precision, then refined. Part of heddle/la.h.
  */
+#include <stdbool.h>
+
 #include "heddle/la.h"
 
 #ifdef __cplusplus
@@ -20,7 +22,7 @@ enum heddle_la_refine {
 struct heddle_la_refined {
     size_t size;               /* sizeof(struct heddle_la_refined) */
     int iterations;            /* of all right-hand sides together */
-    int fell_back;             /* 1: it was factorised in full precision after all */
+    bool fell_back;            /* it was factorised in full precision after all */
     enum heddle_la_refine how; /* what was used at the end */
     enum heddle_la_low low;    /* of the factors that were refined last */
     int tries;                 /* how many such factors were made: those that do not lead to a

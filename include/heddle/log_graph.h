@@ -35,6 +35,7 @@
  * Threads:  pure functions of a log, which never changes; any thread.
  * Errors:   functions return heddle_status; on failure nothing was created.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -77,8 +78,8 @@ struct heddle_log_graph_opts {
     const heddle_machine *machine;        /* types, workers, times; may be NULL */
     heddle_perf *perf;                    /* times that the machine does not know; may be NULL */
     const struct heddle_allocator *alloc; /* NULL: the default */
-    char *error;                          /* a sentence about a failure; may be NULL */
-    size_t error_bytes;                   /* of `error` */
+    char *why;                            /* a sentence about a failure; may be NULL */
+    size_t why_bytes;                     /* of `why` */
 };
 
 struct heddle_log_graph_type {
@@ -136,7 +137,7 @@ struct heddle_log_graph {
     int64_t makespan_ns;
     uint64_t nnot_run; /* ids without an execution that ended well */
     uint64_t ndropped; /* edges that the run contradicts */
-    uint32_t has_deps; /* 0: the log says nothing of dependencies (level 0) */
+    bool has_deps;     /* false: the log says nothing of dependencies (level 0) */
     uint64_t digest;   /* of `graph`: types, workers, times, edges */
     void *own;
 };

@@ -49,12 +49,10 @@ struct heddle_machine_info {
 };
 
 /*
- * Looks at the machine and fills `info`, of which only `size` is read. A
- * smaller size, from a program built against an older header, gets the members
- * it knows; of a larger one the rest is zeroed.
+ * Looks at the machine and fills `info`, of which only `size` is read.
  *
  * HEDDLE_OK      *info is filled
- * HEDDLE_EINVAL  info is NULL or info->size is less than the first version's
+ * HEDDLE_EINVAL  info is NULL or has no size
  * HEDDLE_ENOMEM  no memory to look
  * HEDDLE_ENOSYS  the machine could not be read
  */
@@ -82,11 +80,11 @@ typedef struct heddle_machine heddle_machine;
  * HEDDLE_EFORMAT  malformed, or what it describes makes no sense
  * HEDDLE_ENOMEM   no memory
  *
- * On failure `why` (cap bytes; may be NULL) has one sentence, with file and line.
+ * On failure `why` (why_bytes bytes; may be NULL) has one sentence, with file and line.
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_machine_open(const char *source,
                                                              heddle_machine **out, char *why,
-                                                             size_t cap);
+                                                             size_t why_bytes);
 
 /* NULL is fine. */
 HEDDLE_API void heddle_machine_close(heddle_machine *m);
@@ -143,8 +141,7 @@ struct heddle_machine_link {
 
 /*
  * HEDDLE_OK      *out is filled
- * HEDDLE_EINVAL  an argument is NULL, or out->size is less than the first
- *                version's
+ * HEDDLE_EINVAL  an argument is NULL, or out has no size
  * HEDDLE_ENOENT  there is no such class, node or link
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_machine_describe(const heddle_machine *m,

@@ -12,8 +12,9 @@
  *
  * Threads:  pure functions; any thread.
  * Errors:   functions return heddle_status; on failure nothing has changed and
- *           a sentence is in opts->error.
+ *           a sentence is in opts->why.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -63,15 +64,16 @@ struct heddle_offline_opts {
                            time is finite */
     double cost_rate;
     double within;
-    uint32_t cost_product;
+    bool cost_product;
 
-    char *error;                          /* a sentence about a failure; may be NULL */
-    size_t error_bytes;                   /* of `error` */
+    char *why;                            /* a sentence about a failure; may be NULL */
+    size_t why_bytes;                     /* of `why` */
     const struct heddle_allocator *alloc; /* NULL: the default */
 };
 
 struct heddle_offline_result {
     size_t size; /* sizeof(struct heddle_offline_result) */
+    void *own;   /* what fini frees */
     uint32_t ntasks;
     double makespan;        /* the last end */
     const uint32_t *type;   /* [ntasks] */
@@ -81,12 +83,11 @@ struct heddle_offline_result {
     const char *policy;     /* `best`: whose schedule it began with */
     uint64_t iterations;    /* of the search in `best` */
     uint64_t time_ns;       /* the call took */
-    void *own;              /* memory of the arrays */
 };
 
 /*
  * Makes a schedule. Set result_out->size before; end the result with
- * heddle_offline_finish().
+ * heddle_offline_fini().
  *
  * HEDDLE_EINVAL  a pointer is missing, a size is wrong, an index is out of
  *                range, a time or cost is negative, not a number, or so large
@@ -102,14 +103,14 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_offline_schedule(
 
 /* Frees the arrays and zeroes the result but for its size. The allocator must
  * still be there. NULL is fine. */
-HEDDLE_API void heddle_offline_finish(struct heddle_offline_result *result);
+HEDDLE_API void heddle_offline_fini(struct heddle_offline_result *result);
 
 /*
  * Is it a schedule? Every task on a worker that can run it, for as long as it
  * takes there, after its predecessors, transfers and release, and alone on its
  * worker; `makespan` is the last end. Times may be off by 1e-9 of the makespan.
  * Shares no code with the policies. Of `opts`, which may be NULL, release,
- * transfers, error and alloc are used.
+ * transfers, why and alloc are used.
  *
  * HEDDLE_OK      it is
  * HEDDLE_EINVAL  it is not; the sentence says where

@@ -118,7 +118,7 @@ HEDDLE_API const char *heddle_perf_get_dir(const heddle_perf *perf);
 
 /* Copies the latest sentence about a file (cut to fit); "" when there is none.
  * Returns the number of lines and files ignored so far. */
-HEDDLE_API uint64_t heddle_perf_error(heddle_perf *perf, char *buf, size_t bytes);
+HEDDLE_API uint64_t heddle_perf_error(heddle_perf *perf, char *why, size_t why_bytes);
 
 /* Calls fn for each kernel that has measurements, by name.
  * HEDDLE_EIO: the directory exists and cannot be read. */

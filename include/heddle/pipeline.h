@@ -12,9 +12,10 @@
  * docs/design/pipelines.md has the models and the proofs.
  *
  * Threads:  pure functions; any thread. Objects do not change once made.
- * Errors:   as in heddle/plan.h; a sentence is in opts->base.why.
+ * Errors:   as in heddle/plan.h; a sentence is in opts->why.
  * Times:    those of the chain; machine->link_rate is bytes per that unit.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -60,13 +61,15 @@ struct heddle_pipeline_opts {
     uint32_t policy; /* enum heddle_pipeline_policy */
     uint32_t nmicro; /* micro-batches of a step; 0: 4 times the devices */
     uint32_t copies; /* of the weights, gradients and states included; 0: 2 */
-    uint32_t keeps;  /* 1: nothing is recomputed */
+    bool keeps;      /* nothing is recomputed */
     /* Ways to run layers first..last, at most HEDDLE_PIPELINE_WAYS; returns how
      * many. The same for the same layers, each time. NULL: tapes are kept, or
      * recomputed as the table of chains says. */
     uint32_t (*ways)(void *user, uint32_t first, uint32_t last, struct heddle_pipeline_way *out);
     void *user;
-    struct heddle_plan_opts base;
+    const struct heddle_allocator *alloc; /* NULL: the default */
+    char *why;                            /* a sentence; may be NULL */
+    size_t why_bytes;
 };
 
 struct heddle_pipeline_stage {
@@ -113,8 +116,8 @@ struct heddle_pipeline_op {
 
 struct heddle_pipeline {
     size_t size;
-    uint32_t policy;      /* never BEST */
-    uint32_t is_periodic; /* 1: ops are those of micro-batch 0; number i does
+    uint32_t policy;  /* never BEST */
+    bool is_periodic; /* ops are those of micro-batch 0; number i does
                              the same i * period later */
     uint32_t ndevices, nstages, nops, nmicro, copies;
     double period;       /* time per micro-batch: of the steady state, or the mean */

@@ -18,6 +18,7 @@
  * Times:    double, in one unit that the caller chooses (rates are bytes per
  *           that unit). Finite, >= 0.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -155,8 +156,8 @@ struct heddle_plan_machine {
 };
 
 /* A machine file (docs/formats/plan.md). Rates there may be per second: unit_s is
- * heddle_plan_graph.unit_s; 0: such rates are refused. Errors as
- * heddle_plan_graph_read. */
+ * heddle_plan_graph.unit_s; 0: such rates are refused. Set out->size before. Errors
+ * as heddle_plan_graph_read. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_plan_machine_read(const char *path, double unit_s, const struct heddle_plan_opts *opts,
                          struct heddle_plan_machine *out);
@@ -195,8 +196,8 @@ enum heddle_plan_step_kind {
  */
 struct heddle_plan_step {
     uint8_t kind;
-    uint8_t level;    /* 1 host, 2 disk; 0 otherwise */
-    uint8_t in_place; /* COMPUTE: the first output takes the memory of op.inplace,
+    uint8_t level; /* 1 host, 2 disk; 0 otherwise */
+    bool in_place; /* COMPUTE: the first output takes the memory of op.inplace,
                          which is gone after it */
     uint32_t what;
     uint64_t outputs; /* COMPUTE: bit i: output i is made, if it is not in
@@ -234,11 +235,13 @@ struct heddle_plan_solve_opts {
     double time_limit_s; /* 0: 2 s; solvers that improve use it */
     uint64_t seed;
     uint32_t slots; /* of chain solvers that count in units; 0: they choose */
-    uint32_t moves; /* 1: data may be moved to machine.host and disk */
+    bool moves;     /* data may be moved to machine.host and disk */
     /* Called now and then with the best so far; false: stop. May be NULL. */
-    int (*progress)(void *user, double seconds, const struct heddle_plan *best);
+    bool (*progress)(void *user, double seconds, const struct heddle_plan *best);
     void *user;
-    struct heddle_plan_opts base;
+    const struct heddle_allocator *alloc; /* NULL: the default */
+    char *why;                            /* a sentence; may be NULL */
+    size_t why_bytes;
     /* A plan of the same graph that fits m->budget, or NULL: the answer is not
      * worse. One for less memory is one for more: passed on from budget to budget,
      * more memory never costs time. */
@@ -282,7 +285,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_from_sequence(
 
 struct heddle_plan_solver {
     const char *name, *help;
-    uint32_t is_for_chains; /* 1: only graphs that were given as chains */
+    bool is_for_chains; /* only graphs that were given as chains */
 };
 /* Number i, or NULL. */
 HEDDLE_API const struct heddle_plan_solver *heddle_plan_get_solver(size_t i);
@@ -341,7 +344,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_write(const struct heddle_p
                                                            const struct heddle_plan *p,
                                                            const char *path,
                                                            const struct heddle_plan_opts *opts);
-/* With the graph and the machine it is for; machine_out->size is set. */
+/* With the graph and the machine it is for; set machine_out->size before. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_read(const char *path,
                                                           const struct heddle_plan_opts *opts,
                                                           struct heddle_plan_graph **graph_out,

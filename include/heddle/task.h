@@ -16,6 +16,7 @@
  *           Arguments are copied at submission. Names are not: they are literals
  *           or outlive the task.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,6 +38,15 @@ typedef heddle_status (*heddle_run_fn)(struct heddle_exec *x);
 
 enum heddle_device { HEDDLE_DEV_CPU = 1, HEDDLE_DEV_CUDA = 2, HEDDLE_DEV_OPENCL = 3 };
 
+/* A set of kinds of devices; HEDDLE_DEVS_ANY is no restriction. */
+typedef uint32_t heddle_devices;
+
+#define HEDDLE_DEVS(kind)  ((heddle_devices)1 << (kind)) /* of an enum heddle_device */
+#define HEDDLE_DEVS_ANY    ((heddle_devices)0)
+#define HEDDLE_DEVS_CPU    HEDDLE_DEVS(HEDDLE_DEV_CPU)
+#define HEDDLE_DEVS_CUDA   HEDDLE_DEVS(HEDDLE_DEV_CUDA)
+#define HEDDLE_DEVS_OPENCL HEDDLE_DEVS(HEDDLE_DEV_OPENCL)
+
 /* "cpu", "cuda", "opencl"; "unknown" for anything else. Never NULL. */
 HEDDLE_API const char *heddle_device_name(enum heddle_device kind);
 
@@ -48,8 +58,9 @@ struct heddle_variant {
                                   too few there, the next variant is taken */
     size_t scratch_bytes;      /* see heddle_exec_scratch() */
     unsigned digits;           /* decimal digits of its results; 0: all there are */
-    unsigned is_urgent;        /* 1: many wait for it; on a device that can do so its
+    bool is_urgent;            /* many wait for it; on a device that can do so its
                            kernels go before those of others */
+    uint64_t reserved[2];      /* zero: fields to come (ADR 0029) */
 };
 
 /* What one call costs, for models and reports. */
@@ -61,9 +72,14 @@ struct heddle_cost {
 #define HEDDLE_KERNEL_OPERANDS 16
 #define HEDDLE_KERNEL_VARIANTS 8
 
-/* want_expand(): yes, but where there are devices not before the whole was measured
- * on a core: whoever places tasks goes by that. */
-#define HEDDLE_EXPAND_KNOWN 2
+/* What want_expand() answers. */
+enum heddle_expand {
+    HEDDLE_EXPAND_NO = 0, /* run the task whole */
+    HEDDLE_EXPAND_YES,    /* call expand() */
+    HEDDLE_EXPAND_KNOWN   /* the same; but in a context with devices only once the
+                             whole task has been timed on a core, which the
+                             scheduler compares places by */
+};
 
 typedef struct heddle_kernel {
     size_t size;      /* sizeof(heddle_kernel) */
@@ -81,8 +97,7 @@ typedef struct heddle_kernel {
      * runtime finds that it needs more parallelism, or when `want_expand` says
      * so: submits the same work as smaller tasks with heddle_exec_submit(). */
     heddle_run_fn expand;
-    int (*want_expand)(struct heddle_exec *x); /* 0: run whole; 1: expand;
-                                                  HEDDLE_EXPAND_KNOWN */
+    enum heddle_expand (*want_expand)(struct heddle_exec *x);
 
     uint64_t version; /* change it when the code changes: old timings go */
 } heddle_kernel;
@@ -104,8 +119,8 @@ struct heddle_task_opts {
     void *done_user;
     heddle_event **event_out; /* a new event that completes with the task */
     unsigned variant;         /* 1 + index of the only variant to use; 0: any */
-    unsigned devices;         /* kinds that may run it, 1u << HEDDLE_DEV_CPU and so on,
-                         or-ed; 0: any */
+    heddle_devices devices;   /* kinds that may run it: HEDDLE_DEVS_CPU | HEDDLE_DEVS_CUDA;
+                                 0: any */
     unsigned digits;          /* decimal digits the result must have; 0: any variant */
 };
 
@@ -126,6 +141,7 @@ struct heddle_call {
     const enum heddle_mode *modes;
 
     const struct heddle_task_opts *opts; /* NULL: none */
+    uint64_t reserved[2];                /* zero: fields to come (ADR 0029) */
 };
 
 /*
@@ -150,6 +166,68 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_submit_n(heddle_ctx *ctx,
                                                          const heddle_kernel *kernel,
                                                          const struct heddle_call *calls, size_t n,
                                                          size_t *n_out);
+
+/* --- a task in one line -------------------------------------------------- */
+
+/*
+ * heddle_go() submits a task with an argument and up to HEDDLE_CALL_OPERANDS
+ * operands, in the order of the kernel:
+ *
+ *     st = heddle_go(ctx, &scale, HEDDLE_ARG(&a), h);
+ *     st = heddle_go(ctx, &gemm, HEDDLE_NO_ARG, a, b, c);
+ *
+ * HEDDLE_ARG(&a) is the object a, copied at submission. Statuses as heddle_submit();
+ * HEDDLE_EINVAL also for more operands than the kernel has. What else a call can
+ * have (a priority, options) needs a struct heddle_call.
+ */
+#define heddle_go(ctx, kernel, ...) heddle_submit_call(ctx, kernel, HEDDLE_CALL(__VA_ARGS__))
+/* The same with heddle_exec_submit(). */
+#define heddle_exec_go(x, kernel, ...) heddle_exec_submit_call(x, kernel, HEDDLE_CALL(__VA_ARGS__))
+
+struct heddle_arg {
+    const void *ptr;
+    size_t bytes;
+};
+
+#define HEDDLE_ARG(ptr) heddle_arg_of(ptr, sizeof(*(ptr)))
+#define HEDDLE_NO_ARG   heddle_arg_of(NULL, 0)
+
+/* A struct heddle_call of an argument and operands. One operand too many becomes
+ * the pointer to a struct heddle_no_operand, which it is not: a compiler says so. */
+#define HEDDLE_CALL(...) HEDDLE_CALL_OF(__VA_ARGS__, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0)
+#define HEDDLE_CALL_OF(arg, o0, o1, o2, o3, o4, o5, end, ...)                                      \
+    heddle_call_of(arg, o0, o1, o2, o3, o4, o5, end)
+
+struct heddle_no_operand;
+
+static inline struct heddle_arg heddle_arg_of(const void *ptr, size_t bytes)
+{
+    struct heddle_arg a;
+
+    a.ptr = ptr;
+    a.bytes = bytes;
+    return a;
+}
+
+static inline struct heddle_call heddle_call_of(struct heddle_arg arg, heddle_handle *o0,
+                                                heddle_handle *o1, heddle_handle *o2,
+                                                heddle_handle *o3, heddle_handle *o4,
+                                                heddle_handle *o5,
+                                                const struct heddle_no_operand *end)
+{
+    const struct heddle_call c = {
+        {o0, o1, o2, o3, o4, o5}, arg.ptr, arg.bytes, 0, 0, NULL, NULL, NULL, {0, 0}};
+
+    (void)end;
+    return c;
+}
+
+static inline HEDDLE_MUST_USE heddle_status heddle_submit_call(heddle_ctx *ctx,
+                                                               const heddle_kernel *kernel,
+                                                               struct heddle_call call)
+{
+    return heddle_submit(ctx, kernel, &call);
+}
 
 /* --- inside a task ------------------------------------------------------- */
 
@@ -184,8 +262,8 @@ HEDDLE_API unsigned heddle_exec_gang_rank(struct heddle_exec *x);
 HEDDLE_API unsigned heddle_exec_gang_size(struct heddle_exec *x);
 HEDDLE_API void heddle_exec_gang_barrier(struct heddle_exec *x);
 
-/* 1 when the task's group or context was cancelled meanwhile. */
-HEDDLE_API int heddle_exec_cancelled(struct heddle_exec *x);
+/* True when the task's group or context was cancelled meanwhile. */
+HEDDLE_API bool heddle_exec_cancelled(struct heddle_exec *x);
 
 /* The sentence that goes with a failure the function is about to return; it is
  * copied. Returns st. */
@@ -204,6 +282,13 @@ HEDDLE_API heddle_status heddle_exec_fail(struct heddle_exec *x, heddle_status s
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_exec_submit(struct heddle_exec *x,
                                                             const heddle_kernel *kernel,
                                                             const struct heddle_call *call);
+
+static inline HEDDLE_MUST_USE heddle_status heddle_exec_submit_call(struct heddle_exec *x,
+                                                                    const heddle_kernel *kernel,
+                                                                    struct heddle_call call)
+{
+    return heddle_exec_submit(x, kernel, &call);
+}
 
 /* Runs tasks until all children so far have ended; the first failure of one, or
  * HEDDLE_OK. */

@@ -16,6 +16,7 @@
  *           when not known. Two known times never overflow when subtracted.
  * Lifetime: every pointer reached through a log is the log's.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -287,8 +288,8 @@ struct heddle_log_view {
     uint32_t nchunks;     /* that were read */
     uint32_t ndamaged;    /* that were found damaged or missing */
     uint16_t version;     /* major << 8 | minor */
-    uint8_t is_flight;    /* dumped by the flight recorder */
-    uint8_t is_partial;   /* heddle_log_get_partial() says why */
+    bool is_flight;       /* dumped by the flight recorder */
+    bool is_partial;      /* heddle_log_get_partial() says why */
 
     const struct heddle_log_link *links; /* since version 1.1 */
     size_t nlinks;

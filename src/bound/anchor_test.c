@@ -149,7 +149,7 @@ TEST(anchors_hold)
                "iterations) window %.1f focus %.1f, list schedule %.1f\n",
                m->name, n, ms[0], ms[1], ms[2], 100 * res.mixed_gap, res.mixed_iterations, ms[3],
                ms[4], length / 1000.0);
-        heddle_bound_finish(&res);
+        heddle_bound_fini(&res);
         sample_fini(&s);
     }
 }
@@ -173,8 +173,8 @@ TEST(scaling_times_scales_bounds)
     for (int k = 0; k < HEDDLE_BOUND_KINDS; k++)
         CHECK_NEAR(b.cert[k].value * 0x1p100, a.cert[k].value, 3e-4 * a.cert[k].value);
     sample_check(&t, &b);
-    heddle_bound_finish(&a);
-    heddle_bound_finish(&b);
+    heddle_bound_fini(&a);
+    heddle_bound_fini(&b);
     sample_fini(&s);
     sample_fini(&t);
 }

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/sized.h"
 #include "bound/bound.h"
 
 #define ITERATIONS 1500
@@ -238,11 +239,7 @@ static heddle_status run_all(struct run *x)
 static heddle_status read_limits(const struct heddle_bound_limits *limits,
                                  struct heddle_bound_limits *out)
 {
-    memset(out, 0, sizeof(*out));
-    if (limits != NULL) {
-        HEDDLE_CHECK(limits->size == sizeof(*limits));
-        *out = *limits;
-    }
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_bound_limits, out, limits));
     if (!(out->gap >= 0.0))
         return HEDDLE_BOUND_FAIL(out, HEDDLE_EINVAL, "limits.gap is negative or not a number");
     if ((out->which & ~ALL) != 0)
@@ -259,16 +256,18 @@ heddle_status heddle_bound_all(const struct heddle_bound_graph *graph,
                                struct heddle_bound_result *result_out)
 {
     struct heddle_bound_result res = {.size = sizeof(res)};
-    struct run x = {.graph = graph, .res = &res, .begin = heddle_clock_ns()};
+    struct heddle_bound_graph g;
+    struct run x = {.graph = &g, .res = &res, .begin = heddle_clock_ns()};
     struct heddle_scratch own;
     heddle_status st;
 
     HEDDLE_TRY(read_limits(limits, &x.limits));
-    if (graph == NULL || graph->size != sizeof(*graph) || result_out == NULL ||
-        result_out->size != sizeof(*result_out))
-        return HEDDLE_BOUND_FAIL(&x.limits, HEDDLE_EINVAL,
-                                 "the graph or the result is missing or has a "
-                                 "wrong size member");
+    if (graph == NULL)
+        return HEDDLE_BOUND_FAIL(&x.limits, HEDDLE_EINVAL, "there is no graph");
+    HEDDLE_TRY(HEDDLE_SIZED_GET_FIXED(struct heddle_bound_graph, &g, graph, x.limits.why,
+                                      x.limits.why_bytes));
+    HEDDLE_TRY(HEDDLE_SIZED_ROOM_OWN(struct heddle_bound_result, result_out, x.limits.why,
+                                     x.limits.why_bytes));
     own.a = x.tmp.a = x.limits.alloc;
     own.head = NULL;
     x.own = &own;
@@ -286,11 +285,11 @@ heddle_status heddle_bound_all(const struct heddle_bound_graph *graph,
     }
     memcpy(res.own, &own, sizeof(own));
     res.time_ns = heddle_clock_ns() - x.begin;
-    *result_out = res;
+    heddle_sized_put(result_out, &res, sizeof(res));
     return HEDDLE_OK;
 }
 
-void heddle_bound_finish(struct heddle_bound_result *result)
+void heddle_bound_fini(struct heddle_bound_result *result)
 {
     struct heddle_scratch *own;
 
@@ -303,6 +302,5 @@ void heddle_bound_finish(struct heddle_bound_result *result)
         heddle_scratch_drop(own);
         heddle_free(a, own, sizeof(*own));
     }
-    memset(result, 0, sizeof(*result));
-    result->size = sizeof(*result);
+    heddle_sized_clear(result);
 }

@@ -23,9 +23,9 @@
 
 #define HEDDLE_BOUND_NONE UINT32_MAX
 
-/* Writes the sentence into limits->error and returns st. */
+/* Writes the sentence into limits->why and returns st. */
 #define HEDDLE_BOUND_FAIL(limits, st, ...)                                                         \
-    heddle_why((limits)->error, (limits)->error_bytes, st, __VA_ARGS__)
+    heddle_why((limits)->why, (limits)->why_bytes, st, __VA_ARGS__)
 
 struct heddle_bound_dag {
     uint32_t n;          /* tasks */

@@ -10,8 +10,7 @@ static char why[200];
 
 static struct heddle_bound_limits limits(void)
 {
-    const struct heddle_bound_limits l = {
-        .size = sizeof(l), .error = why, .error_bytes = sizeof(why)};
+    const struct heddle_bound_limits l = {.size = sizeof(l), .why = why, .why_bytes = sizeof(why)};
 
     why[0] = '\0';
     return l;
@@ -29,9 +28,9 @@ static void expect(struct sample *s, double path, double area, double best)
     CHECK_NEAR(res.cert[HEDDLE_BOUND_PATH].value, path, 1e-9 * path);
     CHECK_NEAR(res.cert[HEDDLE_BOUND_AREA].value, area, 1e-9 * area);
     CHECK_NEAR(res.best, best, 1e-6 * best);
-    heddle_bound_finish(&res);
+    heddle_bound_fini(&res);
     CHECK(res.own == NULL);
-    heddle_bound_finish(&res); /* twice is fine */
+    heddle_bound_fini(&res); /* twice is fine */
     sample_fini(s);
 }
 
@@ -111,7 +110,7 @@ TEST(times_of_zero)
 
         CHECK_OK(heddle_bound_all(sample_graph(&s), NULL, &res));
         CHECK(res.best <= 1e-310 && res.best >= 0.0);
-        heddle_bound_finish(&res);
+        heddle_bound_fini(&res);
     }
     sample_fini(&s);
 }
@@ -167,8 +166,8 @@ TEST(times_per_task)
     CHECK_OK(heddle_bound_all(&s.g, &l, &b));
     for (int k = 0; k < HEDDLE_BOUND_KINDS; k++)
         CHECK_NEAR(a.cert[k].value, b.cert[k].value, 1e-4 * a.best);
-    heddle_bound_finish(&a);
-    heddle_bound_finish(&b);
+    heddle_bound_fini(&a);
+    heddle_bound_fini(&b);
     sample_fini(&s);
 }
 
@@ -246,13 +245,13 @@ TEST(limits_are_kept)
     CHECK_OK(heddle_bound_all(sample_graph(&s), &l, &res));
     CHECK(res.mixed_iterations <= 1);
     sample_check(&s, &res);
-    heddle_bound_finish(&res);
+    heddle_bound_fini(&res);
 
     l.iterations = 0;
     l.time_ns = 1; /* over before it begins */
     CHECK_OK(heddle_bound_all(&s.g, &l, &res));
     sample_check(&s, &res);
-    heddle_bound_finish(&res);
+    heddle_bound_fini(&res);
 
     l = limits();
     l.which = 1u << HEDDLE_BOUND_AREA;
@@ -261,7 +260,7 @@ TEST(limits_are_kept)
     CHECK(res.cert[HEDDLE_BOUND_FOCUS].value == 0.0);
     for (int k = 0; k < HEDDLE_BOUND_KINDS; k++)
         CHECK_OK(heddle_bound_check(&s.g, &res.cert[k], res.cert[k].value, &l, NULL));
-    heddle_bound_finish(&res);
+    heddle_bound_fini(&res);
 
     l.which = 1u << HEDDLE_BOUND_KINDS;
     CHECK_STATUS(heddle_bound_all(&s.g, &l, &res), HEDDLE_EINVAL);
@@ -274,7 +273,7 @@ TEST(limits_are_kept)
     res.size = 3;
     CHECK_STATUS(heddle_bound_all(&s.g, NULL, &res), HEDDLE_EINVAL);
     CHECK_STATUS(heddle_bound_all(&s.g, NULL, NULL), HEDDLE_EINVAL);
-    heddle_bound_finish(NULL);
+    heddle_bound_fini(NULL);
     sample_fini(&s);
 }
 
@@ -303,7 +302,7 @@ TEST(many_critical_paths)
            res.cert[1].value, res.cert[2].value, res.mixed_upper, res.mixed_iterations);
     CHECK(res.cert[HEDDLE_BOUND_MIXED].value > 1.02 * fmax(res.cert[0].value, res.cert[1].value));
     CHECK(res.mixed_gap < 0.01);
-    heddle_bound_finish(&res);
+    heddle_bound_fini(&res);
     sample_fini(&s);
 }
 
@@ -335,7 +334,7 @@ static void memory_of(uint32_t ntypes)
             sample_check(&s, &res);
         else
             CHECK(strlen(why) > 10);
-        heddle_bound_finish(&res);
+        heddle_bound_fini(&res);
         CHECK_EQ(f.nlive, 0);
     }
     sample_fini(&s);

@@ -75,7 +75,7 @@ static inline void sample_fini(struct sample *s)
 static inline void sample_check(struct sample *s, const struct heddle_bound_result *res)
 {
     char why[256] = "";
-    struct heddle_bound_limits l = {.size = sizeof(l), .error = why, .error_bytes = sizeof(why)};
+    struct heddle_bound_limits l = {.size = sizeof(l), .why = why, .why_bytes = sizeof(why)};
     const struct heddle_bound_cert *c = res->cert;
     const double eps = 1e-9 * res->best;
 

@@ -157,7 +157,7 @@ TEST(no_bound_exceeds_the_optimum)
             CHECK(res.cert[k].value <= opt * (1.0 + 1e-9));
         sum += opt > 0.0 ? res.best / opt : 1.0;
         tight += res.best >= opt * (1.0 - 1e-9);
-        heddle_bound_finish(&res);
+        heddle_bound_fini(&res);
         sample_fini(&c.s);
     }
     printf("     best bound / optimum: mean %.4f, equal in %zu of %zu\n", sum / (double)rounds,
@@ -183,7 +183,7 @@ TEST(small_graphs_converge)
         random_case(&c, &rng);
         CHECK_OK(heddle_bound_all(sample_graph(&c.s), &l, &res));
         CHECK(res.mixed_gap <= 1e-5);
-        heddle_bound_finish(&res);
+        heddle_bound_fini(&res);
         sample_fini(&c.s);
     }
 }

@@ -26,6 +26,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/order.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "base/why.h"
 #include "heddle/bound.h"
@@ -265,22 +266,21 @@ heddle_status heddle_bound_check(const struct heddle_bound_graph *graph,
                                  const struct heddle_bound_cert *cert, double value,
                                  const struct heddle_bound_limits *limits, double *proven_out)
 {
-    struct verify state = {.g = graph, .c = cert};
+    struct heddle_bound_limits l;
+    struct heddle_bound_graph g;
+    struct verify state = {.g = &g, .c = cert};
     struct verify *x = &state;
     struct heddle_text t;
     char number[40];
     double proven = 0.0;
 
-    if (limits != NULL && limits->size != sizeof(*limits))
-        return HEDDLE_EINVAL;
-    if (limits != NULL) {
-        x->alloc = limits->alloc;
-        x->why = limits->error;
-        x->why_bytes = limits->error_bytes;
-    }
-    if (graph == NULL || graph->size != sizeof(*graph) || cert == NULL)
-        return NO("the graph or the certificate is missing or has a wrong "
-                  "size member");
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_bound_limits, &l, limits));
+    if (graph == NULL || cert == NULL)
+        return NO("the graph or the certificate is missing");
+    HEDDLE_TRY(HEDDLE_SIZED_GET_FIXED(struct heddle_bound_graph, &g, graph, l.why, l.why_bytes));
+    x->alloc = l.alloc;
+    x->why = l.why;
+    x->why_bytes = l.why_bytes;
     HEDDLE_TRY(check_graph(x));
     HEDDLE_TRY(check_shape(x));
     HEDDLE_TRY(with_memory(x, &proven));

@@ -26,7 +26,7 @@ static void diamond(struct sample *s)
 
 static char why[200];
 static const struct heddle_bound_limits quiet = {
-    .size = sizeof(quiet), .error = why, .error_bytes = sizeof(why)};
+    .size = sizeof(quiet), .why = why, .why_bytes = sizeof(why)};
 
 static void refused(struct sample *s, const struct heddle_bound_cert *c, double value)
 {
@@ -136,7 +136,7 @@ TEST(malformed)
 #undef WITH
     refused(&s, NULL, 0.0);
     g = s.g;
-    g.size--;
+    g.size = 0;
     CHECK_STATUS(heddle_bound_check(&g, &good, 0.0, &quiet, NULL), HEDDLE_EINVAL);
     CHECK_STATUS(heddle_bound_check(NULL, &good, 0.0, &quiet, NULL), HEDDLE_EINVAL);
     sample_edge(&s, 4, 0);
@@ -187,7 +187,7 @@ TEST(tampering_never_pays)
             CHECK(proven <= best * (1 + 1e-9));
         CHECK_STATUS(heddle_bound_check(&s.g, &c, best * 1.0001, &quiet, NULL), HEDDLE_EINVAL);
     }
-    heddle_bound_finish(&res);
+    heddle_bound_fini(&res);
     sample_fini(&s);
 }
 
@@ -209,7 +209,7 @@ TEST(no_memory)
         CHECK_STATUS(st, f.has_failed ? HEDDLE_ENOMEM : HEDDLE_OK);
         CHECK_EQ(f.nlive, 0);
     }
-    heddle_bound_finish(&res);
+    heddle_bound_fini(&res);
     sample_fini(&s);
 }
 

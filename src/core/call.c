@@ -92,9 +92,6 @@ static heddle_status submit_check_opts(heddle_ctx *ctx, const struct submission 
 {
     const char *kernel = s->kinfo->kernel->name;
 
-    if (o->size < sizeof(*o))
-        return heddle_refuse(ctx, HEDDLE_EINVAL, "kernel %s: task options without their size",
-                             kernel);
     if (o->nafter > 0 && o->after == NULL)
         return heddle_refuse(ctx, HEDDLE_EINVAL, "kernel %s: nafter without events", kernel);
     for (size_t i = 0; i < o->nafter; i++)
@@ -281,6 +278,11 @@ static heddle_status submit_check(heddle_ctx *ctx, const struct submission *s, u
     const struct heddle_call *call = s->call;
     const char *kernel = s->kinfo->kernel->name;
 
+    if ((call->reserved[0] | call->reserved[1]) != 0)
+        return heddle_refuse(ctx, HEDDLE_EINVAL,
+                             "kernel %s: the call has reserved fields that are set: leave these "
+                             "zero, or run with the library of that header",
+                             kernel);
     if (call->arg == NULL && call->arg_bytes != 0)
         return heddle_refuse(ctx, HEDDLE_EINVAL, "kernel %s: arg is NULL but arg_bytes is not 0",
                              kernel);
@@ -364,6 +366,22 @@ static heddle_status submit_collect(struct submission *s, const struct heddle_ac
     return HEDDLE_OK;
 }
 
+/* Options of another header: the same call with options as this library knows them. */
+static HEDDLE_NOINLINE heddle_status submit_resized(heddle_ctx *ctx, struct submission *s)
+{
+    const struct heddle_call *given = s->call;
+    struct heddle_call call = *given;
+    struct heddle_task_opts o;
+    heddle_status st;
+
+    HEDDLE_TRY(HEDDLE_TAKE(ctx, struct heddle_task_opts, &o, given->opts));
+    call.opts = &o;
+    s->call = &call;
+    st = heddle_submit_one(ctx, s);
+    s->call = given;
+    return st;
+}
+
 heddle_status heddle_submit_one(heddle_ctx *ctx, struct submission *s)
 {
     struct heddle_access local[HEDDLE_KERNEL_OPERANDS], *acc = local;
@@ -376,8 +394,11 @@ heddle_status heddle_submit_one(heddle_ctx *ctx, struct submission *s)
     unsigned n;
 
     s->ready = NULL;
-    if (HEDDLE_UNLIKELY((call->arg_bytes | call->noperands) != 0 || call->opts != NULL ||
-                        nops >= HEDDLE_CALL_OPERANDS || call->operand[nops] != NULL))
+    if (HEDDLE_UNLIKELY(call->opts != NULL && call->opts->size != sizeof(*call->opts)))
+        return submit_resized(ctx, s);
+    if (HEDDLE_UNLIKELY(
+            (call->arg_bytes | call->noperands | call->reserved[0] | call->reserved[1]) != 0 ||
+            call->opts != NULL || nops >= HEDDLE_CALL_OPERANDS || call->operand[nops] != NULL))
         HEDDLE_TRY(submit_check(ctx, s, nops));
     if (HEDDLE_UNLIKELY(nops > HEDDLE_KERNEL_OPERANDS)) {
         HEDDLE_TRY(heddle_submit_reserve(ctx, s->sub, nops));

@@ -6,6 +6,7 @@
  *            context is destroyed by the same function.
  * Threads    destroy runs alone; the rest from any thread.
  */
+#include "core/ctx.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/atomic.h"
@@ -13,9 +14,9 @@
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "base/park.h"
+#include "base/sized.h"
 #include "base/spin.h"
 #include "base/thread.h"
-#include "core/ctx.h"
 #include "core/dev/dev.h"
 #include "core/error.h"
 #include "core/handle.h"
@@ -220,7 +221,8 @@ heddle_status heddle_ctx_get_stats(heddle_ctx *ctx, struct heddle_ctx_stats *out
 {
     struct heddle_ctx_stats s = {.size = sizeof(s)};
 
-    HEDDLE_CHECK(ctx != NULL && out != NULL && out->size >= sizeof(*out));
+    HEDDLE_CHECK(ctx != NULL);
+    HEDDLE_TRY(HEDDLE_MAY_FILL(ctx, struct heddle_ctx_stats, out));
     s.nworkers = ctx->nworkers;
     s.sched = ctx->sched->name;
     s.submitted = heddle_load_acq(&ctx->submitted);
@@ -251,7 +253,7 @@ heddle_status heddle_ctx_get_stats(heddle_ctx *ctx, struct heddle_ctx_stats *out
         s.evictions += m.evictions;
     }
     s.virtual_ns = ctx->time->virtual_ns(ctx);
-    *out = s;
+    heddle_sized_put(out, &s, sizeof(s));
     return HEDDLE_OK;
 }
 

@@ -18,6 +18,7 @@
 #include "base/assert.h"
 #include "base/compiler.h"
 #include "base/lock.h"
+#include "base/sized.h"
 #include "core/ctx.h"
 #include "core/error.h"
 #include "core/exec.h"
@@ -65,6 +66,23 @@ static void error_vkeep(heddle_ctx *ctx, heddle_status st, bool is_waited, const
 
     vsnprintf(e.message, sizeof(e.message), fmt, ap);
     error_keep(ctx, &e, is_waited);
+}
+
+heddle_status heddle_take(heddle_ctx *ctx, const char *name, void *to, size_t known,
+                          const void *from)
+{
+    char why[200];
+    const heddle_status st = heddle_sized_get(name, to, known, from, why, sizeof(why));
+
+    return st == HEDDLE_OK ? HEDDLE_OK : heddle_refuse(ctx, st, "%s", why);
+}
+
+heddle_status heddle_may_fill(heddle_ctx *ctx, const char *name, const void *out, size_t known)
+{
+    char why[200];
+    const heddle_status st = heddle_sized_room(name, out, known, sizeof(size_t), why, sizeof(why));
+
+    return st == HEDDLE_OK ? HEDDLE_OK : heddle_fail(ctx, st, "%s", why);
 }
 
 heddle_status heddle_refuse(heddle_ctx *ctx, heddle_status st, const char *fmt, ...)
@@ -190,11 +208,10 @@ heddle_status heddle_exec_fail(struct heddle_exec *x, heddle_status st, const ch
 
 heddle_status heddle_ctx_error(heddle_ctx *ctx, struct heddle_error *error_out)
 {
-    HEDDLE_CHECK(ctx != NULL && error_out != NULL);
-    HEDDLE_CHECK(error_out->size >= sizeof(*error_out));
+    HEDDLE_CHECK(ctx != NULL);
+    HEDDLE_TRY(HEDDLE_SIZED_ROOM(struct heddle_error, error_out, NULL, 0));
     heddle_mutex_lock(&ctx->lock);
-    *error_out = ctx->error;
+    heddle_sized_put(error_out, &ctx->error, sizeof(ctx->error));
     heddle_mutex_unlock(&ctx->lock);
-    error_out->size = sizeof(*error_out);
     return HEDDLE_OK;
 }

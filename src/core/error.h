@@ -19,6 +19,15 @@ void heddle_tell(heddle_ctx *ctx);
 /* A failure of no task that the next wait returns. No lock is held. */
 HEDDLE_PRINTF(3, 4)
 void heddle_fail_wait(heddle_ctx *ctx, heddle_status st, const char *fmt, ...);
+/* A struct of the program, of whatever size (base/sized.h), into one that the library
+ * knows; a sentence is kept, as heddle_refuse() does. HEDDLE_EINVAL. */
+HEDDLE_MUST_USE heddle_status heddle_take(heddle_ctx *ctx, const char *name, void *to, size_t known,
+                                          const void *from);
+#define HEDDLE_TAKE(ctx, type, to, from) heddle_take(ctx, #type, to, sizeof(type), from)
+/* May a struct of the program be filled? No lock is held. */
+HEDDLE_MUST_USE heddle_status heddle_may_fill(heddle_ctx *ctx, const char *name, const void *out,
+                                              size_t known);
+#define HEDDLE_MAY_FILL(ctx, type, out) heddle_may_fill(ctx, #type, out, sizeof(type))
 /* The failure of a task, with the sentence it left, if any. */
 void heddle_fail_task(struct heddle_exec *x, heddle_status st);
 HEDDLE_PRINTF(3, 4)

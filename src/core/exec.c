@@ -5,11 +5,11 @@
  *
  * Threads    whoever is about to run the task, or asks what it would cost.
  */
+#include "core/exec.h"
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "core/cell.h"
 #include "core/ctx.h"
-#include "core/exec.h"
 #include "core/graph/node.h"
 #include "core/group.h"
 #include "core/scope.h"
@@ -115,14 +115,14 @@ heddle_group *heddle_exec_group(const struct heddle_exec *x)
     return x->cell->scope != NULL ? x->cell->scope->group : NULL;
 }
 
-int heddle_exec_cancelled(struct heddle_exec *x)
+bool heddle_exec_cancelled(struct heddle_exec *x)
 {
     heddle_group *group;
 
     if (x == NULL)
-        return 0;
+        return false;
     if (heddle_load_acq(&x->ctx->is_cancelled) != 0)
-        return 1;
+        return true;
     group = heddle_exec_group(x);
     return group != NULL && heddle_load_acq(&group->is_cancelled) != 0;
 }

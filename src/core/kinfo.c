@@ -5,12 +5,12 @@
  * Threads    ctx->lock guards the list; an entry is constant once it is in it.
  *            Submitters keep a small cache in front (submitter.h).
  */
+#include "core/kinfo.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/lock.h"
 #include "core/ctx.h"
 #include "core/error.h"
-#include "core/kinfo.h"
 #include "trace/trace.h"
 
 static bool kinfo_mode_ok(enum heddle_mode m)
@@ -23,9 +23,6 @@ static heddle_status kinfo_check(heddle_ctx *ctx, const heddle_kernel *k)
 {
     bool has_any = k->expand != NULL || ctx->dev != NULL;
 
-    if (k->size < sizeof(heddle_kernel))
-        return heddle_refuse(ctx, HEDDLE_EINVAL,
-                             "a kernel's size field is not sizeof(heddle_kernel)");
     if (k->name == NULL || k->name[0] == '\0')
         return heddle_refuse(ctx, HEDDLE_EINVAL, "a kernel has no name");
     if (k->noperands > HEDDLE_KERNEL_OPERANDS)
@@ -47,6 +44,11 @@ static heddle_status kinfo_check(heddle_ctx *ctx, const heddle_kernel *k)
                                  k->name, v);
         has_any =
             has_any || (k->variants[v].device == HEDDLE_DEV_CPU && k->variants[v].run != NULL);
+        if ((k->variants[v].reserved[0] | k->variants[v].reserved[1]) != 0)
+            return heddle_refuse(ctx, HEDDLE_EINVAL,
+                                 "kernel %s: variant %u has reserved fields that are set: leave "
+                                 "these zero, or run with the library of that header",
+                                 k->name, v);
         if (k->variants[v].gang > ctx->nworkers && ctx->forms_gangs)
             return heddle_refuse(ctx, HEDDLE_EINVAL,
                                  "kernel %s: a gang of %u does not fit into %u "
@@ -97,6 +99,50 @@ static void kinfo_define(heddle_ctx *ctx, const struct heddle_kinfo *i)
     heddle_trace_define_kernel(ctx->trace, i->id, i->kernel->name, v, i->nvariants);
 }
 
+/* A kernel of another header: its fields as this library knows them. */
+static heddle_status kinfo_resize(heddle_ctx *ctx, const heddle_kernel *k, heddle_kernel **out)
+{
+    heddle_kernel *copy = heddle_zalloc(&ctx->alloc, 1, sizeof(*copy));
+    heddle_status st;
+
+    if (copy == NULL)
+        return heddle_refuse(ctx, HEDDLE_ENOMEM, "no memory for a kernel");
+    st = HEDDLE_TAKE(ctx, heddle_kernel, copy, k);
+    if (st != HEDDLE_OK)
+        heddle_free(&ctx->alloc, copy, sizeof(*copy));
+    else
+        *out = copy;
+    return st;
+}
+
+static heddle_status kinfo_make(heddle_ctx *ctx, const heddle_kernel *given,
+                                struct heddle_kinfo **out)
+{
+    const heddle_kernel *k = given;
+    heddle_kernel *copy = NULL;
+    struct heddle_kinfo *i = NULL;
+    heddle_status st;
+
+    if (given->size != sizeof(*given)) {
+        HEDDLE_TRY(kinfo_resize(ctx, given, &copy));
+        k = copy;
+    }
+    st = kinfo_check(ctx, k);
+    if (st == HEDDLE_OK)
+        i = heddle_zalloc(&ctx->alloc, 1, sizeof(*i));
+    if (st == HEDDLE_OK && i == NULL)
+        st = heddle_refuse(ctx, HEDDLE_ENOMEM, "no memory for kernel %s", k->name);
+    if (st != HEDDLE_OK) {
+        heddle_free(&ctx->alloc, copy, sizeof(*copy));
+        return st;
+    }
+    kinfo_fill(ctx, i, k);
+    i->given = given;
+    i->copy = copy;
+    *out = i;
+    return HEDDLE_OK;
+}
+
 heddle_status heddle_kinfo_get(heddle_ctx *ctx, const heddle_kernel *k, struct heddle_kinfo **out)
 {
     struct heddle_kinfo *i;
@@ -104,15 +150,11 @@ heddle_status heddle_kinfo_get(heddle_ctx *ctx, const heddle_kernel *k, struct h
     if (k == NULL)
         return heddle_refuse(ctx, HEDDLE_EINVAL, "no kernel was given");
     heddle_mutex_lock(&ctx->lock);
-    for (i = ctx->kernels; i != NULL && i->kernel != k; i = i->next)
+    for (i = ctx->kernels; i != NULL && i->given != k; i = i->next)
         ;
     heddle_mutex_unlock(&ctx->lock);
     if (i == NULL) {
-        HEDDLE_TRY(kinfo_check(ctx, k));
-        i = heddle_zalloc(&ctx->alloc, 1, sizeof(*i));
-        if (i == NULL)
-            return heddle_refuse(ctx, HEDDLE_ENOMEM, "no memory for kernel %s", k->name);
-        kinfo_fill(ctx, i, k);
+        HEDDLE_TRY(kinfo_make(ctx, k, &i));
         /* Two threads may come here for one kernel: two entries do no harm. */
         heddle_mutex_lock(&ctx->lock);
         i->id = ++ctx->nkernels;
@@ -131,6 +173,7 @@ void heddle_kinfo_free_all(heddle_ctx *ctx)
         struct heddle_kinfo *i = ctx->kernels;
 
         ctx->kernels = i->next;
+        heddle_free(&ctx->alloc, i->copy, sizeof(*i->copy));
         heddle_free(&ctx->alloc, i, sizeof(*i));
     }
 }

@@ -23,6 +23,8 @@ struct heddle_kinfo {
     enum heddle_mode mode[HEDDLE_KERNEL_OPERANDS];
     _Atomic(struct heddle_perf_series *) series[HEDDLE_KERNEL_VARIANTS];
     _Atomic(struct dev_shape *) shapes; /* with devices: what tasks cost */
+    const heddle_kernel *given;         /* by the program; its size may be another */
+    heddle_kernel *copy;                /* then `kernel` is this one; else NULL */
     struct heddle_kinfo *next;
 };
 

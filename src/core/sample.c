@@ -28,6 +28,7 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/lock.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "core/ctx.h"
@@ -112,16 +113,19 @@ static const char *nvml_library(void)
 heddle_status heddle_meter_open(const struct heddle_meter_opts *opts, heddle_meter **out)
 {
     struct heddle_meter_env env = {.nvml_library = nvml_library()};
+    struct heddle_meter_opts o;
     struct energy_choice choice;
 
-    HEDDLE_CHECK(out != NULL && (opts == NULL || opts->size >= sizeof(*opts)));
-    HEDDLE_CHECK(heddle_energy_parse(heddle_env_value("HEDDLE_ENERGY"), &choice));
-    env.sysfs = choice.sysfs;
-    if (opts != NULL) {
-        env.alloc = opts->alloc;
-        if (opts->sysfs != NULL)
-            env.sysfs = opts->sysfs;
+    HEDDLE_CHECK(out != NULL);
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_meter_opts, &o, opts));
+    if (!heddle_energy_parse(heddle_env_value("HEDDLE_ENERGY"), &choice)) {
+        if (o.why != NULL && o.why_bytes > 0)
+            snprintf(o.why, o.why_bytes, "the variable HEDDLE_ENERGY makes no sense: %s",
+                     heddle_env_value("HEDDLE_ENERGY"));
+        return HEDDLE_EINVAL;
     }
+    env.alloc = o.alloc;
+    env.sysfs = o.sysfs != NULL ? o.sysfs : choice.sysfs;
     return heddle_meter_create(&env, NULL, out);
 }
 

@@ -19,6 +19,7 @@
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "base/park.h"
+#include "base/sized.h"
 #include "base/thread.h"
 #include "core/ctx.h"
 #include "core/dev/dev.h"
@@ -78,9 +79,11 @@ static heddle_status ctx_start_topo(heddle_ctx *ctx, const struct heddle_ctx_opt
     return HEDDLE_OK;
 }
 
-/* There is no context to keep the sentence: only the callback gets it. */
+/* There is no context to keep the sentence: the options say where it goes. */
 static heddle_status ctx_refuse(const struct heddle_ctx_opts *o, heddle_status st, const char *why)
 {
+    if (o->why != NULL && o->why_bytes > 0)
+        snprintf(o->why, o->why_bytes, "%s", why);
     if (o->message != NULL)
         o->message(o->message_user, HEDDLE_ERROR, why);
     return st;
@@ -423,7 +426,7 @@ static heddle_status ctx_find(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
 
 heddle_status heddle_ctx_create(const struct heddle_ctx_opts *opts, heddle_ctx **ctx_out)
 {
-    struct heddle_ctx_opts o = {.size = sizeof(o)};
+    struct heddle_ctx_opts o;
     const struct heddle_allocator *a = &heddle_allocator_default;
     heddle_status st;
     heddle_ctx *ctx;
@@ -431,10 +434,7 @@ heddle_status heddle_ctx_create(const struct heddle_ctx_opts *opts, heddle_ctx *
     char why[256] = "";
 
     HEDDLE_CHECK(ctx_out != NULL);
-    if (opts != NULL) {
-        HEDDLE_CHECK(opts->size >= sizeof(o));
-        o = *opts;
-    }
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_ctx_opts, &o, opts));
     HEDDLE_TRY(ctx_check_opts(&o, "the caller"));
     st = heddle_env_apply(&o, why, sizeof(why));
     if (st != HEDDLE_OK)

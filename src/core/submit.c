@@ -289,9 +289,9 @@ heddle_status heddle_submit(heddle_ctx *ctx, const heddle_kernel *kernel,
     if (call == NULL)
         call = &nothing;
     HEDDLE_TRY(heddle_submit_lock(ctx));
-    if (HEDDLE_LIKELY(call->opts == NULL && call->noperands == 0 &&
-                      call->arg_bytes <= HEDDLE_CELL_ARG &&
-                      (call->arg != NULL || call->arg_bytes == 0)) &&
+    if (HEDDLE_LIKELY(
+            call->opts == NULL && (call->noperands | call->reserved[0] | call->reserved[1]) == 0 &&
+            call->arg_bytes <= HEDDLE_CELL_ARG && (call->arg != NULL || call->arg_bytes == 0)) &&
         HEDDLE_LIKELY(submit_plain(ctx, kernel, call, &ready))) {
         if (ready != NULL && !ctx->runs_inline)
             heddle_ready(ctx, ready, ctx->root.pusher);

@@ -118,7 +118,7 @@ static bool variant_wants_expand(struct heddle_exec *x)
 {
     const heddle_kernel *k = x->kinfo->kernel;
     struct heddle_park *p = &x->ctx->park;
-    int wish;
+    enum heddle_expand wish;
 
     if (k->expand == NULL)
         return false;
@@ -126,7 +126,7 @@ static bool variant_wants_expand(struct heddle_exec *x)
         return true;
     if (k->want_expand != NULL) {
         wish = k->want_expand(x);
-        return wish == HEDDLE_EXPAND_KNOWN ? variant_is_measured(x) : wish != 0;
+        return wish == HEDDLE_EXPAND_KNOWN ? variant_is_measured(x) : wish != HEDDLE_EXPAND_NO;
     }
     /* Somebody is idle: there is too little to do, make more of it. */
     return heddle_load_rlx(&p->nparked) + heddle_load_rlx(&p->nspinning) > 0;

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "base/why.h"
 #include "energy/dual.h"
@@ -36,38 +37,40 @@ struct own {
     struct heddle_scratch m;
 };
 
-heddle_status heddle_spend_check(const struct heddle_energy_graph *eg, char *error, size_t bytes)
+heddle_status heddle_spend_get(const struct heddle_energy_graph *from,
+                               struct heddle_spend_input *to, char *why, size_t why_bytes)
 {
-    const struct heddle_bound_graph *g;
+    const struct heddle_energy_graph *eg = &to->eg;
+    const struct heddle_bound_graph *g = &to->graph;
     size_t rows;
 
-    if (eg == NULL || eg->size != sizeof(*eg) || eg->graph == NULL ||
-        eg->graph->size != sizeof(*eg->graph))
-        return heddle_why(error, bytes, HEDDLE_EINVAL, "the graph is missing or its size is wrong");
-    g = eg->graph;
+    if (from == NULL)
+        return heddle_why(why, why_bytes, HEDDLE_EINVAL, "there is no graph");
+    HEDDLE_TRY(HEDDLE_SIZED_GET_FIXED(struct heddle_energy_graph, &to->eg, from, why, why_bytes));
+    if (eg->graph == NULL)
+        return heddle_why(why, why_bytes, HEDDLE_EINVAL, "there is no graph");
+    HEDDLE_TRY(
+        HEDDLE_SIZED_GET_FIXED(struct heddle_bound_graph, &to->graph, eg->graph, why, why_bytes));
+    to->eg.graph = g;
     if (!(eg->idle >= 0.0 && eg->idle < 1e290))
-        return heddle_why(error, bytes, HEDDLE_EINVAL, "the idle power is not a number >= 0");
+        return heddle_why(why, why_bytes, HEDDLE_EINVAL, "the idle power is not a number >= 0");
     rows = g->kind != NULL ? g->nkinds : g->ntasks;
     if (rows > 0 && g->ntypes > 0 && (eg->joules == NULL || g->time == NULL || g->nworkers == NULL))
-        return heddle_why(error, bytes, HEDDLE_EINVAL, "joules, time or nworkers is NULL");
+        return heddle_why(why, why_bytes, HEDDLE_EINVAL, "joules, time or nworkers is NULL");
     for (size_t i = 0; i < rows * g->ntypes; i++)
         if (g->nworkers[i % g->ntypes] > 0 && g->time[i] < INFINITY &&
             !(eg->joules[i] >= 0.0 && eg->joules[i] < 1e280))
-            return heddle_why(error, bytes, HEDDLE_EINVAL,
+            return heddle_why(why, why_bytes, HEDDLE_EINVAL,
                               "the joules of row %zu on type %zu are not a number >= 0",
                               i / g->ntypes, i % g->ntypes);
     return HEDDLE_OK;
 }
 
-#define FAIL(st, ...) heddle_why(x->l.error, x->l.error_bytes, st, __VA_ARGS__)
+#define FAIL(st, ...) heddle_why(x->l.why, x->l.why_bytes, st, __VA_ARGS__)
 
 static heddle_status take_limits(struct run *x, const struct heddle_energy_limits *limits)
 {
-    if (limits != NULL) {
-        if (limits->size != sizeof(*limits))
-            return HEDDLE_EINVAL;
-        x->l = *limits;
-    }
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_energy_limits, &x->l, limits));
     if (!(x->l.deadline >= 0.0))
         return FAIL(HEDDLE_EINVAL, "the deadline is not a number >= 0");
     if (!(x->l.gap >= 0.0))
@@ -301,17 +304,20 @@ static heddle_status find_time(struct run *x)
 {
     struct heddle_bound_limits l = {.size = sizeof(l),
                                     .time_ns = x->l.time_ns,
-                                    .error = x->l.error,
-                                    .error_bytes = x->l.error_bytes,
+                                    .why = x->l.why,
+                                    .why_bytes = x->l.why_bytes,
                                     .alloc = x->l.alloc};
 
     x->time.size = sizeof(x->time);
     if (x->l.time != NULL) {
-        if (x->l.time->size != sizeof(*x->l.time) ||
-            x->l.time->cert[x->l.time->best_kind].ntypes != x->eg->graph->ntypes)
-            return FAIL(HEDDLE_EINVAL, "the bounds on the length are not of "
-                                       "this graph");
-        return copy_cert(x, &x->l.time->cert[x->l.time->best_kind], &x->res->time);
+        struct heddle_bound_result r;
+
+        HEDDLE_TRY(
+            HEDDLE_SIZED_GET(struct heddle_bound_result, &r, x->l.time, x->l.why, x->l.why_bytes));
+        if ((unsigned)r.best_kind >= HEDDLE_BOUND_KINDS ||
+            r.cert[r.best_kind].ntypes != x->eg->graph->ntypes)
+            return FAIL(HEDDLE_EINVAL, "the bounds on the length are not of this graph");
+        return copy_cert(x, &r.cert[r.best_kind], &x->res->time);
     }
     if (l.time_ns != UINT64_MAX)
         l.time_ns = l.time_ns / 4 + 1;
@@ -324,23 +330,23 @@ heddle_status heddle_energy_bound(const struct heddle_energy_graph *eg,
                                   struct heddle_energy_bound_result *result_out)
 {
     struct heddle_energy_bound_result res = {.size = sizeof(res)};
-    struct run state = {.eg = eg, .res = &res, .begin = heddle_clock_ns()};
+    struct heddle_spend_input in;
+    struct run state = {.eg = &in.eg, .res = &res, .begin = heddle_clock_ns()};
     struct run *x = &state;
     struct own *own;
     heddle_status st = take_limits(x, limits);
 
     if (st != HEDDLE_OK)
         return st;
-    if (result_out == NULL || result_out->size != sizeof(*result_out))
-        return FAIL(HEDDLE_EINVAL, "the result is missing or its size is "
-                                   "wrong");
-    HEDDLE_TRY(heddle_spend_check(eg, x->l.error, x->l.error_bytes));
+    HEDDLE_TRY(HEDDLE_SIZED_ROOM_OWN(struct heddle_energy_bound_result, result_out, x->l.why,
+                                     x->l.why_bytes));
+    HEDDLE_TRY(heddle_spend_get(eg, &in, x->l.why, x->l.why_bytes));
     x->tmp.a = x->own.a = x->l.alloc;
     own = heddle_scratch_get(&x->own, 1, sizeof(*own));
     st = own == NULL ? HEDDLE_ENOMEM : find_time(x);
     if (st == HEDDLE_OK)
         st = solve(x);
-    heddle_bound_finish(&x->time);
+    heddle_bound_fini(&x->time);
     heddle_scratch_drop(&x->tmp);
     if (st != HEDDLE_OK) {
         heddle_scratch_drop(&x->own);
@@ -349,11 +355,11 @@ heddle_status heddle_energy_bound(const struct heddle_energy_graph *eg,
     own->m = x->own;
     res.own = own;
     res.time_ns = heddle_clock_ns() - x->begin;
-    *result_out = res;
+    heddle_sized_put(result_out, &res, sizeof(res));
     return HEDDLE_OK;
 }
 
-void heddle_energy_bound_finish(struct heddle_energy_bound_result *result)
+void heddle_energy_bound_fini(struct heddle_energy_bound_result *result)
 {
     struct heddle_scratch m;
 
@@ -363,5 +369,5 @@ void heddle_energy_bound_finish(struct heddle_energy_bound_result *result)
         m = ((struct own *)result->own)->m;
         heddle_scratch_drop(&m);
     }
-    *result = (struct heddle_energy_bound_result){.size = result->size};
+    heddle_sized_clear(result);
 }

@@ -17,8 +17,8 @@ static double bound_at(const struct small *s, double deadline, double optimum)
     const struct heddle_energy_limits l = {.size = sizeof(l),
                                            .deadline = deadline,
                                            .time_ns = UINT64_MAX,
-                                           .error = why,
-                                           .error_bytes = sizeof(why)};
+                                           .why = why,
+                                           .why_bytes = sizeof(why)};
     struct heddle_energy_bound_result r = {.size = sizeof(r)};
     double proven, value;
 
@@ -38,7 +38,7 @@ static double bound_at(const struct small *s, double deadline, double optimum)
         CHECK(heddle_energy_bound_check(&s->eg, &r.cert, 1.001 * proven + 1e-3, NULL, NULL) ==
               HEDDLE_EINVAL);
     }
-    heddle_energy_bound_finish(&r);
+    heddle_energy_bound_fini(&r);
     return value;
 }
 
@@ -121,7 +121,7 @@ TEST(schedules_are_near_the_optimum)
                 sum += c.total / opt;
                 n++;
             }
-            heddle_offline_finish(&r);
+            heddle_offline_fini(&r);
         }
     }
     printf("     schedule / optimum: mean %.4f of %zu\n", sum / (double)n, n);

@@ -25,6 +25,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/order.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "base/why.h"
 #include "heddle/energy_bound.h"
@@ -317,24 +318,26 @@ heddle_status heddle_energy_bound_check(const struct heddle_energy_graph *eg,
                                         const struct heddle_energy_limits *limits,
                                         double *proven_out)
 {
-    struct verify state = {.eg = eg, .c = cert};
+    struct heddle_energy_limits l;
+    struct heddle_energy_graph own;
+    struct heddle_bound_graph g;
+    struct verify state = {.eg = &own, .g = &g, .c = cert};
     struct verify *x = &state;
     struct heddle_text t;
     char number[40];
     double proven = 0.0;
 
-    if (limits != NULL && limits->size != sizeof(*limits))
-        return HEDDLE_EINVAL;
-    if (limits != NULL) {
-        x->alloc = limits->alloc;
-        x->why = limits->error;
-        x->why_bytes = limits->error_bytes;
-    }
-    if (eg == NULL || eg->size != sizeof(*eg) || eg->graph == NULL ||
-        eg->graph->size != sizeof(*eg->graph) || cert == NULL)
-        return NO("the graph or the certificate is missing or has a wrong "
-                  "size member");
-    x->g = eg->graph;
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_energy_limits, &l, limits));
+    if (eg == NULL || cert == NULL)
+        return NO("the graph or the certificate is missing");
+    HEDDLE_TRY(HEDDLE_SIZED_GET_FIXED(struct heddle_energy_graph, &own, eg, l.why, l.why_bytes));
+    if (own.graph == NULL)
+        return NO("the graph is missing");
+    HEDDLE_TRY(
+        HEDDLE_SIZED_GET_FIXED(struct heddle_bound_graph, &g, own.graph, l.why, l.why_bytes));
+    x->alloc = l.alloc;
+    x->why = l.why;
+    x->why_bytes = l.why_bytes;
     if (!(cert->deadline >= 0.0))
         return NO("the deadline is not a number >= 0");
     if (cert->nterms > 0 && (cert->term == NULL || cert->weight == NULL))

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "base/why.h"
 #include "energy/fit_all.h"
@@ -261,10 +262,7 @@ static heddle_status fit(struct heddle_energy_fitting *f, heddle_energy *e)
 static heddle_status check(struct heddle_energy_fitting *f,
                            const struct heddle_energy_fit_opts *opts)
 {
-    if (opts != NULL && opts->size < sizeof(*opts))
-        return HEDDLE_EINVAL;
-    if (opts != NULL)
-        f->o = *opts;
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_energy_fit_opts, &f->o, opts));
     if (f->nlogs == 0 || f->logs == NULL)
         return fail(f, HEDDLE_EINVAL, "a log is needed");
     for (size_t i = 0; i < f->nlogs; i++)

@@ -12,6 +12,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/sized.h"
 #include "base/why.h"
 #include "energy/spend.h"
 
@@ -31,7 +32,7 @@ struct frontier {
     struct heddle_energy_cost cost;    /* of best */
 };
 
-#define FAIL(st, ...) heddle_why(x->o.error, x->o.error_bytes, st, __VA_ARGS__)
+#define FAIL(st, ...) heddle_why(x->o.why, x->o.why_bytes, st, __VA_ARGS__)
 
 /* `part` of the time that is left for searches. */
 static uint64_t share(const struct frontier *x, double part)
@@ -50,8 +51,8 @@ static heddle_status find_fastest(struct frontier *x)
                                     .time_ns = share(x, END_PART),
                                     .iterations = x->o.iterations,
                                     .stop_at = x->time.best,
-                                    .error = x->o.error,
-                                    .error_bytes = x->o.error_bytes,
+                                    .why = x->o.why,
+                                    .why_bytes = x->o.why_bytes,
                                     .alloc = x->o.alloc};
 
     if (x->o.fastest != NULL) {
@@ -85,11 +86,11 @@ static heddle_status step(struct frontier *x, uint32_t i, uint32_t n)
 
     HEDDLE_TRY(search(x, p->deadline, 1.0 / (n - i), &s));
     if (heddle_energy_of_schedule(x->eg, &s, &c) == HEDDLE_OK && c.total < x->cost.total) {
-        heddle_offline_finish(&x->best);
+        heddle_offline_fini(&x->best);
         x->best = s;
         x->cost = c;
     } else {
-        heddle_offline_finish(&s);
+        heddle_offline_fini(&s);
     }
     p->makespan = x->best.makespan;
     p->cost = x->cost;
@@ -114,18 +115,18 @@ static heddle_status find_ends(struct frontier *x, uint32_t *nout)
     for (uint32_t i = 0; i + 1 < *nout; i++) {
         st = step(x, i, *nout);
         if (st != HEDDLE_OK) {
-            heddle_offline_finish(&s);
+            heddle_offline_fini(&s);
             return st;
         }
     }
     /* The cheapest of all goes on from whoever is better. */
     st = heddle_energy_of_schedule(x->eg, &s, &x->point[*nout - 1].cost);
     if (st == HEDDLE_OK && x->point[*nout - 1].cost.total < x->cost.total) {
-        heddle_offline_finish(&x->best);
+        heddle_offline_fini(&x->best);
         x->best = s;
         x->cost = x->point[*nout - 1].cost;
     } else {
-        heddle_offline_finish(&s);
+        heddle_offline_fini(&s);
     }
     return st == HEDDLE_OK ? step(x, *nout - 1, *nout) : st;
 }
@@ -135,8 +136,8 @@ static heddle_status find_bounds(struct frontier *x, uint32_t n)
     struct heddle_energy_limits l = {.size = sizeof(l),
                                      .time = &x->time,
                                      .time_ns = UINT64_MAX,
-                                     .error = x->o.error,
-                                     .error_bytes = x->o.error_bytes,
+                                     .why = x->o.why,
+                                     .why_bytes = x->o.why_bytes,
                                      .alloc = x->o.alloc};
 
     if (x->end != 0)
@@ -149,7 +150,7 @@ static heddle_status find_bounds(struct frontier *x, uint32_t n)
         x->point[i].bound = r.value;
         if (i + 1 < n)
             x->point[i].bound = fmax(r.value, x->point[i + 1].bound);
-        heddle_energy_bound_finish(&r);
+        heddle_energy_bound_fini(&r);
     }
     return HEDDLE_OK;
 }
@@ -158,8 +159,8 @@ static heddle_status run(struct frontier *x, uint32_t *nout)
 {
     struct heddle_bound_limits l = {.size = sizeof(l),
                                     .time_ns = share(x, 0.1),
-                                    .error = x->o.error,
-                                    .error_bytes = x->o.error_bytes,
+                                    .why = x->o.why,
+                                    .why_bytes = x->o.why_bytes,
                                     .alloc = x->o.alloc};
 
     HEDDLE_TRY(heddle_bound_all(x->eg->graph, &l, &x->time));
@@ -171,20 +172,17 @@ heddle_status heddle_energy_frontier(const struct heddle_energy_graph *eg,
                                      const struct heddle_energy_opts *opts, uint32_t n,
                                      struct heddle_energy_point *out, uint32_t *nout)
 {
-    struct frontier state = {.eg = eg, .point = out, .n = n};
+    struct heddle_spend_input in;
+    struct frontier state = {.eg = &in.eg, .point = out, .n = n};
     struct frontier *x = &state;
     heddle_status st;
 
-    if (opts != NULL && opts->size != sizeof(*opts))
-        return HEDDLE_EINVAL;
-    if (opts != NULL)
-        x->o = *opts;
-    x->o.size = sizeof(x->o);
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_energy_opts, &x->o, opts));
     x->o.goal = HEDDLE_ENERGY_LEAST;
     x->o.weight = x->o.deadline = x->o.slack = 0.0;
     if (n < 2 || out == NULL || nout == NULL)
         return FAIL(HEDDLE_EINVAL, "a frontier needs room for two points");
-    HEDDLE_TRY(heddle_spend_check(eg, x->o.error, x->o.error_bytes));
+    HEDDLE_TRY(heddle_spend_get(eg, &in, x->o.why, x->o.why_bytes));
     if (x->o.time_ns == 0)
         x->o.time_ns = TIME_NS;
     if (x->o.time_ns == UINT64_MAX && x->o.iterations == 0)
@@ -197,7 +195,7 @@ heddle_status heddle_energy_frontier(const struct heddle_energy_graph *eg,
     x->best.size = sizeof(x->best);
     memset(out, 0, n * sizeof(*out));
     st = run(x, nout);
-    heddle_offline_finish(&x->best);
-    heddle_bound_finish(&x->time);
+    heddle_offline_fini(&x->best);
+    heddle_bound_fini(&x->time);
     return st;
 }

@@ -249,14 +249,15 @@ heddle_status heddle_energy_graph_create(const struct heddle_allocator *alloc,
                                          const heddle_energy *model,
                                          const struct heddle_log_graph *log,
                                          const struct heddle_energy_state *state, size_t nstates,
-                                         struct heddle_energy_instance **out, char *why, size_t cap)
+                                         struct heddle_energy_instance **out, char *why,
+                                         size_t why_bytes)
 {
     struct make state_of = {.model = model,
                             .log = log,
                             .state = state,
                             .nstates = nstates,
                             .why = why,
-                            .cap = cap,
+                            .cap = why_bytes,
                             .m = {.a = alloc}};
     struct make *x = &state_of;
     struct heddle_scratch *own;

@@ -153,7 +153,7 @@ TEST(caps_split_types)
     CHECK(is_near(x->eg.joules[3], 200));
     CHECK_OK(heddle_energy_bound(&x->eg, NULL, &r));
     CHECK_OK(heddle_energy_bound_check(&x->eg, &r.cert, r.value, NULL, NULL));
-    heddle_energy_bound_finish(&r);
+    heddle_energy_bound_fini(&r);
     heddle_energy_graph_destroy(x);
     for (int i = 0; i < 5; i++) {
         why[0] = '\0';

@@ -12,7 +12,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/scratch.h"
+#include "base/sized.h"
 #include "heddle/energy.h"
 
 struct heddle_energy {
@@ -102,14 +104,14 @@ heddle_status heddle_energy_set_domain(heddle_energy *e, const struct heddle_ene
     struct heddle_energy_domain r;
     size_t i = 0;
 
-    if (e == NULL || row == NULL || row->size < sizeof(*row) || !is_name(row->name) ||
-        !is_name_or_none(row->device) || !is_amount(row->idle_watts) ||
-        !is_range(row->low, row->high))
+    if (e == NULL || row == NULL)
         return HEDDLE_EINVAL;
-    r = *row;
-    r.size = sizeof(r);
-    r.name = heddle_scratch_text(&e->names, row->name);
-    r.device = heddle_scratch_text(&e->names, row->device);
+    HEDDLE_TRY(HEDDLE_SIZED_GET(struct heddle_energy_domain, &r, row, NULL, 0));
+    if (!is_name(r.name) || !is_name_or_none(r.device) || !is_amount(r.idle_watts) ||
+        !is_range(r.low, r.high))
+        return HEDDLE_EINVAL;
+    r.name = heddle_scratch_text(&e->names, r.name);
+    r.device = heddle_scratch_text(&e->names, r.device);
     if (r.name == NULL || r.device == NULL ||
         !grow(e, (void **)&e->domain, e->ndomains, &e->domain_room, sizeof(r)))
         return HEDDLE_ENOMEM;
@@ -126,15 +128,15 @@ heddle_status heddle_energy_set_active(heddle_energy *e, const struct heddle_ene
     struct heddle_energy_active r;
     size_t i = 0;
 
-    if (e == NULL || row == NULL || row->size < sizeof(*row) || !is_name(row->kernel) ||
-        !is_name(row->device) || !is_name_or_none(row->variant) || !is_amount(row->watts) ||
-        !is_range(row->low, row->high))
+    if (e == NULL || row == NULL)
         return HEDDLE_EINVAL;
-    r = *row;
-    r.size = sizeof(r);
-    r.kernel = heddle_scratch_text(&e->names, row->kernel);
-    r.device = heddle_scratch_text(&e->names, row->device);
-    r.variant = heddle_scratch_text(&e->names, row->variant);
+    HEDDLE_TRY(HEDDLE_SIZED_GET(struct heddle_energy_active, &r, row, NULL, 0));
+    if (!is_name(r.kernel) || !is_name(r.device) || !is_name_or_none(r.variant) ||
+        !is_amount(r.watts) || !is_range(r.low, r.high))
+        return HEDDLE_EINVAL;
+    r.kernel = heddle_scratch_text(&e->names, r.kernel);
+    r.device = heddle_scratch_text(&e->names, r.device);
+    r.variant = heddle_scratch_text(&e->names, r.variant);
     if (r.kernel == NULL || r.device == NULL || r.variant == NULL ||
         !grow(e, (void **)&e->active, e->nactive, &e->active_room, sizeof(r)))
         return HEDDLE_ENOMEM;
@@ -153,14 +155,14 @@ heddle_status heddle_energy_set_cap(heddle_energy *e, const struct heddle_energy
     struct heddle_energy_cap r;
     size_t i = 0;
 
-    if (e == NULL || row == NULL || row->size < sizeof(*row) || !is_name(row->device) ||
-        !is_name(row->name) || !is_amount(row->time_factor) || row->time_factor == 0 ||
-        !is_amount(row->watts_factor) || row->watts_factor == 0)
+    if (e == NULL || row == NULL)
         return HEDDLE_EINVAL;
-    r = *row;
-    r.size = sizeof(r);
-    r.device = heddle_scratch_text(&e->names, row->device);
-    r.name = heddle_scratch_text(&e->names, row->name);
+    HEDDLE_TRY(HEDDLE_SIZED_GET(struct heddle_energy_cap, &r, row, NULL, 0));
+    if (!is_name(r.device) || !is_name(r.name) || !is_amount(r.time_factor) || r.time_factor == 0 ||
+        !is_amount(r.watts_factor) || r.watts_factor == 0)
+        return HEDDLE_EINVAL;
+    r.device = heddle_scratch_text(&e->names, r.device);
+    r.name = heddle_scratch_text(&e->names, r.name);
     if (r.device == NULL || r.name == NULL ||
         !grow(e, (void **)&e->cap, e->ncaps, &e->cap_room, sizeof(r)))
         return HEDDLE_ENOMEM;
@@ -189,32 +191,35 @@ double heddle_energy_get_move(const heddle_energy *e)
 heddle_status heddle_energy_get_domain(const heddle_energy *e, size_t i,
                                        struct heddle_energy_domain *out)
 {
-    if (e == NULL || out == NULL || out->size < sizeof(*out))
+    if (e == NULL)
         return HEDDLE_EINVAL;
+    HEDDLE_TRY(HEDDLE_SIZED_ROOM(struct heddle_energy_domain, out, NULL, 0));
     if (i >= e->ndomains)
         return HEDDLE_ENOENT;
-    *out = e->domain[i];
+    heddle_sized_put(out, &e->domain[i], sizeof(e->domain[i]));
     return HEDDLE_OK;
 }
 
 heddle_status heddle_energy_get_active(const heddle_energy *e, size_t i,
                                        struct heddle_energy_active *out)
 {
-    if (e == NULL || out == NULL || out->size < sizeof(*out))
+    if (e == NULL)
         return HEDDLE_EINVAL;
+    HEDDLE_TRY(HEDDLE_SIZED_ROOM(struct heddle_energy_active, out, NULL, 0));
     if (i >= e->nactive)
         return HEDDLE_ENOENT;
-    *out = e->active[i];
+    heddle_sized_put(out, &e->active[i], sizeof(e->active[i]));
     return HEDDLE_OK;
 }
 
 heddle_status heddle_energy_get_cap(const heddle_energy *e, size_t i, struct heddle_energy_cap *out)
 {
-    if (e == NULL || out == NULL || out->size < sizeof(*out))
+    if (e == NULL)
         return HEDDLE_EINVAL;
+    HEDDLE_TRY(HEDDLE_SIZED_ROOM(struct heddle_energy_cap, out, NULL, 0));
     if (i >= e->ncaps)
         return HEDDLE_ENOENT;
-    *out = e->cap[i];
+    heddle_sized_put(out, &e->cap[i], sizeof(e->cap[i]));
     return HEDDLE_OK;
 }
 

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/sized.h"
 #include "base/sort.h"
 #include "base/why.h"
 #include "energy/place.h"
@@ -140,11 +141,11 @@ static heddle_status make(struct heddle_energy_draft *d, struct heddle_energy_pl
     if (d->machine != NULL && start != NULL)
         st = solve(d, start, &r);
     if (st != HEDDLE_OK) {
-        heddle_energy_place_finish(&r);
+        heddle_energy_place_fini(&r);
         return st;
     }
     r.time_ns = heddle_clock_ns() - begin;
-    *out = r;
+    heddle_sized_put(out, &r, sizeof(r));
     return HEDDLE_OK;
 }
 
@@ -155,10 +156,12 @@ heddle_status heddle_energy_place_make(const struct heddle_energy_job *jobs, siz
     struct heddle_energy_draft d = {.jobs = jobs, .n = njobs};
     heddle_status st;
 
-    if (opts == NULL || opts->size < sizeof(*opts) || out == NULL || out->size < sizeof(*out) ||
-        (jobs == NULL && njobs > 0) || njobs >= UINT32_MAX)
+    if (opts == NULL)
         return HEDDLE_EINVAL;
-    d.o = *opts;
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_energy_place_opts, &d.o, opts));
+    HEDDLE_TRY(HEDDLE_SIZED_ROOM_OWN(struct heddle_energy_place, out, d.o.why, d.o.why_bytes));
+    if ((jobs == NULL && njobs > 0) || njobs >= UINT32_MAX)
+        return BAD(&d.o, "there are no jobs, or too many");
     if (d.o.alloc == NULL)
         d.o.alloc = &heddle_allocator_default;
     HEDDLE_TRY(check_opts(&d.o));
@@ -171,7 +174,7 @@ heddle_status heddle_energy_place_make(const struct heddle_energy_job *jobs, siz
     return st;
 }
 
-void heddle_energy_place_finish(struct heddle_energy_place *p)
+void heddle_energy_place_fini(struct heddle_energy_place *p)
 {
     struct own *own;
 
@@ -184,6 +187,5 @@ void heddle_energy_place_finish(struct heddle_energy_place *p)
         heddle_scratch_drop(&own->mem);
         heddle_free(a, own, sizeof(*own));
     }
-    memset(p, 0, sizeof(*p));
-    p->size = sizeof(*p);
+    heddle_sized_clear(p);
 }

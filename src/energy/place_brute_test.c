@@ -127,7 +127,7 @@ TEST(costs_at_most_five_quarters)
         CHECK(p.cost <= p.proved * p.bound * (1 + 1e-12));
         worst = fmax(worst, p.cost / b.best);
         sum += p.cost / b.best;
-        heddle_energy_place_finish(&p);
+        heddle_energy_place_fini(&p);
     }
     printf("  cost: worst %.4f, mean %.4f of the least\n", worst, sum / (double)count);
 }
@@ -174,7 +174,7 @@ TEST(does_the_proved_part_of_the_work)
         } else {
             sum += 1;
         }
-        heddle_energy_place_finish(&p);
+        heddle_energy_place_fini(&p);
     }
     CHECK(ncoarse > 0 && ncoarse < count);
     printf("  work: worst %.4f, mean %.4f of the most; %zu with coarse units\n", worst,

@@ -9,6 +9,9 @@
 #include <stdbool.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
+#include "base/sized.h"
+#include "base/text.h"
 #include "base/why.h"
 #include "heddle/energy_place.h"
 
@@ -116,20 +119,27 @@ heddle_status heddle_energy_place_check(const struct heddle_energy_job *jobs, si
                                         const struct heddle_energy_place_opts *opts,
                                         const struct heddle_energy_place *p)
 {
-    struct check c = {.jobs = jobs, .p = p, .o = opts};
+    struct heddle_energy_place_opts o;
+    struct heddle_energy_place place;
+    struct check c = {.jobs = jobs, .p = &place, .o = &o};
     heddle_status st;
 
-    if (opts == NULL || opts->size < sizeof(*opts) || p == NULL || p->size < sizeof(*p) ||
-        (jobs == NULL && njobs > 0) || njobs >= UINT32_MAX)
+    if (opts == NULL || p == NULL)
         return HEDDLE_EINVAL;
-    if (p->njobs != njobs)
-        return BAD(&c, "it has %zu jobs instead of %zu", p->njobs, njobs);
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_energy_place_opts, &o, opts));
+    HEDDLE_TRY(HEDDLE_SIZED_GET(struct heddle_energy_place, &place, p, o.why, o.why_bytes));
+    if ((jobs == NULL && njobs > 0) || njobs >= UINT32_MAX)
+        return BAD(&c, "there are no jobs, or too many");
+    if (place.njobs != njobs)
+        return BAD(&c, "it has %zu jobs instead of %zu", place.njobs, njobs);
+    if (njobs > 0 && (place.machine == NULL || place.start_us == NULL))
+        return BAD(&c, "an array of the placement is missing");
     if (njobs == 0)
         return check_sums(&c, 0, 0, 0);
-    c.order = heddle_zalloc(opts->alloc, njobs, sizeof(*c.order));
+    c.order = heddle_zalloc(o.alloc, njobs, sizeof(*c.order));
     if (c.order == NULL)
         return HEDDLE_ENOMEM;
     st = sweep(&c);
-    heddle_free(opts->alloc, c.order, njobs * sizeof(*c.order));
+    heddle_free(o.alloc, c.order, njobs * sizeof(*c.order));
     return st;
 }

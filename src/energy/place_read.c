@@ -15,6 +15,7 @@
 #include "base/map.h"
 #include "base/number.h"
 #include "base/rng.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "base/why.h"
 #include "heddle/energy_place.h"
@@ -227,46 +228,48 @@ static void say(char *why, size_t cap, const char *path, const char *what)
 }
 
 heddle_status heddle_energy_jobs_read(const struct heddle_allocator *alloc, const char *path,
-                                      struct heddle_energy_jobs *out, char *why, size_t cap)
+                                      struct heddle_energy_jobs *out, char *why, size_t why_bytes)
 {
-    struct reader r = {.path = path, .line = 0, .why = why, .cap = cap};
+    struct reader r = {.path = path, .line = 0, .why = why, .cap = why_bytes};
     const char *what = "no memory for it";
+    struct heddle_energy_jobs j;
     heddle_status st;
 
-    if (path == NULL || out == NULL || out->size < sizeof(*out))
+    if (path == NULL)
         return HEDDLE_EINVAL;
+    HEDDLE_TRY(HEDDLE_SIZED_ROOM_OWN(struct heddle_energy_jobs, out, why, why_bytes));
     r.own = heddle_zalloc(alloc, 1, sizeof(*r.own));
     if (r.own == NULL) {
-        say(why, cap, path, what);
+        say(why, why_bytes, path, what);
         return HEDDLE_ENOMEM;
     }
     r.own->alloc = alloc;
     heddle_map_init(&r.names, alloc);
     st = heddle_file_read(path, (size_t)1 << 30, alloc, &r.own->text, &r.own->len, &what);
     if (st != HEDDLE_OK) {
-        say(why, cap, path, what);
+        say(why, why_bytes, path, what);
     } else {
         r.next = r.own->text;
         st = read_lines(&r);
         if (st == HEDDLE_ENOMEM)
-            say(why, cap, path, "no memory for it");
+            say(why, why_bytes, path, "no memory for it");
     }
     heddle_map_fini(&r.names);
     if (st != HEDDLE_OK) {
         destroy(r.own);
         return st;
     }
-    *out = (struct heddle_energy_jobs){
-        .size = sizeof(*out), .njobs = r.own->n, .ndue = r.ndue, .jobs = r.own->job, .own = r.own};
+    j = (struct heddle_energy_jobs){
+        .size = sizeof(j), .njobs = r.own->n, .ndue = r.ndue, .jobs = r.own->job, .own = r.own};
+    heddle_sized_put(out, &j, sizeof(j));
     return HEDDLE_OK;
 }
 
-void heddle_energy_jobs_finish(struct heddle_energy_jobs *j)
+void heddle_energy_jobs_fini(struct heddle_energy_jobs *j)
 {
     if (j == NULL)
         return;
     if (j->own != NULL)
         destroy(j->own);
-    memset(j, 0, sizeof(*j));
-    j->size = sizeof(*j);
+    heddle_sized_clear(j);
 }

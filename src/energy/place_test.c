@@ -40,7 +40,7 @@ TEST(a_high_price_keeps_all_here)
     CHECK_EQ(p.span_us, 6);
     CHECK_NEAR(p.cost, 6e-6, 1e-15);
     CHECK_NEAR(p.bound, 6e-6, 1e-15);
-    heddle_energy_place_finish(&p);
+    heddle_energy_place_fini(&p);
 }
 
 TEST(a_low_price_sends_all_there)
@@ -53,11 +53,11 @@ TEST(a_low_price_sends_all_there)
     CHECK_EQ(p.span_us, 0);
     CHECK_NEAR(p.cost, 1.75e-6, 1e-15);
     CHECK_NEAR(p.proved, 1, 0);
-    heddle_energy_place_finish(&p);
+    heddle_energy_place_fini(&p);
     o.alpha = 0;
     p = make(job, 2, &o);
     CHECK_NEAR(p.cost, 0, 0);
-    heddle_energy_place_finish(&p);
+    heddle_energy_place_fini(&p);
 }
 
 TEST(one_long_job_goes_there)
@@ -70,7 +70,7 @@ TEST(one_long_job_goes_there)
     CHECK_EQ(p.machine[0], HEDDLE_ENERGY_THERE);
     CHECK_EQ(p.span_us, 10);
     CHECK_NEAR(p.cost, 70e-6, 1e-15);
-    heddle_energy_place_finish(&p);
+    heddle_energy_place_fini(&p);
 }
 
 TEST(due_dates_are_kept)
@@ -84,13 +84,13 @@ TEST(due_dates_are_kept)
     CHECK_EQ(p.machine[0], HEDDLE_ENERGY_THERE);
     CHECK_EQ(p.unit_us, 0);
     CHECK_NEAR(p.proved, 1, 0);
-    heddle_energy_place_finish(&p);
+    heddle_energy_place_fini(&p);
     o.machines = 2;
     p = make(job, 4, &o);
     CHECK_EQ(p.here_us, 15);
     CHECK_NEAR(p.proved, 1, 0); /* the last job is late wherever it starts */
     CHECK_NEAR(p.bound, 15e-6, 1e-15);
-    heddle_energy_place_finish(&p);
+    heddle_energy_place_fini(&p);
 }
 
 TEST(no_due_date_is_never_late)
@@ -101,7 +101,7 @@ TEST(no_due_date_is_never_late)
     struct heddle_energy_place p = make(job, 2, &o);
 
     CHECK_EQ(p.here_us, 16);
-    heddle_energy_place_finish(&p);
+    heddle_energy_place_fini(&p);
 }
 
 TEST(no_jobs)
@@ -111,11 +111,11 @@ TEST(no_jobs)
 
     CHECK_EQ(p.njobs, 0);
     CHECK_NEAR(p.cost, 0, 0);
-    heddle_energy_place_finish(&p);
+    heddle_energy_place_fini(&p);
     o.has_due = 1;
     p = make(NULL, 0, &o);
-    heddle_energy_place_finish(&p);
-    heddle_energy_place_finish(NULL);
+    heddle_energy_place_fini(&p);
+    heddle_energy_place_fini(NULL);
 }
 
 static void refused(const struct heddle_energy_job *job, size_t n,
@@ -223,7 +223,7 @@ TEST(lies_are_found)
     q.size = 0;
     CHECK_STATUS(heddle_energy_place_check(job, 4, &due, &q), HEDDLE_EINVAL);
     q = p;
-    heddle_energy_place_finish(&q);
+    heddle_energy_place_fini(&q);
 }
 
 /* --- many jobs ------------------------------------------------------------- */
@@ -251,13 +251,13 @@ TEST(many_jobs_come_near_the_bound)
     struct heddle_energy_place p = make(job, n, &o);
 
     CHECK(p.cost <= 1.01 * p.bound);
-    heddle_energy_place_finish(&p);
+    heddle_energy_place_fini(&p);
     o.has_due = 1;
     p = make(job, n, &o);
     CHECK(p.unit_us > 0);
     CHECK(1e-6 * (double)p.here_us >= 0.95 * p.bound);
     CHECK(p.proved > 0.6);
-    heddle_energy_place_finish(&p);
+    heddle_energy_place_fini(&p);
     free(job);
 }
 
@@ -272,10 +272,10 @@ TEST(many_machines)
         struct heddle_energy_place p = make(job, n, &o);
 
         CHECK(p.cost <= 1.25 * 1.01 * p.bound);
-        heddle_energy_place_finish(&p);
+        heddle_energy_place_fini(&p);
         o.has_due = 1;
         p = make(job, n, &o);
-        heddle_energy_place_finish(&p);
+        heddle_energy_place_fini(&p);
     }
     free(job);
 }
@@ -308,7 +308,7 @@ TEST(lengths_at_the_limits)
         }
         p = make(job, n, &o);
         CHECK(p.cost <= p.proved * p.bound * (1 + 1e-12));
-        heddle_energy_place_finish(&p);
+        heddle_energy_place_fini(&p);
     }
 }
 
@@ -330,7 +330,7 @@ TEST(every_allocation_may_fail)
             if (st == HEDDLE_OK) {
                 st = heddle_energy_place_check(job, 50, &o, &p);
                 CHECK_STATUS(st, f.has_failed ? HEDDLE_ENOMEM : HEDDLE_OK);
-                heddle_energy_place_finish(&p);
+                heddle_energy_place_fini(&p);
             }
             CHECK_EQ(f.nlive, 0);
         }
@@ -371,11 +371,11 @@ TEST(files_are_read)
     CHECK_EQ(j.jobs[1].due_us, 1);
     CHECK_EQ(j.jobs[2].us, 1);
     CHECK_EQ(j.jobs[2].due_us, 10000000);
-    heddle_energy_jobs_finish(&j);
+    heddle_energy_jobs_fini(&j);
     CHECK_OK(read_text("heddle-jobs 1\n", NULL, &j));
     CHECK_EQ(j.njobs, 0);
-    heddle_energy_jobs_finish(&j);
-    heddle_energy_jobs_finish(NULL);
+    heddle_energy_jobs_fini(&j);
+    heddle_energy_jobs_fini(NULL);
 }
 
 TEST(bad_files_get_a_sentence)
@@ -440,7 +440,7 @@ TEST(reading_may_lack_memory)
         CHECK_STATUS(st, f.has_failed ? HEDDLE_ENOMEM : HEDDLE_OK);
         if (st == HEDDLE_OK) {
             CHECK_EQ(j.njobs, 100);
-            heddle_energy_jobs_finish(&j);
+            heddle_energy_jobs_fini(&j);
         }
         CHECK_EQ(f.nlive, 0);
     }

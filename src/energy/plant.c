@@ -18,6 +18,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/rng.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "base/why.h"
 #include "energy/run.h"
@@ -59,12 +60,12 @@ static const struct {
 
 heddle_status heddle_energy_counter_find(const char *name, struct heddle_energy_counter *out)
 {
-    if (name == NULL || out == NULL || out->size < sizeof(*out))
+    if (name == NULL)
         return HEDDLE_EINVAL;
+    HEDDLE_TRY(HEDDLE_SIZED_ROOM(struct heddle_energy_counter, out, NULL, 0));
     for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++)
         if (strcmp(presets[i].name, name) == 0) {
-            *out = presets[i].c;
-            out->size = sizeof(*out);
+            heddle_sized_put(out, &presets[i].c, sizeof(presets[i].c));
             return HEDDLE_OK;
         }
     return HEDDLE_ENOENT;
@@ -132,9 +133,9 @@ static double gauss(struct heddle_rng *r)
 
 static bool is_counter(const struct heddle_energy_counter *c)
 {
-    return c->size >= sizeof(*c) && c->period_ns > 0 && c->lag_ns >= 0 && c->window_ns >= 0 &&
-           c->sampled > 0 && c->sampled <= 1 && isfinite(c->quantum_j) && c->quantum_j >= 1e-6 &&
-           c->noise >= 0 && isfinite(c->noise) && c->sample_ns > 0 && c->late >= 0 && c->late < 1 &&
+    return c->period_ns > 0 && c->lag_ns >= 0 && c->window_ns >= 0 && c->sampled > 0 &&
+           c->sampled <= 1 && isfinite(c->quantum_j) && c->quantum_j >= 1e-6 && c->noise >= 0 &&
+           isfinite(c->noise) && c->sample_ns > 0 && c->late >= 0 && c->late < 1 &&
            c->margin_ns >= 0 && c->period_ns < INT64_MAX / 1024 && c->lag_ns < INT64_MAX / 1024 &&
            c->window_ns < INT64_MAX / 1024 && c->margin_ns < INT64_MAX / 1024 &&
            c->sample_ns < INT64_MAX / 1024;
@@ -151,7 +152,8 @@ static heddle_status counter_of(const struct plant *p, const char *device,
         out->size = sizeof(*out);
         return HEDDLE_OK;
     }
-    *out = *given;
+    HEDDLE_TRY(
+        HEDDLE_SIZED_GET(struct heddle_energy_counter, out, given, p->o->why, p->o->why_bytes));
     return is_counter(out) ? HEDDLE_OK
                            : heddle_why(p->o->why, p->o->why_bytes, HEDDLE_EINVAL,
                                         "this is no counter: a period, a quantum or "
@@ -366,12 +368,14 @@ heddle_status heddle_energy_plant_write(const heddle_log *log, const heddle_ener
                                         const struct heddle_energy_plant_opts *opts,
                                         const char *path)
 {
-    const struct heddle_energy_plant_opts none = {.size = sizeof(none)};
-    struct plant p = {.log = log, .model = model, .o = opts != NULL ? opts : &none};
+    struct heddle_energy_plant_opts o;
+    struct plant p = {.log = log, .model = model, .o = &o};
     heddle_status st;
 
-    if (log == NULL || model == NULL || path == NULL || p.o->size < sizeof(none))
-        return HEDDLE_EINVAL;
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_energy_plant_opts, &o, opts));
+    if (log == NULL || model == NULL || path == NULL)
+        return heddle_why(o.why, o.why_bytes, HEDDLE_EINVAL,
+                          "a log, a model and a file name are needed");
     p.mem = heddle_scratch_make(p.o->alloc);
     p.keys = heddle_energy_keys_make(p.o->alloc, heddle_energy_has_sizes(model));
     heddle_rng_seed(&p.rng, p.o->seed);

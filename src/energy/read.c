@@ -406,22 +406,22 @@ static heddle_status read_lines(struct reader *r)
 }
 
 heddle_status heddle_energy_read(const struct heddle_allocator *alloc, const char *path,
-                                 heddle_energy **out, char *why, size_t cap)
+                                 heddle_energy **out, char *why, size_t why_bytes)
 {
-    struct reader r = {.path = path, .why = why, .cap = cap};
+    struct reader r = {.path = path, .why = why, .cap = why_bytes};
     const char *what = "";
     heddle_status st;
 
     if (path == NULL || out == NULL)
-        return heddle_why(why, cap, HEDDLE_EINVAL, "a file name is needed");
+        return heddle_why(why, why_bytes, HEDDLE_EINVAL, "a file name is needed");
     st = heddle_file_read(path, BYTES_MAX, alloc, &r.text, &r.len, &what);
     if (st != HEDDLE_OK)
-        return heddle_why(why, cap, st, "%s: %s", path, what);
+        return heddle_why(why, why_bytes, st, "%s: %s", path, what);
     st = heddle_energy_create(alloc, &r.model);
     if (st == HEDDLE_OK)
         st = read_lines(&r);
     else
-        (void)heddle_why(why, cap, st, "%s: %s", path, heddle_status_text(st));
+        (void)heddle_why(why, why_bytes, st, "%s: %s", path, heddle_status_text(st));
     heddle_free(alloc, r.text, r.len + 1);
     if (st != HEDDLE_OK) {
         heddle_energy_destroy(r.model);

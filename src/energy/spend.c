@@ -14,22 +14,26 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/sized.h"
 #include "base/why.h"
 
 #define TIME_NS (2 * HEDDLE_NS_PER_S)
 #define LATE    1e-9 /* a schedule this little late keeps its deadline */
 
 heddle_status heddle_energy_of_schedule(const struct heddle_energy_graph *eg,
-                                        const struct heddle_offline_result *s,
+                                        const struct heddle_offline_result *schedule,
                                         struct heddle_energy_cost *out)
 {
-    const struct heddle_bound_graph *g;
+    struct heddle_offline_result own, *s = &own;
     struct heddle_energy_cost c = {0};
+    const struct heddle_bound_graph *g;
+    struct heddle_spend_input in;
 
-    if (out == NULL || s == NULL || s->size != sizeof(*s))
+    if (out == NULL || schedule == NULL)
         return HEDDLE_EINVAL;
-    HEDDLE_TRY(heddle_spend_check(eg, NULL, 0));
-    g = eg->graph;
+    HEDDLE_TRY(HEDDLE_SIZED_GET(struct heddle_offline_result, &own, schedule, NULL, 0));
+    HEDDLE_TRY(heddle_spend_get(eg, &in, NULL, 0));
+    g = &in.graph;
     if (s->ntasks != g->ntasks || !(s->makespan >= 0.0) || (s->ntasks > 0 && s->type == NULL))
         return HEDDLE_EINVAL;
     for (uint32_t t = 0; t < g->ntasks; t++) {
@@ -39,9 +43,9 @@ heddle_status heddle_energy_of_schedule(const struct heddle_energy_graph *eg,
         if ((g->kind != NULL && g->kind[t] >= g->nkinds) || r >= g->ntypes || g->nworkers[r] == 0 ||
             !(g->time[row * g->ntypes + r] < INFINITY))
             return HEDDLE_EINVAL;
-        c.active += eg->joules[row * g->ntypes + r];
+        c.active += in.eg.joules[row * g->ntypes + r];
     }
-    c.idle = eg->idle * s->makespan;
+    c.idle = in.eg.idle * s->makespan;
     c.total = c.active + c.idle;
     *out = c;
     return HEDDLE_OK;
@@ -50,37 +54,40 @@ heddle_status heddle_energy_of_schedule(const struct heddle_energy_graph *eg,
 /* --- schedules ---------------------------------------------------------------- */
 
 struct search {
-    const struct heddle_energy_graph *eg;
-    struct heddle_energy_opts o; /* defaults filled in */
+    struct heddle_spend_input in;
+    const struct heddle_energy_graph *eg; /* in.eg */
+    struct heddle_energy_opts o;          /* defaults filled in */
+    struct heddle_offline_result given;   /* o.fastest, when there is one */
     uint64_t begin;
     struct heddle_offline_result fast; /* own, when o.fastest is NULL */
     double *cost;                      /* weighted joules */
     size_t cells;
 };
 
-#define FAIL(st, ...) heddle_why(x->o.error, x->o.error_bytes, st, __VA_ARGS__)
+#define FAIL(st, ...) heddle_why(x->o.why, x->o.why_bytes, st, __VA_ARGS__)
 
-static heddle_status take_opts(struct search *x, const struct heddle_energy_opts *opts)
+static heddle_status take_opts(struct search *x, const struct heddle_energy_graph *eg,
+                               const struct heddle_energy_opts *opts)
 {
-    if (opts != NULL) {
-        if (opts->size != sizeof(*opts))
-            return HEDDLE_EINVAL;
-        x->o = *opts;
-    }
+    x->eg = &x->in.eg;
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_energy_opts, &x->o, opts));
     if ((unsigned)x->o.goal >= HEDDLE_ENERGY_NGOALS)
         return FAIL(HEDDLE_EINVAL, "there is no such goal");
     if (!(x->o.weight >= 0.0 && x->o.weight <= 1.0))
         return FAIL(HEDDLE_EINVAL, "the weight is not a number from 0 to 1");
     if (!(x->o.deadline >= 0.0) || !(x->o.slack >= 0.0))
         return FAIL(HEDDLE_EINVAL, "the deadline or the slack is not a number >= 0");
-    if (x->o.fastest != NULL && x->o.fastest->size != sizeof(*x->o.fastest))
-        return FAIL(HEDDLE_EINVAL, "the fastest schedule has a wrong size");
+    if (x->o.fastest != NULL) {
+        HEDDLE_TRY(HEDDLE_SIZED_GET(struct heddle_offline_result, &x->given, x->o.fastest, x->o.why,
+                                    x->o.why_bytes));
+        x->o.fastest = &x->given;
+    }
     if (x->o.time_ns == 0)
         x->o.time_ns = TIME_NS;
     if (x->o.time_ns == UINT64_MAX && x->o.iterations == 0)
         return FAIL(HEDDLE_EINVAL, "the search needs a limit of time or of "
                                    "iterations");
-    return heddle_spend_check(x->eg, x->o.error, x->o.error_bytes);
+    return heddle_spend_get(eg, &x->in, x->o.why, x->o.why_bytes);
 }
 
 static struct heddle_offline_opts offline_opts(const struct search *x, double part)
@@ -89,8 +96,8 @@ static struct heddle_offline_opts offline_opts(const struct search *x, double pa
                                     .seed = x->o.seed,
                                     .time_ns = UINT64_MAX,
                                     .iterations = x->o.iterations,
-                                    .error = x->o.error,
-                                    .error_bytes = x->o.error_bytes,
+                                    .why = x->o.why,
+                                    .why_bytes = x->o.why_bytes,
                                     .alloc = x->o.alloc};
 
     if (x->o.time_ns != UINT64_MAX) {
@@ -155,7 +162,7 @@ static heddle_status find_cheap(struct search *x, struct heddle_offline_result *
     HEDDLE_TRY(heddle_offline_schedule(x->eg->graph, &o, out));
     if (o.within == 0.0 || out->makespan <= o.within * (1.0 + LATE))
         return HEDDLE_OK;
-    heddle_offline_finish(out);
+    heddle_offline_fini(out);
     return FAIL(HEDDLE_ENOENT,
                 "no schedule was found that keeps the deadline; the fastest "
                 "takes %.4g times as long",
@@ -166,21 +173,24 @@ heddle_status heddle_energy_schedule(const struct heddle_energy_graph *eg,
                                      const struct heddle_energy_opts *opts,
                                      struct heddle_offline_result *result_out, double *fastest_out)
 {
-    struct search state = {.eg = eg, .begin = heddle_clock_ns()};
+    struct heddle_offline_result r = {.size = sizeof(r)};
+    struct search state = {.begin = heddle_clock_ns()};
     struct search *x = &state;
     heddle_status st;
 
-    HEDDLE_TRY(take_opts(x, opts));
-    if (result_out == NULL || result_out->size != sizeof(*result_out))
-        return FAIL(HEDDLE_EINVAL, "the result is missing or its size is wrong");
+    HEDDLE_TRY(take_opts(x, eg, opts));
+    HEDDLE_TRY(
+        HEDDLE_SIZED_ROOM_OWN(struct heddle_offline_result, result_out, x->o.why, x->o.why_bytes));
     st = find_fastest(x);
-    if (st == HEDDLE_OK && x->o.fastest->ntasks != eg->graph->ntasks)
+    if (st == HEDDLE_OK && x->o.fastest->ntasks != x->in.graph.ntasks)
         st = FAIL(HEDDLE_EINVAL, "the fastest schedule is not of this graph");
     if (st == HEDDLE_OK)
-        st = find_cheap(x, result_out);
+        st = find_cheap(x, &r);
+    if (st == HEDDLE_OK)
+        heddle_sized_put(result_out, &r, sizeof(r));
     if ((st == HEDDLE_OK || st == HEDDLE_ENOENT) && fastest_out != NULL)
         *fastest_out = x->o.fastest->makespan;
     heddle_free(x->o.alloc, x->cost, x->cells * sizeof(*x->cost));
-    heddle_offline_finish(&x->fast);
+    heddle_offline_fini(&x->fast);
     return st;
 }

@@ -41,9 +41,9 @@ TEST(cholesky_is_near_the_bound)
     CHECK_OK(heddle_energy_schedule(&chol.eg, &o, &again, NULL));
     CHECK_OK(heddle_energy_of_schedule(&chol.eg, &again, &c2));
     CHECK(c2.total == c.total && again.makespan == s.makespan);
-    heddle_offline_finish(&s);
-    heddle_offline_finish(&again);
-    heddle_energy_bound_finish(&b);
+    heddle_offline_fini(&s);
+    heddle_offline_fini(&again);
+    heddle_energy_bound_fini(&b);
 }
 
 /* Every policy is a schedule: none beats the bound without a deadline, nor the
@@ -73,9 +73,9 @@ TEST(no_policy_beats_the_bound)
             CHECK(b.value <= c.total * (1.0 + 1e-9));
             CHECK(b.value > 0.0);
             last = b.value;
-            heddle_energy_bound_finish(&b);
+            heddle_energy_bound_fini(&b);
         }
-        heddle_offline_finish(&s);
+        heddle_offline_fini(&s);
     }
     CHECK(last < INFINITY);
 }
@@ -136,8 +136,8 @@ TEST(random_graphs)
             CHECK_OK(heddle_energy_bound_check(&eg, &b.cert, b.value, NULL, NULL));
             CHECK(b.value <= c.total * (1.0 + 1e-9));
             CHECK(b.upper >= b.value);
-            heddle_energy_bound_finish(&b);
-            heddle_offline_finish(&s);
+            heddle_energy_bound_fini(&b);
+            heddle_offline_fini(&s);
         }
     }
 }
@@ -159,7 +159,7 @@ TEST(goals_differ)
         CHECK_OK(heddle_energy_of_schedule(&chol.eg, &s, &c));
         value[k][0] = c.total;
         value[k][1] = s.makespan;
-        heddle_offline_finish(&s);
+        heddle_offline_fini(&s);
     }
     /* What is asked for is best at what it is asked for, nearly. */
     CHECK(value[HEDDLE_ENERGY_LEAST][0] <= value[HEDDLE_ENERGY_WEIGHTED][0] * 1.001);
@@ -203,8 +203,8 @@ TEST(impossible_deadlines_are_proved)
     struct heddle_energy_limits l = {.size = sizeof(l),
                                      .deadline = 1.0,
                                      .time_ns = UINT64_MAX,
-                                     .error = why,
-                                     .error_bytes = sizeof(why)};
+                                     .why = why,
+                                     .why_bytes = sizeof(why)};
     struct heddle_energy_bound_result b = {.size = sizeof(b)};
     struct heddle_energy_opts o = options();
     struct heddle_offline_result s = {.size = sizeof(s)};
@@ -215,10 +215,10 @@ TEST(impossible_deadlines_are_proved)
     CHECK(strstr(why, "deadline") != NULL);
     CHECK_OK(heddle_bound_check(&chol.g, &b.time, b.time.value, NULL, NULL));
     CHECK(b.time.value > l.deadline);
-    heddle_energy_bound_finish(&b);
+    heddle_energy_bound_fini(&b);
     o.deadline = 1.0;
-    o.error = why;
-    o.error_bytes = sizeof(why);
+    o.why = why;
+    o.why_bytes = sizeof(why);
     CHECK(heddle_energy_schedule(&chol.eg, &o, &s, NULL) == HEDDLE_ENOENT);
     CHECK(strstr(why, "no schedule was found") != NULL);
 }
@@ -228,7 +228,7 @@ TEST(impossible_deadlines_are_proved)
 static void refused(const char *word, heddle_status want)
 {
     char why[256] = "";
-    struct heddle_energy_limits l = {.size = sizeof(l), .error = why, .error_bytes = sizeof(why)};
+    struct heddle_energy_limits l = {.size = sizeof(l), .why = why, .why_bytes = sizeof(why)};
     struct heddle_energy_opts o = options();
     struct heddle_energy_bound_result b = {.size = sizeof(b)};
     struct heddle_offline_result s = {.size = sizeof(s)};
@@ -237,8 +237,8 @@ static void refused(const char *word, heddle_status want)
 
     CHECK(heddle_energy_bound(&chol.eg, &l, &b) == want);
     CHECK(strstr(why, word) != NULL);
-    o.error = why;
-    o.error_bytes = sizeof(why);
+    o.why = why;
+    o.why_bytes = sizeof(why);
     why[0] = '\0';
     CHECK(heddle_energy_schedule(&chol.eg, &o, &s, NULL) == want);
     CHECK(strstr(why, word) != NULL);
@@ -296,7 +296,7 @@ TEST(absurd_input_is_refused)
     o = options();
     o.goal = HEDDLE_ENERGY_NGOALS;
     CHECK(heddle_energy_schedule(&chol.eg, &o, &s, NULL) == HEDDLE_EINVAL);
-    heddle_energy_bound_finish(NULL);
+    heddle_energy_bound_fini(NULL);
 }
 
 TEST(empty_graphs_need_nothing)
@@ -308,7 +308,7 @@ TEST(empty_graphs_need_nothing)
     CHECK_OK(heddle_energy_bound(&eg, NULL, &b));
     CHECK(b.value == 0.0);
     CHECK_OK(heddle_energy_bound_check(&eg, &b.cert, 0.0, NULL, NULL));
-    heddle_energy_bound_finish(&b);
+    heddle_energy_bound_fini(&b);
 }
 
 TEST(time_limits_only_weaken)
@@ -322,8 +322,8 @@ TEST(time_limits_only_weaken)
     l.time_ns = UINT64_MAX;
     CHECK_OK(heddle_energy_bound(&chol.eg, &l, &best));
     CHECK(b.value > 0.0 && b.value <= best.value * (1.0 + 1e-3));
-    heddle_energy_bound_finish(&b);
-    heddle_energy_bound_finish(&best);
+    heddle_energy_bound_fini(&b);
+    heddle_energy_bound_fini(&best);
 }
 
 /* --- memory ------------------------------------------------------------------------ */
@@ -348,8 +348,8 @@ static heddle_status everything(const struct heddle_allocator *a)
         st = heddle_energy_bound(&chol.eg, &l, &b);
     if (st == HEDDLE_OK)
         st = heddle_energy_bound_check(&chol.eg, &b.cert, b.value, &l, NULL);
-    heddle_offline_finish(&s);
-    heddle_energy_bound_finish(&b);
+    heddle_offline_fini(&s);
+    heddle_energy_bound_fini(&b);
     return st;
 }
 
@@ -389,7 +389,7 @@ TEST(each_allocation_fails)
             st = which == 0 ? heddle_energy_bound(&chol.eg, &l, &b)
                             : heddle_energy_frontier(&chol.eg, &o, 3, p, &n);
             CHECK(st == (f.has_failed ? HEDDLE_ENOMEM : HEDDLE_OK));
-            heddle_energy_bound_finish(&b);
+            heddle_energy_bound_fini(&b);
             CHECK_EQ(f.nlive, 0);
             k += which == 0 || k < 50 ? 1 : 1 + k / 8;
         } while (f.has_failed);

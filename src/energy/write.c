@@ -155,7 +155,8 @@ static mode_t new_mode(const char *path)
     return stat(path, &s) == 0 ? s.st_mode & 0777 : 0644;
 }
 
-heddle_status heddle_energy_write(const heddle_energy *e, const char *path, char *why, size_t cap)
+heddle_status heddle_energy_write(const heddle_energy *e, const char *path, char *why,
+                                  size_t why_bytes)
 {
     char own[PATH_BYTES + 8], real[PATH_BYTES];
     struct heddle_text t;
@@ -163,13 +164,13 @@ heddle_status heddle_energy_write(const heddle_energy *e, const char *path, char
     int fd;
 
     if (e == NULL || path == NULL || path[0] == '\0')
-        return heddle_why(why, cap, HEDDLE_EINVAL, "a model and a file name are needed");
+        return heddle_why(why, why_bytes, HEDDLE_EINVAL, "a model and a file name are needed");
     if (realpath(path, real) != NULL) /* a link to a file stays one */
         path = real;
     heddle_text_init(&t, own, sizeof(own));
     heddle_text_add(&t, "%s.XXXXXX", path);
     if (t.is_truncated)
-        return heddle_why(why, cap, HEDDLE_EIO, "%.100s...: the name is too long", path);
+        return heddle_why(why, why_bytes, HEDDLE_EIO, "%.100s...: the name is too long", path);
     fd = mkostemp(own, O_CLOEXEC);
     if (fd >= 0)
         w.f = fdopen(fd, "w");
@@ -180,7 +181,8 @@ heddle_status heddle_energy_write(const heddle_energy *e, const char *path, char
             (void)close(fd);
             (void)unlink(own);
         }
-        return heddle_why(why, cap, HEDDLE_EIO, "%s cannot be written: %s", path, strerror(error));
+        return heddle_why(why, why_bytes, HEDDLE_EIO, "%s cannot be written: %s", path,
+                          strerror(error));
     }
     put(&w, MAGIC " 1\n");
     put_rows(&w, e);
@@ -190,5 +192,5 @@ heddle_status heddle_energy_write(const heddle_energy *e, const char *path, char
     if (!w.has_failed && rename(own, path) == 0)
         return HEDDLE_OK;
     (void)unlink(own);
-    return heddle_why(why, cap, HEDDLE_EIO, "%s cannot be written", path);
+    return heddle_why(why, why_bytes, HEDDLE_EIO, "%s cannot be written", path);
 }

@@ -249,7 +249,7 @@ TEST(pivots_in_order)
         out[i] = ref_store(BLAS_D, b[i], PIVOT_N);
         bm = rig_matrix(&r, BLAS_D, PIVOT_N, 20, out[i], PIVOT_N, 7);
         CHECK_OK(heddle_la_getrf(r.la, am, ipiv + shift[i]));
-        CHECK_OK(heddle_la_laswp(r.la, bm, ipiv + shift[i], PIVOT_N, 0));
+        CHECK_OK(heddle_la_laswp(r.la, bm, ipiv + shift[i], PIVOT_N, false));
         heddle_matrix_destroy(am);
         heddle_matrix_destroy(bm);
         CHECK(rig_open(&alone, 1));

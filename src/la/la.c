@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/sized.h"
 
 static const uint64_t none = UINT64_MAX;
 static _Thread_local char missing_text[256];
@@ -40,7 +41,7 @@ const char *heddle_la_panel_name(enum heddle_la_panel panel)
     return (unsigned)panel <= HEDDLE_LA_PANEL_GANG ? names[panel] : "unknown";
 }
 
-int heddle_la_is_inside(void)
+bool heddle_la_is_inside(void)
 {
     return heddle_blas_is_inside();
 }
@@ -78,14 +79,15 @@ heddle_status heddle_la_create(heddle_ctx *ctx, const struct heddle_la_opts *opt
                                heddle_la **la_out)
 {
     struct heddle_allocator alloc;
+    struct heddle_la_opts o;
     heddle_la *la;
     heddle_status st;
 
-    if (ctx == NULL || la_out == NULL ||
-        (opts != NULL &&
-         (opts->size != sizeof(*opts) || (unsigned)opts->low > HEDDLE_LA_LOW_HALVES ||
-          (unsigned)opts->panel > HEDDLE_LA_PANEL_GANG || opts->priority > INT32_MAX / 2 ||
-          opts->priority < INT32_MIN / 2)))
+    if (ctx == NULL || la_out == NULL)
+        return HEDDLE_EINVAL;
+    LA_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_la_opts, &o, opts));
+    if ((unsigned)o.low > HEDDLE_LA_LOW_HALVES || (unsigned)o.panel > HEDDLE_LA_PANEL_GANG ||
+        o.priority > INT32_MAX / 2 || o.priority < INT32_MIN / 2)
         return HEDDLE_EINVAL;
     LA_TRY(heddle_ctx_get_allocator(ctx, &alloc));
     la = heddle_zalloc(&alloc, 1, sizeof(*la));
@@ -94,13 +96,13 @@ heddle_status heddle_la_create(heddle_ctx *ctx, const struct heddle_la_opts *opt
     la->ctx = ctx;
     la->alloc = alloc;
     atomic_init(&la->scratch, NULL);
-    if (opts != NULL)
-        la->opts = *opts;
+    la->opts = o;
     la->device_wide = heddle_la_device_wide(la->opts.routine);
-    la->opts.routine = NULL; /* it was lent */
+    la->opts.routine = NULL; /* these were lent */
+    la->opts.why = NULL;
     atomic_init(&la->found, none);
     atomic_init(&la->broken, none);
-    if (heddle_blas_open(heddle_env_value("HEDDLE_BLAS_LIBRARY"), NULL, 0) == NULL) {
+    if (heddle_blas_open(heddle_env_value("HEDDLE_BLAS_LIBRARY"), o.why, o.why_bytes) == NULL) {
         heddle_free(&alloc, la, sizeof(*la));
         return HEDDLE_ENOENT;
     }
@@ -187,7 +189,7 @@ heddle_status heddle_la_refuse(heddle_la *la, int i)
     return HEDDLE_EINVAL;
 }
 
-static heddle_status submit_on(heddle_la *la, unsigned devices, const heddle_kernel *kernel,
+static heddle_status submit_on(heddle_la *la, heddle_devices devices, const heddle_kernel *kernel,
                                heddle_handle *const *operands, const enum heddle_mode *modes,
                                unsigned n, const void *arg, size_t arg_bytes, int priority)
 {
@@ -218,7 +220,7 @@ heddle_status heddle_la_submit_home(heddle_la *la, const heddle_kernel *kernel,
                                     heddle_handle *const *operands, const enum heddle_mode *modes,
                                     unsigned n, const void *arg, size_t arg_bytes)
 {
-    return submit_on(la, 1u << HEDDLE_DEV_CPU, kernel, operands, modes, n, arg, arg_bytes, 0);
+    return submit_on(la, HEDDLE_DEVS_CPU, kernel, operands, modes, n, arg, arg_bytes, 0);
 }
 
 static void lower(_Atomic uint64_t *at, uint64_t key)

@@ -271,9 +271,9 @@ static inline size_t la_split(const struct la_head *h, size_t n)
 }
 
 /* For want_expand(). */
-static inline int la_wants_split(const struct la_head *h, size_t n)
+static inline enum heddle_expand la_wants_split(const struct la_head *h, size_t n)
 {
-    return la_split(h, n) < n ? HEDDLE_EXPAND_KNOWN : 0;
+    return la_split(h, n) < n ? HEDDLE_EXPAND_KNOWN : HEDDLE_EXPAND_NO;
 }
 
 /* --- inside of tasks ----------------------------------------------------------- */

@@ -260,8 +260,7 @@ static inline bool rig_open_on(struct rig *r, unsigned workers, const char *devi
                                       .sched = "prio",
                                       .devices = devices != NULL ? "cuda" : "none",
                                       .model_dir = ""};
-    const struct heddle_la_opts lo = {.size = sizeof(lo),
-                                      .devices = only ? 1u << HEDDLE_DEV_CUDA : 0};
+    const struct heddle_la_opts lo = {.size = sizeof(lo), .devices = only ? HEDDLE_DEVS_CUDA : 0};
     heddle_status st = heddle_ctx_create(&o, &r->ctx);
 
     if (st != HEDDLE_OK && devices != NULL)

@@ -40,7 +40,7 @@ static heddle_status call_lu(struct use *u)
 {
     LA_TRY(matrices(u, N, N, N));
     LA_TRY(heddle_la_gesv(u->la, u->a, u->ipiv, u->b));
-    LA_TRY(heddle_la_laswp(u->la, u->b, u->ipiv, N, 1));
+    LA_TRY(heddle_la_laswp(u->la, u->b, u->ipiv, N, true));
     return heddle_la_getrf(u->la, u->b, u->ipiv);
 }
 

@@ -17,7 +17,7 @@ static bool open_on(struct rig *r, const char *devices)
 {
     const struct heddle_ctx_opts o = {
         .size = sizeof(o), .nworkers = 3, .devices = devices, .model_dir = ""};
-    const struct heddle_la_opts cores = {.size = sizeof(cores), .devices = 1u << HEDDLE_DEV_CPU};
+    const struct heddle_la_opts cores = {.size = sizeof(cores), .devices = HEDDLE_DEVS_CPU};
 
     if (heddle_ctx_create(&o, &r->ctx) != HEDDLE_OK)
         return false;

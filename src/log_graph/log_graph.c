@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/sized.h"
 #include "base/text.h"
 
 /* --- names ---------------------------------------------------------------- */
@@ -142,8 +143,6 @@ static heddle_status make_all(struct maker *m)
 static heddle_status check_args(const heddle_log *log, const struct heddle_log_graph_opts *o,
                                 struct heddle_log_graph **out)
 {
-    if (o->size != sizeof(*o))
-        return HEDDLE_EINVAL;
     if (log == NULL || out == NULL)
         return HEDDLE_LG_FAIL(o, HEDDLE_EINVAL, "there is no log");
     if ((unsigned)o->durations >= HEDDLE_NDURATIONS)
@@ -155,19 +154,16 @@ heddle_status heddle_log_graph_create(const heddle_log *log,
                                       const struct heddle_log_graph_opts *opts,
                                       struct heddle_log_graph **out)
 {
-    const struct heddle_log_graph_opts none = {.size = sizeof(none)};
     struct heddle_scratch own, temp, scratch, *keep;
     struct maker m = {
         .log = log, .own = &own, .temp = &temp, .scratch = &scratch, .notes = {.mem = &own}};
     heddle_status st;
 
-    if (opts == NULL)
-        opts = &none;
-    HEDDLE_TRY(check_args(log, opts, out));
-    own = temp = scratch = (struct heddle_scratch){.a = opts->alloc};
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_log_graph_opts, &m.o, opts));
+    HEDDLE_TRY(check_args(log, &m.o, out));
+    own = temp = scratch = (struct heddle_scratch){.a = m.o.alloc};
     m.v = heddle_log_get_view(log);
-    m.o = *opts;
-    heddle_map_init(&m.task_of, opts->alloc);
+    heddle_map_init(&m.task_of, m.o.alloc);
     m.g = heddle_scratch_get(&own, 1, sizeof(*m.g));
     keep = heddle_scratch_get(&own, 1, sizeof(*keep));
     st = m.g == NULL || keep == NULL ? HEDDLE_ENOMEM : make_all(&m);
@@ -175,7 +171,7 @@ heddle_status heddle_log_graph_create(const heddle_log *log,
     heddle_scratch_drop(&temp);
     if (st != HEDDLE_OK) {
         heddle_scratch_drop(&own);
-        return st == HEDDLE_ENOMEM ? HEDDLE_LG_FAIL(opts, st, "no memory") : st;
+        return st == HEDDLE_ENOMEM ? HEDDLE_LG_FAIL(&m.o, st, "no memory") : st;
     }
     *keep = own;
     m.g->size = sizeof(*m.g);

@@ -75,7 +75,7 @@ struct maker {
 enum { EDGE_FEW = 64 }; /* of a crowd that meets a crowd, these make edges */
 
 /* Writes the sentence of a failure and returns st. */
-#define HEDDLE_LG_FAIL(o, st, ...) heddle_why((o)->error, (o)->error_bytes, st, __VA_ARGS__)
+#define HEDDLE_LG_FAIL(o, st, ...) heddle_why((o)->why, (o)->why_bytes, st, __VA_ARGS__)
 
 HEDDLE_MUST_USE heddle_status heddle_lg_lanes(struct maker *m);
 HEDDLE_MUST_USE heddle_status heddle_lg_tasks(struct maker *m);

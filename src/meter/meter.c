@@ -16,6 +16,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/cond.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "heddle_config.h"
 
@@ -207,48 +208,56 @@ const char *heddle_meter_explain(const heddle_meter *m, char *out, size_t cap)
 heddle_status heddle_meter_get_source(const heddle_meter *m, size_t i,
                                       struct heddle_meter_source *out)
 {
+    struct heddle_meter_source r;
     const struct source *s;
 
-    HEDDLE_CHECK(m != NULL && out != NULL && out->size >= sizeof(*out));
+    HEDDLE_CHECK(m != NULL);
+    HEDDLE_TRY(HEDDLE_SIZED_ROOM(struct heddle_meter_source, out, NULL, 0));
     if (i >= m->nsources)
         return HEDDLE_ENOENT;
     s = &m->source[i];
-    *out = (struct heddle_meter_source){.size = sizeof(*out),
-                                        .name = s->ops->name,
-                                        .help = s->ops->help,
-                                        .period_ns = s->ops->period_ns,
-                                        .ndomains = s->ndomains,
-                                        .why = s->why};
+    r = (struct heddle_meter_source){.size = sizeof(r),
+                                     .name = s->ops->name,
+                                     .help = s->ops->help,
+                                     .period_ns = s->ops->period_ns,
+                                     .ndomains = s->ndomains,
+                                     .why = s->why};
+    heddle_sized_put(out, &r, sizeof(r));
     return HEDDLE_OK;
 }
 
 heddle_status heddle_meter_get_domain(const heddle_meter *m, size_t i,
                                       struct heddle_meter_domain *out)
 {
+    struct heddle_meter_domain r;
     const struct domain *d;
     size_t s = 0;
 
-    HEDDLE_CHECK(m != NULL && out != NULL && out->size >= sizeof(*out));
+    HEDDLE_CHECK(m != NULL);
+    HEDDLE_TRY(HEDDLE_SIZED_ROOM(struct heddle_meter_domain, out, NULL, 0));
     d = domain_find(m, i, &s);
     if (d == NULL)
         return HEDDLE_ENOENT;
-    *out = (struct heddle_meter_domain){.size = sizeof(*out),
-                                        .name = d->name,
-                                        .device = d->device,
-                                        .source = s,
-                                        .read = d->nread,
-                                        .dropped = d->ndropped,
-                                        .why = d->why};
+    r = (struct heddle_meter_domain){.size = sizeof(r),
+                                     .name = d->name,
+                                     .device = d->device,
+                                     .source = s,
+                                     .read = d->nread,
+                                     .dropped = d->ndropped,
+                                     .why = d->why};
+    heddle_sized_put(out, &r, sizeof(r));
     return HEDDLE_OK;
 }
 
 heddle_status heddle_meter_read(heddle_meter *m, size_t i, struct heddle_meter_sample *out)
 {
+    struct heddle_meter_sample r;
     struct domain *d;
     heddle_status st;
     size_t s = 0;
 
-    HEDDLE_CHECK(m != NULL && out != NULL && out->size >= sizeof(*out));
+    HEDDLE_CHECK(m != NULL);
+    HEDDLE_TRY(HEDDLE_SIZED_ROOM(struct heddle_meter_sample, out, NULL, 0));
     d = domain_find(m, i, &s);
     if (d == NULL)
         return HEDDLE_ENOENT;
@@ -258,8 +267,9 @@ heddle_status heddle_meter_read(heddle_meter *m, size_t i, struct heddle_meter_s
         return st;
     }
     d->nread++;
-    *out = (struct heddle_meter_sample){
-        .size = sizeof(*out), .microjoules = d->follow.sum, .has_gap = d->follow.has_gap};
+    r = (struct heddle_meter_sample){
+        .size = sizeof(r), .microjoules = d->follow.sum, .has_gap = d->follow.has_gap};
+    heddle_sized_put(out, &r, sizeof(r));
     d->follow.has_gap = false;
     return HEDDLE_OK;
 }

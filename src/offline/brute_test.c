@@ -128,7 +128,7 @@ TEST(nothing_beats_the_optimum)
         CHECK(best < INFINITY);
         CHECK_OK(heddle_bound_all(&p.s.g, &l, &b));
         CHECK(b.best <= best * (1 + 1e-9));
-        heddle_bound_finish(&b);
+        heddle_bound_fini(&b);
         for (unsigned k = 0; (o.policy = policy_name(k)) != NULL; k++) {
             if (strcmp(o.policy, "fixed") == 0)
                 continue;

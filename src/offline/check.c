@@ -6,7 +6,10 @@
 #include <stdbool.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/compiler.h"
+#include "base/sized.h"
+#include "base/text.h"
 #include "base/why.h"
 #include "heddle/offline.h"
 
@@ -17,7 +20,7 @@ struct checker {
     double eps;
 };
 
-#define REFUSE(c, ...) heddle_why((c)->o->error, (c)->o->error_bytes, HEDDLE_EINVAL, __VA_ARGS__)
+#define REFUSE(c, ...) heddle_why((c)->o->why, (c)->o->why_bytes, HEDDLE_EINVAL, __VA_ARGS__)
 
 static heddle_status check_tasks(const struct checker *c)
 {
@@ -135,27 +138,34 @@ heddle_status heddle_offline_check(const struct heddle_bound_graph *graph,
                                    const struct heddle_offline_opts *opts,
                                    const struct heddle_offline_result *result)
 {
-    const struct heddle_offline_opts none = {.size = sizeof(none)};
-    struct checker c = {.g = graph, .o = opts != NULL ? opts : &none, .s = result};
+    struct heddle_offline_opts o;
+    struct heddle_offline_result s;
+    struct heddle_bound_graph g;
+    struct checker c = {.g = &g, .o = &o, .s = &s};
     uint32_t *v;
     heddle_status st;
 
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_offline_opts, &o, opts));
     if (graph == NULL || result == NULL)
-        return HEDDLE_EINVAL;
-    if (result->ntasks != graph->ntasks)
-        return REFUSE(&c, "the schedule has %u tasks, the graph %u", result->ntasks, graph->ntasks);
-    if (!(result->makespan >= 0.0 && result->makespan < INFINITY))
+        return REFUSE(&c, "there is no graph, or no schedule");
+    HEDDLE_TRY(HEDDLE_SIZED_GET_FIXED(struct heddle_bound_graph, &g, graph, o.why, o.why_bytes));
+    HEDDLE_TRY(HEDDLE_SIZED_GET(struct heddle_offline_result, &s, result, o.why, o.why_bytes));
+    if (s.ntasks != g.ntasks)
+        return REFUSE(&c, "the schedule has %u tasks, the graph %u", s.ntasks, g.ntasks);
+    if (s.ntasks > 0 && (s.type == NULL || s.worker == NULL || s.start == NULL || s.end == NULL))
+        return REFUSE(&c, "an array of the schedule is missing");
+    if (!(s.makespan >= 0.0 && s.makespan < INFINITY))
         return REFUSE(&c, "the makespan is no number");
-    c.eps = 1e-9 * result->makespan;
+    c.eps = 1e-9 * s.makespan;
     st = check_tasks(&c);
     if (st == HEDDLE_OK)
         st = check_edges(&c);
-    if (st != HEDDLE_OK || graph->ntasks == 0)
+    if (st != HEDDLE_OK || g.ntasks == 0)
         return st;
-    v = heddle_zalloc(c.o->alloc, graph->ntasks, sizeof(*v));
+    v = heddle_zalloc(o.alloc, g.ntasks, sizeof(*v));
     if (v == NULL)
         return HEDDLE_ENOMEM;
     st = check_overlap(&c, v);
-    heddle_free(c.o->alloc, v, graph->ntasks * sizeof(*v));
+    heddle_free(o.alloc, v, g.ntasks * sizeof(*v));
     return st;
 }

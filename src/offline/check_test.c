@@ -29,7 +29,7 @@ static void setup(struct fixture *f)
     sample_edge(&f->s, 3, 4);
     f->r = (struct heddle_offline_result){.size = sizeof(f->r), .ntasks = N};
     f->o = (struct heddle_offline_opts){
-        .size = sizeof(f->o), .policy = "heft", .error = f->why, .error_bytes = sizeof(f->why)};
+        .size = sizeof(f->o), .policy = "heft", .why = f->why, .why_bytes = sizeof(f->why)};
     /* gpu: 0 at 0, 1 at 1, 2 at 2; core: 3 at 0, 4 at 4 */
     for (int i = 0; i < N; i++) {
         f->type[i] = f->worker[i] = i < 3;

@@ -28,8 +28,8 @@ static heddle_status run(const struct heddle_offline_dag *d, struct heddle_scrat
                                     .iterations = 200,
                                     .time_ns = UINT64_MAX,
                                     .gap = 0.005,
-                                    .error = d->opts->error,
-                                    .error_bytes = d->opts->error_bytes,
+                                    .why = d->opts->why,
+                                    .why_bytes = d->opts->why_bytes,
                                     .alloc = d->opts->alloc};
     struct heddle_bound_result res = {.size = sizeof(res)};
     const struct heddle_bound_cert *c = &res.cert[HEDDLE_BOUND_MIXED];
@@ -49,7 +49,7 @@ static heddle_status run(const struct heddle_offline_dag *d, struct heddle_scrat
     for (uint32_t t = 0; t < d->n; t++)
         flow[t] *= HOLD;
     st = heddle_offline_balance(d, c->value, flow, m, type);
-    heddle_bound_finish(&res);
+    heddle_bound_fini(&res);
     if (st != HEDDLE_OK)
         return st;
     return heddle_offline_list_types(d, type, m, out);

@@ -5,8 +5,11 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/cond.h"
+#include "base/sized.h"
+#include "base/text.h"
 
 #define HEDDLE_OFFLINE(name, on)                                                                   \
     HEDDLE_IF(on, extern const struct heddle_offline_ops heddle_offline_##name;)
@@ -88,39 +91,41 @@ heddle_status heddle_offline_schedule(const struct heddle_bound_graph *graph,
                                       const struct heddle_offline_opts *opts,
                                       struct heddle_offline_result *result_out)
 {
-    const struct heddle_offline_opts none = {.size = sizeof(none)};
+    struct heddle_offline_result r = {.size = sizeof(r)};
     const struct heddle_offline_ops *ops;
     const uint64_t t0 = heddle_clock_ns();
+    struct heddle_offline_opts o;
+    struct heddle_bound_graph g;
     struct heddle_offline_dag d;
     struct heddle_scratch m;
     heddle_status st;
     uint64_t limit;
 
-    if (opts == NULL)
-        opts = &none;
-    if (graph == NULL || result_out == NULL || graph->size != sizeof(*graph) ||
-        opts->size != sizeof(*opts) || result_out->size != sizeof(*result_out))
-        return HEDDLE_OFFLINE_FAIL(opts->size == sizeof(*opts) ? opts : &none, HEDDLE_EINVAL,
-                                   "an argument is NULL or its size is wrong");
-    ops = find(opts->policy == NULL ? "best" : opts->policy);
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_offline_opts, &o, opts));
+    if (graph == NULL)
+        return HEDDLE_OFFLINE_FAIL(&o, HEDDLE_EINVAL, "there is no graph");
+    HEDDLE_TRY(HEDDLE_SIZED_GET_FIXED(struct heddle_bound_graph, &g, graph, o.why, o.why_bytes));
+    HEDDLE_TRY(HEDDLE_SIZED_ROOM_OWN(struct heddle_offline_result, result_out, o.why, o.why_bytes));
+    ops = find(o.policy == NULL ? "best" : o.policy);
     if (ops == NULL)
-        return HEDDLE_OFFLINE_FAIL(opts, HEDDLE_ENOENT, "there is no offline policy '%s'",
-                                   opts->policy);
-    limit = opts->time_ns == 0 ? DEFAULT_NS : opts->time_ns;
-    m = (struct heddle_scratch){.a = opts->alloc};
-    st = heddle_offline_build(graph, opts, &m, &d);
+        return HEDDLE_OFFLINE_FAIL(&o, HEDDLE_ENOENT, "there is no offline policy '%s'", o.policy);
+    limit = o.time_ns == 0 ? DEFAULT_NS : o.time_ns;
+    m = (struct heddle_scratch){.a = o.alloc};
+    st = heddle_offline_build(&g, &o, &m, &d);
     d.deadline = limit > UINT64_MAX - t0 ? 0 : t0 + limit;
     if (st == HEDDLE_OK)
-        st = run_policy(ops, &d, &m, result_out);
+        st = run_policy(ops, &d, &m, &r);
     heddle_scratch_drop(&m);
     if (st == HEDDLE_ENOMEM)
-        return HEDDLE_OFFLINE_FAIL(opts, st, "there is no memory");
-    if (st == HEDDLE_OK)
-        result_out->time_ns = heddle_clock_ns() - t0;
+        return HEDDLE_OFFLINE_FAIL(&o, st, "there is no memory");
+    if (st == HEDDLE_OK) {
+        r.time_ns = heddle_clock_ns() - t0;
+        heddle_sized_put(result_out, &r, sizeof(r));
+    }
     return st;
 }
 
-void heddle_offline_finish(struct heddle_offline_result *result)
+void heddle_offline_fini(struct heddle_offline_result *result)
 {
     struct own *own;
 
@@ -133,5 +138,5 @@ void heddle_offline_finish(struct heddle_offline_result *result)
         heddle_scratch_drop(&own->m);
         heddle_free(a, own, sizeof(*own));
     }
-    *result = (struct heddle_offline_result){.size = result->size};
+    heddle_sized_clear(result);
 }

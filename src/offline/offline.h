@@ -86,9 +86,9 @@ struct heddle_offline_ops {
 
 extern const struct heddle_offline_ops *const heddle_offline_table[];
 
-/* Writes the sentence into opts->error and returns st. */
+/* Writes the sentence into opts->why and returns st. */
 #define HEDDLE_OFFLINE_FAIL(opts, st, ...)                                                         \
-    heddle_why((opts)->error, (opts)->error_bytes, st, __VA_ARGS__)
+    heddle_why((opts)->why, (opts)->why_bytes, st, __VA_ARGS__)
 bool heddle_offline_is_late(const struct heddle_offline_dag *d);
 
 /* graph.c */

@@ -117,14 +117,14 @@ static heddle_status try_policy(const struct heddle_bound_graph *g, struct heddl
     char why[256] = "";
     heddle_status st;
 
-    o->error = why;
-    o->error_bytes = sizeof(why);
+    o->why = why;
+    o->why_bytes = sizeof(why);
     st = heddle_offline_schedule(g, o, &r);
     if (st != HEDDLE_OK && strstr(why, word) == NULL)
         printf("no '%s' in '%s'\n", word, why);
     CHECK(st == HEDDLE_OK || strstr(why, word) != NULL);
-    heddle_offline_finish(&r);
-    o->error = NULL;
+    heddle_offline_fini(&r);
+    o->why = NULL;
     return st;
 }
 
@@ -175,7 +175,7 @@ TEST(absurd_input_is_refused)
     o.latency = o.byte_time = (const double[]){0, 0, 0, (double)NAN};
     CHECK_EQ(try_policy(&s.g, &o, "type 1"), HEDDLE_EINVAL);
     CHECK_EQ(heddle_offline_get_info(1000, &(struct heddle_offline_info){0}), HEDDLE_ENOENT);
-    heddle_offline_finish(NULL);
+    heddle_offline_fini(NULL);
     sample_fini(&s);
 }
 
@@ -197,7 +197,7 @@ TEST(fixed_follows)
     CHECK_EQ(sample_run(&s.g, &o, &r), 3.0);
     CHECK(r.start[3] == 0.0 && r.start[2] == 1.0 && r.start[0] == 2.0);
     CHECK_EQ(r.type[1], 0);
-    heddle_offline_finish(&r);
+    heddle_offline_fini(&r);
     o.type = (const uint32_t[]){1, 2, 1, 1};
     CHECK_EQ(try_policy(&s.g, &o, "type 2"), HEDDLE_EINVAL);
     o.type = (const uint32_t[]){1, 0, 1, 1};
@@ -228,8 +228,8 @@ TEST(search_is_monotone_and_deterministic)
         CHECK_EQ(memcmp(a.start, b.start, s.g.ntasks * sizeof(*a.start)), 0);
         CHECK_EQ(memcmp(a.worker, b.worker, s.g.ntasks * sizeof(*a.worker)), 0);
         last = a.makespan;
-        heddle_offline_finish(&a);
-        heddle_offline_finish(&b);
+        heddle_offline_fini(&a);
+        heddle_offline_fini(&b);
     }
     sample_fini(&s);
 }
@@ -261,7 +261,7 @@ TEST(costs_are_made_small)
     o.cost = cost;
     (void)sample_run(&s.g, &o, &r); /* no deadline: everything on cores */
     CHECK_EQ(cost_of(&s, cost, &r), s.g.ntasks);
-    heddle_offline_finish(&r);
+    heddle_offline_fini(&r);
     o.within = 1.1 * length;
     o.type = fast.type;
     o.order = fast.start;
@@ -270,7 +270,7 @@ TEST(costs_are_made_small)
         CHECK(sample_run(&s.g, &o, &r) <= o.within);
         CHECK(cost_of(&s, cost, &r) <= last);
         last = cost_of(&s, cost, &r);
-        heddle_offline_finish(&r);
+        heddle_offline_fini(&r);
     }
     CHECK(last < cost_of(&s, cost, &fast));
     /* A rate makes length count: with a large one it is all that counts. */
@@ -279,7 +279,7 @@ TEST(costs_are_made_small)
     o.cost_rate = 0.0;
     o.cost_product = 1;
     CHECK(sample_run(&s.g, &o, &r) * cost_of(&s, cost, &r) <= length * cost_of(&s, cost, &fast));
-    heddle_offline_finish(&r);
+    heddle_offline_fini(&r);
     /* A deadline nobody keeps: the shortest that is found. */
     o.cost_product = 0;
     o.within = 1.0;
@@ -289,7 +289,7 @@ TEST(costs_are_made_small)
     o.within = 0.0;
     o.cost = (const double[8]){1, 1, 1, -1, 1, 1, 1, 1};
     CHECK_EQ(try_policy(&s.g, &o, "cost"), HEDDLE_EINVAL);
-    heddle_offline_finish(&fast);
+    heddle_offline_fini(&fast);
     sample_fini(&s);
 }
 
@@ -313,7 +313,7 @@ TEST(search_ends_in_time)
     o.stop_at = 1e300; /* anything is short enough */
     (void)sample_run(&s.g, &o, &r);
     CHECK_EQ(r.iterations, 0);
-    heddle_offline_finish(&r);
+    heddle_offline_fini(&r);
     sample_fini(&s);
 }
 
@@ -345,7 +345,7 @@ TEST(each_allocation_fails)
                 o.alloc = &f.a;
                 st = heddle_offline_schedule(&s.g, &o, &r);
                 CHECK(st == (f.has_failed ? HEDDLE_ENOMEM : HEDDLE_OK));
-                heddle_offline_finish(&r);
+                heddle_offline_fini(&r);
                 CHECK_EQ(f.nlive, 0);
                 /* The search of shares repeats itself: not every one of it. */
                 k += k < 150 ? 1 : 1 + k / 16;

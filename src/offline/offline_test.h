@@ -164,8 +164,8 @@ static inline double sample_run(const struct heddle_bound_graph *g,
     double makespan;
     heddle_status st;
 
-    o.error = why;
-    o.error_bytes = sizeof(why);
+    o.why = why;
+    o.why_bytes = sizeof(why);
     st = heddle_offline_schedule(g, &o, res);
     if (st != HEDDLE_OK)
         printf("%s: %s\n", opts->policy, why);
@@ -176,7 +176,7 @@ static inline double sample_run(const struct heddle_bound_graph *g,
     CHECK_OK(st);
     makespan = res->makespan;
     if (out == NULL)
-        heddle_offline_finish(&own);
+        heddle_offline_fini(&own);
     return makespan;
 }
 

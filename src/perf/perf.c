@@ -107,13 +107,13 @@ const char *heddle_perf_get_dir(const heddle_perf *perf)
     return perf != NULL ? perf->dir : NULL;
 }
 
-uint64_t heddle_perf_error(heddle_perf *perf, char *buf, size_t bytes)
+uint64_t heddle_perf_error(heddle_perf *perf, char *why, size_t why_bytes)
 {
     struct heddle_text t;
     uint64_t n = 0;
 
-    if (buf != NULL && bytes > 0) {
-        heddle_text_init(&t, buf, bytes);
+    if (why != NULL && why_bytes > 0) {
+        heddle_text_init(&t, why, why_bytes);
         if (perf != NULL) {
             heddle_mutex_lock(&perf->lock);
             heddle_text_str(&t, perf->message);

@@ -14,6 +14,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/scratch.h"
+#include "base/sized.h"
+#include "base/text.h"
 #include "base/why.h"
 #include "heddle/pipeline.h"
 
@@ -506,19 +508,27 @@ heddle_status heddle_pipeline_check(const struct heddle_pipeline_model *model,
                                     const struct heddle_pipeline *p,
                                     const struct heddle_plan_opts *opts)
 {
+    struct heddle_pipeline_model own_model;
+    struct heddle_plan_machine own_m;
+    struct heddle_pipeline own_p;
     struct check k;
     heddle_status st;
 
     memset(&k, 0, sizeof(k));
-    if (opts != NULL)
-        memcpy(&k.o, opts, opts->size < sizeof(k.o) ? opts->size : sizeof(k.o));
-    if (model == NULL || model->chain == NULL || m == NULL || p == NULL || p->nstages == 0 ||
-        p->nmicro == 0 || p->nops == 0 || p->nstages > MOST_OPS || p->ndevices > MOST_OPS)
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_plan_opts, &k.o, opts));
+    if (model == NULL || m == NULL || p == NULL)
         return BAD(&k, "there is no model, machine or pipeline");
-    k.p = p;
-    k.c = model->chain;
-    k.model = model;
-    k.m = m;
+    HEDDLE_TRY(
+        HEDDLE_SIZED_GET(struct heddle_pipeline_model, &own_model, model, k.o.why, k.o.why_bytes));
+    HEDDLE_TRY(HEDDLE_SIZED_GET(struct heddle_plan_machine, &own_m, m, k.o.why, k.o.why_bytes));
+    HEDDLE_TRY(HEDDLE_SIZED_GET(struct heddle_pipeline, &own_p, p, k.o.why, k.o.why_bytes));
+    k.p = &own_p;
+    k.c = own_model.chain;
+    k.model = &own_model;
+    k.m = &own_m;
+    if (k.c == NULL || own_p.nstages == 0 || own_p.nmicro == 0 || own_p.nops == 0 ||
+        own_p.nstages > MOST_OPS || own_p.ndevices > MOST_OPS)
+        return BAD(&k, "there is no model, machine or pipeline");
     k.mem = heddle_scratch_make(k.o.alloc != NULL ? k.o.alloc : &heddle_allocator_default);
     st = run(&k);
     heddle_scratch_drop(&k.mem);

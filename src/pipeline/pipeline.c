@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/sized.h"
 #include "pipeline/pipeline.h"
 
 static const char *const names[] = {
@@ -415,19 +416,31 @@ heddle_status heddle_pipeline_solve(const struct heddle_pipeline_model *model,
                                     struct heddle_pipeline **out)
 {
     struct heddle_scratch mem;
+    struct heddle_pipeline_model given;
+    struct heddle_pipeline_opts o;
     struct heddle_pl p;
     struct heddle_pl_found f = {.policy = 0};
     heddle_status st;
 
     memset(&p, 0, sizeof(p));
-    if (opts != NULL)
-        memcpy(&p.o, opts, opts->size < sizeof(p.o) ? opts->size : sizeof(p.o));
-    if (p.o.base.size == 0)
-        p.o.base.size = sizeof(p.o.base);
-    p.o.base = heddle_plan_opts_get(&p.o.base);
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_pipeline_opts, &o, opts));
+    p.o = (struct heddle_pl_wish){
+        .policy = o.policy,
+        .nmicro = o.nmicro,
+        .copies = o.copies,
+        .keeps = o.keeps,
+        .ways = o.ways,
+        .user = o.user,
+        .base = {.size = sizeof(p.o.base),
+                 .alloc = o.alloc != NULL ? o.alloc : &heddle_allocator_default,
+                 .why = o.why,
+                 .why_bytes = o.why_bytes}};
+    if (model == NULL || out == NULL)
+        return BAD(&p, "there is no model, or no place for the pipeline");
+    HEDDLE_TRY(HEDDLE_SIZED_GET(struct heddle_pipeline_model, &given, model, o.why, o.why_bytes));
     mem = heddle_scratch_make(p.o.base.alloc);
     p.mem = &mem;
-    st = out != NULL ? pl_init(&p, model, m) : BAD(&p, "there is no place for it");
+    st = pl_init(&p, &given, m);
     if (st == HEDDLE_OK)
         st =
             p.o.policy == HEDDLE_PIPELINE_BEST ? solve_best(&p, &f) : solve_one(&p, p.o.policy, &f);

@@ -48,10 +48,19 @@ struct heddle_pl_chain {
     double *best;
 };
 
+/* The options of heddle_pipeline_solve(): fields are those of the public struct. */
+struct heddle_pl_wish {
+    uint32_t policy, nmicro, copies;
+    bool keeps;
+    uint32_t (*ways)(void *user, uint32_t first, uint32_t last, struct heddle_pipeline_way *out);
+    void *user;
+    struct heddle_plan_opts base; /* alloc, why, why_bytes */
+};
+
 struct heddle_pl {
     const struct heddle_plan_chain *c;
-    struct heddle_pl_chain table;  /* without opts.ways */
-    struct heddle_pipeline_opts o; /* complete */
+    struct heddle_pl_chain table; /* without opts.ways */
+    struct heddle_pl_wish o;      /* complete */
     uint32_t n, ndevices, nmicro, copies;
     bool is_stashing; /* a copy of the weights for each micro-batch, and one */
     uint64_t budget;

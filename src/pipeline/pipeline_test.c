@@ -471,10 +471,13 @@ TEST(each_allocation_may_fail)
             faulty_init(&f, k);
             sample_equal(&s, 5, 1, 1, 1, 4);
             s.m.ndevices = 3;
-            s.o.base.alloc = &f.a;
+            s.o.alloc = &f.a;
             st = solve(&s, policy, &p);
             if (st == HEDDLE_OK)
-                st = heddle_pipeline_check(&s.model, &s.m, p, &s.o.base);
+                st = heddle_pipeline_check(
+                    &s.model, &s.m, p,
+                    &(struct heddle_plan_opts){.size = sizeof(struct heddle_plan_opts),
+                                               .alloc = &f.a});
             CHECK(st == (f.has_failed ? HEDDLE_ENOMEM : HEDDLE_OK));
             heddle_pipeline_destroy(p);
             CHECK_EQ(f.nlive, 0);

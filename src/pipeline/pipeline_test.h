@@ -36,8 +36,7 @@ static inline void sample_init(struct sample *s, uint32_t n, uint32_t ndevices)
     s->m = (struct heddle_plan_machine){
         .size = sizeof(s->m), .budget = UINT64_MAX / 2, .ndevices = ndevices};
     s->o = (struct heddle_pipeline_opts){
-        .size = sizeof(s->o),
-        .base = {.size = sizeof(s->o.base), .why = s->why, .why_bytes = sizeof(s->why)}};
+        .size = sizeof(s->o), .why = s->why, .why_bytes = sizeof(s->why)};
 }
 
 static inline void sample_random(struct sample *s, struct heddle_rng *r)

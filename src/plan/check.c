@@ -16,7 +16,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/compiler.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "base/why.h"
 #include "heddle/plan.h"
@@ -229,11 +231,9 @@ static bool may_compute(struct run *x, const struct heddle_plan_step *s)
                               "operation %u needs value %u, which is not "
                               "in memory",
                               s->what, x->g->inputs[op->first_input + i]);
-    if (s->in_place > 1)
-        return wrong_step(x, "in_place is neither 0 nor 1");
-    if (s->in_place == 1 && op->inplace == HEDDLE_PLAN_NONE)
+    if (s->in_place && op->inplace == HEDDLE_PLAN_NONE)
         return wrong_step(x, "operation %u may not take an input's memory", s->what);
-    if (s->in_place == 1 && x->item[op->first_value].is_at[DEVICE])
+    if (s->in_place && x->item[op->first_value].is_at[DEVICE])
         return wrong_step(x, "value %u is in memory already", op->first_value);
     return true;
 }
@@ -381,7 +381,7 @@ static bool do_step(struct run *x, const struct heddle_plan_step *s)
         return wrong_step(x, "there is no step of kind %u", s->kind);
     if (s->what >= x->g->nvalues)
         return wrong_step(x, "there is no value %u", s->what);
-    if (s->in_place != 0 || s->outputs != 0)
+    if (s->in_place || s->outputs != 0)
         return wrong_step(x, "only a computation has outputs");
     if (s->kind == HEDDLE_PLAN_DISCARD)
         return s->level == 0 ? do_discard(x, s->what) : wrong_step(x, "a discard has no level");
@@ -564,21 +564,27 @@ heddle_status heddle_plan_check(const struct heddle_plan_graph *g,
                                 const struct heddle_plan_opts *opts,
                                 struct heddle_plan_report *report_out)
 {
-    struct run x = {.g = g, .p = p};
-    struct heddle_plan_opts o = {0};
+    struct heddle_plan plan;
+    struct run x = {.g = g, .p = &plan};
+    struct heddle_plan_opts o;
     heddle_status st = HEDDLE_ENOMEM;
 
-    if (opts != NULL)
-        memcpy(&o, opts, opts->size < sizeof(o) ? opts->size : sizeof(o));
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_plan_opts, &o, opts));
     x.a = o.alloc;
     x.why = o.why;
     x.why_bytes = o.why_bytes;
-    if (g == NULL || m == NULL || p == NULL || (p->nsteps > 0 && p->steps == NULL) ||
-        (p->nplaces > 0 && p->places == NULL)) {
+    if (g == NULL || m == NULL || p == NULL) {
         (void)WRONG(&x, "a graph, a machine and a plan are needed");
         return HEDDLE_EINVAL;
     }
-    memcpy(&x.m, m, m->size < sizeof(x.m) ? m->size : sizeof(x.m));
+    HEDDLE_TRY(HEDDLE_SIZED_GET(struct heddle_plan_machine, &x.m, m, o.why, o.why_bytes));
+    HEDDLE_TRY(HEDDLE_SIZED_GET(struct heddle_plan, &plan, p, o.why, o.why_bytes));
+    if (report_out != NULL)
+        HEDDLE_TRY(HEDDLE_SIZED_ROOM(struct heddle_plan_report, report_out, o.why, o.why_bytes));
+    if ((plan.nsteps > 0 && plan.steps == NULL) || (plan.nplaces > 0 && plan.places == NULL)) {
+        (void)WRONG(&x, "the plan has no steps, or no places");
+        return HEDDLE_EINVAL;
+    }
     x.m.align = x.m.align == 0 ? 1 : x.m.align;
     x.r.size = sizeof(x.r);
     x.r.bad_step = HEDDLE_PLAN_NONE;
@@ -591,11 +597,7 @@ heddle_status heddle_plan_check(const struct heddle_plan_graph *g,
     else
         (void)WRONG(&x, "no memory to check the plan");
     close_run(&x);
-    if (report_out != NULL) {
-        const size_t n = report_out->size;
-
-        memcpy(report_out, &x.r, n < sizeof(x.r) ? n : sizeof(x.r));
-        report_out->size = n;
-    }
+    if (report_out != NULL)
+        heddle_sized_put(report_out, &x.r, sizeof(x.r));
     return st;
 }

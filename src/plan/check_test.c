@@ -154,8 +154,8 @@ static bool oracle(const struct heddle_plan_graph *g, const struct heddle_plan_m
         const bool is_copy = s->kind >= HEDDLE_PLAN_OFFLOAD;
 
         /* what an evaluation does not look at */
-        if (s->in_place > 1 || (!is_copy && s->level != 0) ||
-            (s->kind != HEDDLE_PLAN_COMPUTE && (s->outputs != 0 || s->in_place != 0)))
+        if ((!is_copy && s->level != 0) ||
+            (s->kind != HEDDLE_PLAN_COMPUTE && (s->outputs != 0 || s->in_place)))
             return false;
     }
     for (uint32_t i = 0; i < g->nops; i++)
@@ -213,7 +213,7 @@ static void mutate_step(struct copy *c, struct heddle_rng *r)
     case 4: s->level = (uint8_t)heddle_rng_below32(r, 4); break;
     case 5: s->what += heddle_rng_below32(r, 2) == 0 ? 1 : (uint32_t)-1; break;
     case 6: s->outputs ^= (uint64_t)1 << heddle_rng_below32(r, 4); break;
-    default: s->in_place ^= (uint8_t)(1 + heddle_rng_below32(r, 2)); break;
+    default: s->in_place = !s->in_place; break;
     }
 }
 
@@ -443,7 +443,7 @@ TEST(each_fault_has_its_sentence)
     x.m.host.in_rate = -1;
     pair_bad(&x, "rate");
     x.p.steps = NULL;
-    pair_bad(&x, "needed");
+    pair_bad(&x, "the plan has no steps");
     heddle_plan_graph_destroy(x.g);
 }
 

@@ -6,19 +6,16 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
+#include "base/sized.h"
 #include "base/text.h"
 
-struct heddle_plan_opts heddle_plan_opts_get(const struct heddle_plan_opts *o)
+heddle_status heddle_plan_opts_get(const struct heddle_plan_opts *o, struct heddle_plan_opts *out)
 {
-    struct heddle_plan_opts r;
-
-    memset(&r, 0, sizeof(r));
-    if (o != NULL)
-        memcpy(&r, o, o->size < sizeof(r) ? o->size : sizeof(r));
-    r.size = sizeof(r);
-    if (r.alloc == NULL)
-        r.alloc = &heddle_allocator_default;
-    return r;
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_plan_opts, out, o));
+    if (out->alloc == NULL)
+        out->alloc = &heddle_allocator_default;
+    return HEDDLE_OK;
 }
 
 static heddle_status check_rate(const struct heddle_plan_opts *o, double rate, const char *what)
@@ -54,9 +51,7 @@ heddle_status heddle_plan_machine_get(const struct heddle_plan_machine *m,
 
     if (m == NULL)
         return HEDDLE_PLAN_FAIL(o, HEDDLE_EINVAL, "there is no machine");
-    memset(&r, 0, sizeof(r));
-    memcpy(&r, m, m->size < sizeof(r) ? m->size : sizeof(r));
-    r.size = sizeof(r);
+    HEDDLE_TRY(HEDDLE_SIZED_GET(struct heddle_plan_machine, &r, m, o->why, o->why_bytes));
     if (r.align == 0)
         r.align = 1;
     if (r.align > HEDDLE_PLAN_ALIGN_MAX)

@@ -15,8 +15,9 @@
 /* Writes the sentence into o->why and returns st. */
 #define HEDDLE_PLAN_FAIL(o, st, ...) heddle_why((o)->why, (o)->why_bytes, st, __VA_ARGS__)
 
-/* The options of the caller as we know them: fields beyond o->size are 0. */
-struct heddle_plan_opts heddle_plan_opts_get(const struct heddle_plan_opts *o);
+/* The options of the caller, of whatever size, complete: with an allocator. */
+HEDDLE_MUST_USE heddle_status heddle_plan_opts_get(const struct heddle_plan_opts *o,
+                                                   struct heddle_plan_opts *out);
 
 #define HEDDLE_PLAN_ALIGN_MAX ((uint64_t)1 << 30)
 

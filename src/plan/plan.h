@@ -116,12 +116,24 @@ HEDDLE_MUST_USE heddle_status heddle_plan_eval(const struct heddle_plan_graph *g
 
 /* --- solvers (solve/solve.c) ---------------------------------------------- */
 
+/* The options of heddle_plan_solve(), complete: fields are those of the public struct. */
+struct heddle_plan_wish {
+    const char *solver;
+    double time_limit_s; /* > 0 */
+    uint64_t seed;
+    uint32_t slots;
+    bool moves;
+    bool (*progress)(void *user, double seconds, const struct heddle_plan *best);
+    void *user;
+    struct heddle_plan_opts base; /* alloc, why, why_bytes */
+    const struct heddle_plan *known;
+};
+
 /* One call of heddle_plan_solve(). */
 struct heddle_plan_job {
     const struct heddle_plan_graph *g;
     const struct heddle_plan_machine *m; /* checked; align >= 1 */
-    struct heddle_plan_solve_opts opts;  /* complete: time_limit_s > 0, and
-                                            opts.base with alloc and why */
+    struct heddle_plan_wish opts;
     struct heddle_plan_users users;
     uint64_t floor;                 /* heddle_plan_floor(g); <= m->budget */
     uint64_t start_ns, deadline_ns; /* heddle_clock_ns() */

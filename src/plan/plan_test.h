@@ -32,6 +32,19 @@ static inline struct heddle_plan_opts *why_init(struct why *w, const struct hedd
     return &w->o;
 }
 
+/* The same as fields of an initialiser, and into options that are there. */
+#define WHY(w, a) .alloc = why_init(w, a)->alloc, .why = (w)->text, .why_bytes = sizeof((w)->text)
+#define WHY_OF(w) .alloc = (w)->o.alloc, .why = (w)->text, .why_bytes = sizeof((w)->text)
+
+static inline void why_into(struct heddle_plan_solve_opts *o, struct why *w,
+                            const struct heddle_allocator *a)
+{
+    why_init(w, a);
+    o->alloc = a;
+    o->why = w->text;
+    o->why_bytes = sizeof(w->text);
+}
+
 /* ---- graphs -------------------------------------------------------------- */
 
 enum graph_style {

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/sized.h"
 #include "plat/plat.h"
 #include "plat/read.h"
 
@@ -24,17 +25,18 @@ _Static_assert((int)HEDDLE_MEMORY_HOST == (int)HEDDLE_NODE_HOST &&
                    (int)HEDDLE_MEMORY_DISK == (int)HEDDLE_NODE_DISK,
                "one numbering of memories");
 
-heddle_status heddle_machine_open(const char *source, heddle_machine **out, char *why, size_t cap)
+heddle_status heddle_machine_open(const char *source, heddle_machine **out, char *why,
+                                  size_t why_bytes)
 {
     struct heddle_machine *m;
     heddle_status st;
 
     if (source == NULL || out == NULL)
-        return heddle_why(why, cap, HEDDLE_EINVAL, "source or out is NULL");
+        return heddle_why(why, why_bytes, HEDDLE_EINVAL, "source or out is NULL");
     m = heddle_zalloc(NULL, 1, sizeof(*m));
     if (m == NULL)
-        return heddle_why(why, cap, HEDDLE_ENOMEM, "no memory");
-    st = heddle_plat_open(NULL, source, &m->p, why, cap);
+        return heddle_why(why, why_bytes, HEDDLE_ENOMEM, "no memory");
+    st = heddle_plat_open(NULL, source, &m->p, why, why_bytes);
     if (st != HEDDLE_OK) {
         heddle_free(NULL, m, sizeof(*m));
         return st;
@@ -51,22 +53,12 @@ void heddle_machine_close(heddle_machine *m)
     heddle_free(NULL, m, sizeof(*m));
 }
 
-/* Copies as much of `from` as the caller's struct has room for. */
-static void hand_out(void *out, size_t size, void *from, size_t known)
-{
-    memset(out, 0, size);
-    memcpy(out, from, size < known ? size : known);
-    memcpy(out, &size, sizeof(size));
-}
-
-#define HAND_OUT(out, from) hand_out(out, (out)->size, &(from), sizeof(from))
-
 heddle_status heddle_machine_describe(const heddle_machine *m, struct heddle_machine_counts *out)
 {
     struct heddle_machine_counts c = {0};
 
-    HEDDLE_CHECK(m != NULL && out != NULL &&
-                 out->size >= offsetof(struct heddle_machine_counts, wake_ns));
+    HEDDLE_CHECK(m != NULL);
+    HEDDLE_TRY(HEDDLE_SIZED_ROOM(struct heddle_machine_counts, out, NULL, 0));
     c.classes = m->p->ncls;
     c.types = m->p->ntypes;
     for (unsigned i = 0; i < m->p->ncls; i++)
@@ -81,7 +73,7 @@ heddle_status heddle_machine_describe(const heddle_machine *m, struct heddle_mac
     c.drive_ns = m->p->drive_ns;
     c.notice_ns = m->p->notice_ns;
     memcpy(c.name, m->p->name, sizeof(m->p->name));
-    HAND_OUT(out, c);
+    heddle_sized_put(out, &c, sizeof(c));
     return HEDDLE_OK;
 }
 
@@ -91,7 +83,8 @@ heddle_status heddle_machine_get_class(const heddle_machine *m, uint32_t i,
     struct heddle_machine_class c = {0};
     const struct heddle_plat_class *p;
 
-    HEDDLE_CHECK(m != NULL && out != NULL && out->size >= sizeof(c));
+    HEDDLE_CHECK(m != NULL);
+    HEDDLE_TRY(HEDDLE_SIZED_ROOM(struct heddle_machine_class, out, NULL, 0));
     if (i >= m->p->ncls)
         return HEDDLE_ENOENT;
     p = &m->p->cls[i];
@@ -104,7 +97,7 @@ heddle_status heddle_machine_get_class(const heddle_machine *m, uint32_t i,
     c.launch_ns = p->launch_ns;
     c.gflops = p->gflops;
     c.gbytes = p->gbytes;
-    HAND_OUT(out, c);
+    heddle_sized_put(out, &c, sizeof(c));
     return HEDDLE_OK;
 }
 
@@ -113,13 +106,14 @@ heddle_status heddle_machine_get_node(const heddle_machine *m, uint32_t i,
 {
     struct heddle_machine_node n = {0};
 
-    HEDDLE_CHECK(m != NULL && out != NULL && out->size >= sizeof(n));
+    HEDDLE_CHECK(m != NULL);
+    HEDDLE_TRY(HEDDLE_SIZED_ROOM(struct heddle_machine_node, out, NULL, 0));
     if (i >= m->p->nnodes)
         return HEDDLE_ENOENT;
     memcpy(n.name, m->p->node[i].name, sizeof(m->p->node[i].name));
     n.kind = (uint32_t)m->p->node[i].kind;
     n.bytes = m->p->node[i].bytes;
-    HAND_OUT(out, n);
+    heddle_sized_put(out, &n, sizeof(n));
     return HEDDLE_OK;
 }
 
@@ -129,7 +123,8 @@ heddle_status heddle_machine_get_link(const heddle_machine *m, uint32_t i,
     struct heddle_machine_link l = {0};
     const struct heddle_plat_link *p;
 
-    HEDDLE_CHECK(m != NULL && out != NULL && out->size >= sizeof(l));
+    HEDDLE_CHECK(m != NULL);
+    HEDDLE_TRY(HEDDLE_SIZED_ROOM(struct heddle_machine_link, out, NULL, 0));
     if (i >= m->p->nlinks)
         return HEDDLE_ENOENT;
     p = &m->p->link[i];
@@ -141,7 +136,7 @@ heddle_status heddle_machine_get_link(const heddle_machine *m, uint32_t i,
     l.bus = p->bus;
     if (p->bus >= 0)
         l.bus_bytes_per_ns = m->p->bus[p->bus].bytes_per_ns;
-    HAND_OUT(out, l);
+    heddle_sized_put(out, &l, sizeof(l));
     return HEDDLE_OK;
 }
 

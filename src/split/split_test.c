@@ -53,7 +53,7 @@ static heddle_status expand_add(struct heddle_exec *x)
                : HEDDLE_ETASK;
 }
 
-static int want_expand(struct heddle_exec *x)
+static enum heddle_expand want_expand(struct heddle_exec *x)
 {
     (void)x;
     return HEDDLE_EXPAND_KNOWN;

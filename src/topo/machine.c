@@ -10,11 +10,9 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "topo/topo.h"
-
-/* The size of the struct in its first version: it never shrinks. */
-#define FIRST_SIZE sizeof(struct heddle_machine_info)
 
 static void copy_text(char *to, size_t cap, const char *from)
 {
@@ -52,16 +50,11 @@ heddle_status heddle_machine_query(struct heddle_machine_info *info)
 {
     struct heddle_machine_info m;
     struct heddle_topo *t = NULL;
-    size_t size, known;
 
-    HEDDLE_CHECK(info != NULL && info->size >= FIRST_SIZE);
+    HEDDLE_TRY(HEDDLE_SIZED_ROOM(struct heddle_machine_info, info, NULL, 0));
     HEDDLE_TRY(heddle_topo_create(NULL, &t));
     fill(&m, t);
     heddle_topo_destroy(t);
-    size = info->size;
-    known = size < sizeof(m) ? size : sizeof(m);
-    memset(info, 0, size);
-    memcpy(info, &m, known);
-    info->size = size;
+    heddle_sized_put(info, &m, sizeof(m));
     return HEDDLE_OK;
 }

@@ -17,6 +17,7 @@
 #include <inttypes.h>
 
 #include "base/assert.h"
+#include "base/sized.h"
 #include "base/why.h"
 #include "trace/store.h"
 
@@ -407,19 +408,21 @@ static heddle_status compose_run(struct compose *c, const char *path)
 heddle_status heddle_log_compose(const struct heddle_log_view *v, const char *path,
                                  const struct heddle_log_opts *opts)
 {
-    struct compose c = {.v = v};
+    struct heddle_log_view view;
+    struct heddle_log_opts o;
+    struct compose c = {.v = &view};
     heddle_status st;
 
-    HEDDLE_CHECK(v != NULL && path != NULL && v->size >= sizeof *v);
-    if (opts != NULL) {
-        c.a = opts->allocator;
-        c.why = opts->why;
-        c.why_bytes = opts->why_bytes;
-    }
+    HEDDLE_CHECK(v != NULL && path != NULL);
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_log_opts, &o, opts));
+    c.a = o.allocator;
+    c.why = o.why;
+    c.why_bytes = o.why_bytes;
+    HEDDLE_TRY(HEDDLE_SIZED_GET(struct heddle_log_view, &view, v, c.why, c.why_bytes));
     (void)heddle_why(c.why, c.why_bytes, HEDDLE_OK, "%s", "");
     st = check_view(&c);
     if (st == HEDDLE_OK) {
-        c.zero = find_zero(v);
+        c.zero = find_zero(&view);
         st = compose_run(&c, path);
     }
     if (st == HEDDLE_ENOMEM)

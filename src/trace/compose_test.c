@@ -288,7 +288,7 @@ TEST(refused)
         CHECK_STATUS(heddle_log_compose(&v, "/dev/full", &o), HEDDLE_EIO);
         CHECK_EQ(access("/dev/full", W_OK), 0);
     }
-    v.size = 8;
+    v.size = 0;
     CHECK_STATUS(heddle_log_compose(&v, path, &o), HEDDLE_EINVAL);
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/assert.h"
 #include "base/rng.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "base/why.h"
 #include "heddle/compose.h"
@@ -500,27 +501,27 @@ heddle_status heddle_log_import(const char *tasks_rec, const char *platform_rec,
 {
     struct heddle_import m = {.tasks_path = tasks_rec, .platform_path = platform_rec};
     struct file tasks = {0}, platform = {0};
+    struct heddle_log_opts o;
     heddle_status st;
 
     HEDDLE_CHECK(tasks_rec != NULL && path != NULL);
-    if (opts != NULL) {
-        m.a = opts->allocator;
-        m.why = opts->why;
-        m.why_bytes = opts->why_bytes;
-    }
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_log_opts, &o, opts));
+    m.a = o.allocator;
+    m.why = o.why;
+    m.why_bytes = o.why_bytes;
     heddle_map_init(&m.kernel_of, m.a);
     heddle_map_init(&m.handle_of, m.a);
     heddle_map_init(&m.tasks_seen, m.a);
     heddle_map_init(&m.lane_of, m.a);
     heddle_map_init(&m.node_of, m.a);
-    st = heddle_log_read_file(tasks_rec, "trace", opts, &tasks.p, &tasks.cap, &tasks.bytes);
+    st = heddle_log_read_file(tasks_rec, "trace", &o, &tasks.p, &tasks.cap, &tasks.bytes);
     if (st == HEDDLE_OK && platform_rec != NULL)
-        st = heddle_log_read_file(platform_rec, "file", opts, &platform.p, &platform.cap,
+        st = heddle_log_read_file(platform_rec, "file", &o, &platform.p, &platform.cap,
                                   &platform.bytes);
     if (st == HEDDLE_OK)
         st = import_read(&m, &tasks, &platform);
     if (st == HEDDLE_OK)
-        st = import_write(&m, path, opts);
+        st = import_write(&m, path, &o);
     if (st == HEDDLE_ENOMEM)
         (void)heddle_why(m.why, m.why_bytes, st, "There is not enough memory to import '%s'.",
                          tasks_rec);

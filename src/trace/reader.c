@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "base/why.h"
 #include "trace/log.h"
@@ -337,16 +338,18 @@ heddle_status heddle_log_parse(const void *data, size_t bytes, const struct hedd
                                heddle_log **log_out)
 {
     const uint8_t *p = data;
+    struct heddle_log_opts o;
     heddle_log *log;
     heddle_status st;
 
     if (data == NULL || log_out == NULL)
         return HEDDLE_EINVAL;
-    (void)EXPLAIN(opts, HEDDLE_OK, "%s", "");
-    log = log_new(opts);
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_log_opts, &o, opts));
+    (void)EXPLAIN(&o, HEDDLE_OK, "%s", "");
+    log = log_new(&o);
     if (log == NULL)
         return HEDDLE_ENOMEM;
-    st = check_header(log, opts, p, bytes);
+    st = check_header(log, &o, p, bytes);
     if (st == HEDDLE_OK)
         st = scan_chunks(log, p + log->header.header_bytes, p + bytes);
     if (st == HEDDLE_OK)
@@ -355,9 +358,9 @@ heddle_status heddle_log_parse(const void *data, size_t bytes, const struct hedd
         st = heddle_log_read_records(log);
     if (st != HEDDLE_OK) {
         if (st == HEDDLE_ENOMEM)
-            (void)EXPLAIN(opts, st, "There is not enough memory to read the log.");
+            (void)EXPLAIN(&o, st, "There is not enough memory to read the log.");
         if (st == HEDDLE_EOVERFLOW)
-            (void)EXPLAIN(opts, st, "The log has more records than fit 32 bits.");
+            (void)EXPLAIN(&o, st, "The log has more records than fit 32 bits.");
         heddle_log_close(log);
         return st;
     }
@@ -418,15 +421,17 @@ heddle_status heddle_log_read_file(const char *path, const char *what,
 heddle_status heddle_log_open(const char *path, const struct heddle_log_opts *opts,
                               heddle_log **log_out)
 {
+    struct heddle_log_opts o;
     uint8_t *p = NULL;
     size_t cap = 0, bytes = 0;
     heddle_status st;
 
     if (path == NULL || log_out == NULL)
         return HEDDLE_EINVAL;
-    HEDDLE_TRY(heddle_log_read_file(path, "log", opts, &p, &cap, &bytes));
-    st = heddle_log_parse(p, bytes, opts, log_out);
-    heddle_free(opts == NULL ? NULL : opts->allocator, p, cap);
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_log_opts, &o, opts));
+    HEDDLE_TRY(heddle_log_read_file(path, "log", &o, &p, &cap, &bytes));
+    st = heddle_log_parse(p, bytes, &o, log_out);
+    heddle_free(o.allocator, p, cap);
     return st;
 }
 

@@ -298,7 +298,7 @@ static void use_retries(struct world *w)
         CHECK_OK(heddle_wait(w->ctx));
 }
 
-static int again_once(void *user, unsigned pass)
+static bool again_once(void *user, unsigned pass)
 {
     (void)user;
     return pass < 2;

@@ -214,10 +214,10 @@ static heddle_status run_parent(struct heddle_exec *x)
 
 KERNEL(k_parent, 1, .mode = {HEDDLE_RW}, CPU(run_parent));
 
-static int always(struct heddle_exec *x)
+static enum heddle_expand always(struct heddle_exec *x)
 {
     (void)x;
-    return 1;
+    return HEDDLE_EXPAND_YES;
 }
 
 KERNEL(k_expand, 1, .mode = {HEDDLE_RW}, CPU(run_touch), .expand = run_parent,
@@ -409,7 +409,7 @@ static void use_data(struct world *w)
 
 /* --- graphs ------------------------------------------------------------------------ */
 
-static int three_times(void *user, unsigned pass)
+static bool three_times(void *user, unsigned pass)
 {
     (void)user;
     return pass < 3;

@@ -391,7 +391,8 @@ TEST(bad_task_opts)
 
     world_open(&w, 2);
     call.operand[0] = w.vec;
-    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_rw, &call), HEDDLE_EINVAL, "k_rw");
+    CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_rw, &call), HEDDLE_EINVAL,
+               "struct heddle_task_opts has the size 1");
     opts.size = sizeof(opts);
     opts.variant = 2;
     CHECK_SAID(w.ctx, heddle_submit(w.ctx, &k_rw, &call), HEDDLE_ENOVARIANT, "k_rw");

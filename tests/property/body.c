@@ -255,9 +255,11 @@ static heddle_status part_expand_top(struct heddle_exec *x)
     return part_split(x, &a);
 }
 
-static int part_wants(struct heddle_exec *x)
+static enum heddle_expand part_wants(struct heddle_exec *x)
 {
-    return (int)(prog_mix(heddle_exec_count(x, 0) + (uintptr_t)heddle_exec_arg_bytes(x)) & 1);
+    return (prog_mix(heddle_exec_count(x, 0) + (uintptr_t)heddle_exec_arg_bytes(x)) & 1) != 0
+               ? HEDDLE_EXPAND_YES
+               : HEDDLE_EXPAND_NO;
 }
 
 static const heddle_kernel part_recurse = {

@@ -196,7 +196,7 @@ static void live_record(struct live *v, int n)
     CHECK_EQ(heddle_graph_get_ntasks(v->graph[n]), g->ntasks);
 }
 
-static int live_again(void *user, unsigned pass)
+static bool live_again(void *user, unsigned pass)
 {
     struct prog_launch *l = user;
 

@@ -132,7 +132,7 @@ static double bound(const struct heddle_log_graph *g)
     for (int k = 0; k < HEDDLE_BOUND_KINDS; k++)
         CHECK_OK(heddle_bound_check(&g->graph, &r.cert[k], r.cert[k].value, NULL, NULL));
     best = r.best;
-    heddle_bound_finish(&r);
+    heddle_bound_fini(&r);
     return best;
 }
 
@@ -397,7 +397,7 @@ TEST(wrong_arguments)
 {
     heddle_log *log = small_log();
     char why[128] = "";
-    struct heddle_log_graph_opts o = {.size = sizeof(o), .error = why, .error_bytes = sizeof(why)};
+    struct heddle_log_graph_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
     struct heddle_log_graph *g = NULL;
     enum heddle_log_durations d;
 
@@ -425,7 +425,7 @@ TEST(on_a_machine)
     FILE *f = fdopen(fd, "w");
     heddle_machine *m = NULL;
     char why[256] = "";
-    struct heddle_log_graph_opts o = {.size = sizeof(o), .error = why, .error_bytes = sizeof(why)};
+    struct heddle_log_graph_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
     struct heddle_log_graph *g = NULL;
 
     CHECK(f != NULL);

@@ -31,7 +31,7 @@ static inline void log_graph_check(const heddle_log *log)
         CHECK(r.best <= (double)g->makespan_ns * (1 + 1e-9));
         for (int k = 0; k < HEDDLE_BOUND_KINDS; k++)
             CHECK_OK(heddle_bound_check(&g->graph, &r.cert[k], r.cert[k].value, NULL, NULL));
-        heddle_bound_finish(&r);
+        heddle_bound_fini(&r);
         heddle_log_graph_destroy(g);
     }
 }

@@ -19,7 +19,7 @@ struct world {
 STRESS_KERNEL(k_add, HEDDLE_RW, stress_add);
 STRESS_KERNEL(k_commute, HEDDLE_COMMUTE, stress_add);
 
-static int again(void *user, unsigned pass)
+static bool again(void *user, unsigned pass)
 {
     struct world *w = user;
 

@@ -230,7 +230,7 @@ TEST(acquires)
 
 /* --- graphs ----------------------------------------------------------------------- */
 
-static int twice(void *user, unsigned pass)
+static bool twice(void *user, unsigned pass)
 {
     (void)user;
     return pass < 2;

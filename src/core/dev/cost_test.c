@@ -37,9 +37,8 @@ static const heddle_kernel many = {
 };
 
 static const struct heddle_task_opts on_core = {.size = sizeof(on_core),
-                                                .devices = 1u << HEDDLE_DEV_CPU};
-static const struct heddle_task_opts on_gpu = {.size = sizeof(on_gpu),
-                                               .devices = 1u << HEDDLE_DEV_CUDA};
+                                                .devices = HEDDLE_DEVS_CPU};
+static const struct heddle_task_opts on_gpu = {.size = sizeof(on_gpu), .devices = HEDDLE_DEVS_CUDA};
 
 /* `cores` and a GPU, whose link takes no time; `overhead` is the line's rest. Or it
  * is a line `share`: then the GPU has four workers. */

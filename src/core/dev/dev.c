@@ -15,6 +15,7 @@
 #include "base/assert.h"
 #include "base/atomic.h"
 #include "base/map.h"
+#include "base/sized.h"
 #include "core/ctx.h"
 #include "core/dev/ahead.h"
 #include "core/dev/dev.h"
@@ -28,6 +29,7 @@
 #include "core/dev/time.h"
 #include "core/dev/view.h"
 #include "core/dev/worker.h"
+#include "core/error.h"
 #include "core/kinfo.h"
 #include "core/worker.h"
 #include "data/data.h"
@@ -303,7 +305,8 @@ heddle_status heddle_ctx_get_memory(heddle_ctx *ctx, unsigned i, struct heddle_m
     struct heddle_memory_info m = {.size = sizeof(m), .budget = UINT64_MAX};
     struct heddle_mem_stats s = {0};
 
-    HEDDLE_CHECK(ctx != NULL && out != NULL && out->size >= sizeof(*out));
+    HEDDLE_CHECK(ctx != NULL);
+    HEDDLE_TRY(HEDDLE_MAY_FILL(ctx, struct heddle_memory_info, out));
     if (i >= (ctx->dev != NULL ? ctx->dev->nnodes : 1))
         return HEDDLE_ENOENT;
     if (ctx->dev == NULL) {
@@ -311,7 +314,7 @@ heddle_status heddle_ctx_get_memory(heddle_ctx *ctx, unsigned i, struct heddle_m
         m.used = heddle_load_rlx(&ctx->reg.used); /* a counter */
         if (ctx->reg.budget != 0)
             m.budget = ctx->reg.budget;
-        *out = m;
+        heddle_sized_put(out, &m, sizeof(m));
         return HEDDLE_OK;
     }
     heddle_mem_get_stats(ctx->dev->mem, i, &s);
@@ -324,7 +327,7 @@ heddle_status heddle_ctx_get_memory(heddle_ctx *ctx, unsigned i, struct heddle_m
     m.bytes_out = s.bytes_out;
     m.bytes_written_back = s.bytes_in[HEDDLE_MEM_WRITEBACK] + s.bytes_in[HEDDLE_MEM_EVICT];
     m.evictions = s.evictions;
-    *out = m;
+    heddle_sized_put(out, &m, sizeof(m));
     return HEDDLE_OK;
 }
 
@@ -333,7 +336,8 @@ heddle_status heddle_ctx_get_class(heddle_ctx *ctx, unsigned i, struct heddle_cl
     struct heddle_class_info c = {.size = sizeof(c)};
     const struct dev_class *cls;
 
-    HEDDLE_CHECK(ctx != NULL && out != NULL && out->size >= sizeof(*out));
+    HEDDLE_CHECK(ctx != NULL);
+    HEDDLE_TRY(HEDDLE_MAY_FILL(ctx, struct heddle_class_info, out));
     if (i >= (ctx->dev != NULL ? ctx->dev->ncls : 1))
         return HEDDLE_ENOENT;
     snprintf(c.name, sizeof(c.name), "cpu");
@@ -349,7 +353,7 @@ heddle_status heddle_ctx_get_class(heddle_ctx *ctx, unsigned i, struct heddle_cl
         c.nworkers = cls->nworkers;
         c.is_lost = heddle_load_acq(&cls->is_lost) != 0;
     }
-    *out = c;
+    heddle_sized_put(out, &c, sizeof(c));
     return HEDDLE_OK;
 }
 

@@ -25,6 +25,7 @@
 #include "base/assert.h"
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "base/sized.h"
 #include "core/ctx.h"
 #include "core/dev/devs.h"
 #include "core/dev/energy.h"
@@ -520,7 +521,8 @@ heddle_status heddle_ctx_get_energy(heddle_ctx *ctx, unsigned i, struct heddle_e
     const struct energy_domain *m;
     struct dev_energy *e;
 
-    HEDDLE_CHECK(ctx != NULL && out != NULL && out->size >= sizeof(*out));
+    HEDDLE_CHECK(ctx != NULL);
+    HEDDLE_TRY(HEDDLE_MAY_FILL(ctx, struct heddle_energy_use, out));
     e = ctx->dev != NULL && ctx->dev->counts_joules ? ctx->dev->energy : NULL;
     if (e == NULL || i >= e->ndomains)
         return HEDDLE_ENOENT;
@@ -530,6 +532,6 @@ heddle_status heddle_ctx_get_energy(heddle_ctx *ctx, unsigned i, struct heddle_e
     memcpy(u.device, m->device, sizeof(u.device));
     u.active_joules = m->joules;
     u.idle_joules = m->idle_watts * 1e-9 * (double)e->last_ns;
-    *out = u;
+    heddle_sized_put(out, &u, sizeof(u));
     return HEDDLE_OK;
 }

@@ -37,7 +37,7 @@ static const heddle_kernel pair = {
 };
 
 static const struct heddle_task_opts on_core = {.size = sizeof(on_core),
-                                                .devices = 1u << HEDDLE_DEV_CPU};
+                                                .devices = HEDDLE_DEVS_CPU};
 
 struct run {
     char path[64];

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/sized.h"
 #include "core/env.h"
 #include "drive/cuda/cuda.h"
 #include "drive/drive.h"
@@ -49,10 +50,10 @@ heddle_status heddle_gpu_query(unsigned i, struct heddle_gpu_info *out)
     struct heddle_dev_info info[MAX_GPUS];
     unsigned n = 0;
 
-    HEDDLE_CHECK(out != NULL && out->size >= sizeof(*out));
+    HEDDLE_TRY(HEDDLE_SIZED_ROOM(struct heddle_gpu_info, out, NULL, 0));
     if (drv == NULL) {
         snprintf(g.why, sizeof(g.why), "this Heddle was built without CUDA");
-        *out = g;
+        heddle_sized_put(out, &g, sizeof(g));
         return HEDDLE_ENOENT;
     }
     HEDDLE_TRY(drv->probe(&env, info, MAX_GPUS, &n));
@@ -64,6 +65,6 @@ heddle_status heddle_gpu_query(unsigned i, struct heddle_gpu_info *out)
         g.memory_total = info[i].memory_total;
         ask_device(drv, &env, i, &g);
     }
-    *out = g;
+    heddle_sized_put(out, &g, sizeof(g));
     return i < n && i < MAX_GPUS ? HEDDLE_OK : HEDDLE_ENOENT;
 }

@@ -58,7 +58,8 @@ static heddle_run_fn find_function(struct dev_task *dt)
     if (d->executes)
         return is_core ? call_core : heddle_dev_call;
     if (is_core && k->expand != NULL &&
-        (dt->x.kinfo->nvariants == 0 || (k->want_expand != NULL && k->want_expand(&dt->x) == 1)))
+        (dt->x.kinfo->nvariants == 0 ||
+         (k->want_expand != NULL && k->want_expand(&dt->x) == HEDDLE_EXPAND_YES)))
         return call_expand;
     return NULL;
 }

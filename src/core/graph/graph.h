@@ -137,7 +137,7 @@ struct graph_run {
     struct heddle_scope *scope; /* of the launch; the run is its only child */
     struct heddle_scope own_scope;
     struct graph_run *next;
-    int (*again)(void *user, unsigned pass);
+    bool (*again)(void *user, unsigned pass);
     void *again_user;
     unsigned pass;
     bool is_started;

@@ -265,18 +265,15 @@ static heddle_status launch_check(heddle_graph *g, const struct heddle_launch *l
     if (!g->is_sealed)
         return heddle_fail(g->obj.ctx, HEDDLE_ESTATE,
                            "a graph is launched after heddle_graph_end()");
-    if (l->size < sizeof(*l) || (l->nbindings != 0 && l->binding == NULL) ||
-        (l->nargs != 0 && l->arg == NULL) || (l->opts != NULL && l->opts->size < sizeof(*l->opts)))
-        return heddle_fail(g->obj.ctx, HEDDLE_EINVAL,
-                           "a launch without its size, or with a count but no "
-                           "array");
+    if ((l->nbindings != 0 && l->binding == NULL) || (l->nargs != 0 && l->arg == NULL))
+        return heddle_fail(g->obj.ctx, HEDDLE_EINVAL, "a launch has a count but no array");
     return HEDDLE_OK;
 }
 
 heddle_status heddle_graph_launch(heddle_graph *g, const struct heddle_launch *launch)
 {
-    static const struct heddle_launch nothing = {.size = sizeof(nothing)};
-    const struct heddle_launch *l = launch != NULL ? launch : &nothing;
+    struct heddle_launch copy, *l = &copy;
+    struct heddle_task_opts opts;
     struct heddle_access *acc;
     struct graph_run *r;
     heddle_status st = HEDDLE_OK;
@@ -285,6 +282,13 @@ heddle_status heddle_graph_launch(heddle_graph *g, const struct heddle_launch *l
     HEDDLE_CHECK(g != NULL);
     if (g->obj.ctx == NULL)
         return HEDDLE_ESTATE;
+    st = HEDDLE_TAKE(g->obj.ctx, struct heddle_launch, l, launch);
+    if (st == HEDDLE_OK)
+        st = HEDDLE_TAKE(g->obj.ctx, struct heddle_task_opts, &opts, l->opts);
+    if (st != HEDDLE_OK) {
+        heddle_tell(g->obj.ctx);
+        return st;
+    }
     HEDDLE_TRY(launch_check(g, l));
     bytes = (g->nunits + (size_t)1) * sizeof(*acc);
     acc = l->nbindings == 0 ? g->acc : heddle_alloc(&g->obj.alloc, bytes);
@@ -304,9 +308,7 @@ heddle_status heddle_graph_launch(heddle_graph *g, const struct heddle_launch *l
         r->again_user = l->again_user;
         /* Relaxed: ids only have to differ. */
         r->first_id = heddle_add_rlx(&g->obj.ctx->next_id, (uint64_t)g->ntasks);
-        r->opts = (struct heddle_task_opts){.size = sizeof(r->opts)};
-        if (l->opts != NULL)
-            r->opts = *l->opts;
+        r->opts = opts;
         r->group = r->opts.group;
         r->done = r->opts.done;
         r->done_user = r->opts.done_user;

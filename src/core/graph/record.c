@@ -159,9 +159,14 @@ static heddle_status graph_check(heddle_graph *g, const struct heddle_kinfo *k,
         (call->arg == NULL && call->arg_bytes != 0) || call->arg_bytes > UINT32_MAX / 2)
         return heddle_fail(g->obj.ctx, HEDDLE_EINVAL,
                            "kernel %s: bad operands or argument in a graph", k->kernel->name);
-    if (o != NULL && (o->size < sizeof(*o) || o->after != NULL || o->group != NULL ||
-                      o->done != NULL || o->event_out != NULL || o->retries != 0 ||
-                      o->timeout_ns != 0 || o->variant > k->nvariants))
+    if ((call->reserved[0] | call->reserved[1]) != 0)
+        return heddle_fail(g->obj.ctx, HEDDLE_EINVAL,
+                           "kernel %s: the call has reserved fields that are set: leave these "
+                           "zero, or run with the library of that header",
+                           k->kernel->name);
+    if (o != NULL &&
+        (o->after != NULL || o->group != NULL || o->done != NULL || o->event_out != NULL ||
+         o->retries != 0 || o->timeout_ns != 0 || o->variant > k->nvariants))
         return heddle_fail(g->obj.ctx, HEDDLE_EINVAL,
                            "kernel %s: of the options only name and variant "
                            "can be recorded",
@@ -210,9 +215,10 @@ static heddle_status graph_operands(heddle_graph *g, heddle_handle *const *op,
 }
 
 static heddle_status graph_submit(heddle_graph *g, const heddle_kernel *kernel,
-                                  const struct heddle_call *call)
+                                  const struct heddle_call *given)
 {
-    static const struct heddle_call nothing = {.arg = NULL};
+    struct heddle_call own = {.arg = NULL}, *call = &own;
+    struct heddle_task_opts opts;
     struct graph_task t = {.nsucc = 0};
     struct graph_cold cold = {.prio = 0};
     struct heddle_kinfo *k = NULL;
@@ -222,8 +228,12 @@ static heddle_status graph_submit(heddle_graph *g, const heddle_kernel *kernel,
     size_t edges, ops, arg;
     heddle_status st;
 
-    if (call == NULL)
-        call = &nothing;
+    if (given != NULL)
+        own = *given;
+    if (own.opts != NULL) {
+        HEDDLE_TRY(HEDDLE_TAKE(g->obj.ctx, struct heddle_task_opts, &opts, own.opts));
+        own.opts = &opts;
+    }
     HEDDLE_TRY(heddle_kinfo_get(g->obj.ctx, kernel, &k));
     nops = call->noperands != 0 ? call->noperands : k->noperands;
     HEDDLE_TRY(graph_check(g, k, call, nops));

@@ -109,7 +109,7 @@ struct heddle_sched_task *heddle_run_end(struct worker *w, struct graph_run *r)
             goes_on = true; /* its tasks say that they were left out */
         } else {
             heddle_exec_enter(&x); /* a wait in there would be for this one */
-            goes_on = r->again(r->again_user, ++r->pass) != 0;
+            goes_on = r->again(r->again_user, ++r->pass);
             heddle_exec_leave(&x);
         }
     }

@@ -110,7 +110,7 @@ static const heddle_kernel kernel_update_part = {
     .name = "potrf_update_part",
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update}}};
 
-static int want_update(struct heddle_exec *x)
+static enum heddle_expand want_update(struct heddle_exec *x)
 {
     const struct potrf_arg *g = heddle_exec_arg(x);
 
@@ -163,13 +163,13 @@ static const heddle_kernel kernel_below = {
     .name = "potrf_below",
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_below}}};
 
-static int want_panel(struct heddle_exec *x)
+static enum heddle_expand want_panel(struct heddle_exec *x)
 {
     const struct potrf_arg *g = heddle_exec_arg(x);
 
     return g->uplo == 'L' && !g->has_halves && g->nk >= 256
                ? la_wants_split(&g->h, heddle_exec_layout(x, 0)->extent[0] - g->k0 - g->nk)
-               : 0;
+               : HEDDLE_EXPAND_NO;
 }
 
 /* The diagonal block, then some rows below it each. */

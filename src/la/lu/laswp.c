@@ -152,9 +152,9 @@ heddle_status heddle_la_laswp_after(heddle_la *la, heddle_matrix *a, const int *
 }
 
 heddle_status heddle_la_laswp(heddle_la *la, heddle_matrix *a, const int *ipiv, size_t k,
-                              int is_backward)
+                              bool is_backward)
 {
-    struct laswp_arg g = {.ipiv = ipiv, .k1 = k, .is_backward = is_backward != 0};
+    struct laswp_arg g = {.ipiv = ipiv, .k1 = k, .is_backward = is_backward};
     bool are_legal;
 
     LA_CHECK(la, 1, la != NULL && a != NULL);

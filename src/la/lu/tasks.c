@@ -249,7 +249,7 @@ static const heddle_kernel kernel_update_part = {
     .name = "getrf_update_part",
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update}}};
 
-static int want_update(struct heddle_exec *x)
+static enum heddle_expand want_update(struct heddle_exec *x)
 {
     const struct getrf_arg *g = heddle_exec_arg(x);
 

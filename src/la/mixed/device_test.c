@@ -234,7 +234,7 @@ TEST(copies)
     static const char parts[3] = {'A', 'L', 'U'};
     enum { M = 37, N = 29 };
     struct heddle_rng rng;
-    DEVICE(r, .devices = 1u << HEDDLE_DEV_CUDA);
+    DEVICE(r, .devices = HEDDLE_DEVS_CUDA);
 
     heddle_rng_seed(&rng, test_seed());
     for (unsigned i = 0; i < 24; i++) {

@@ -23,6 +23,7 @@
 #include <math.h>
 
 #include "base/alloc.h"
+#include "base/sized.h"
 
 /* A NaN stays. */
 static inline double larger(double a, double b)
@@ -370,7 +371,7 @@ static bool is_full(const heddle_matrix *a)
 
 static bool is_out(const struct heddle_la_refined *out)
 {
-    return out == NULL || out->size == sizeof(*out);
+    return out == NULL || HEDDLE_SIZED_ROOM(struct heddle_la_refined, out, NULL, 0) == HEDDLE_OK;
 }
 
 /* Arguments are fine. */
@@ -416,6 +417,18 @@ static heddle_status solve(struct la_mixed s, enum heddle_la_refine how, heddle_
     return st;
 }
 
+/* The same into the caller's struct, of whatever size. */
+static heddle_status solve_into(struct la_mixed s, enum heddle_la_refine how, heddle_matrix *x,
+                                struct heddle_la_refined *out, int *info_out)
+{
+    struct heddle_la_refined r = {.size = sizeof(r)};
+    const heddle_status st = solve(s, how, x, out != NULL ? &r : NULL, info_out);
+
+    if (out != NULL)
+        heddle_sized_put(out, &r, sizeof(r));
+    return st;
+}
+
 heddle_status heddle_la_gesv_mixed(heddle_la *la, enum heddle_la_refine how, heddle_matrix *a,
                                    int *ipiv, heddle_matrix *b, heddle_matrix *x,
                                    struct heddle_la_refined *out, int *info_out)
@@ -426,7 +439,8 @@ heddle_status heddle_la_gesv_mixed(heddle_la *la, enum heddle_la_refine how, hed
     LA_CHECK(la, 4, fits(a, b));
     LA_CHECK(la, 5, fits(a, x) && x != b && x->n == b->n);
     LA_CHECK(la, 6, is_out(out));
-    return solve((struct la_mixed){.la = la, .a = a, .ipiv = ipiv, .b = b}, how, x, out, info_out);
+    return solve_into((struct la_mixed){.la = la, .a = a, .ipiv = ipiv, .b = b}, how, x, out,
+                      info_out);
 }
 
 heddle_status heddle_la_posv_mixed(heddle_la *la, enum heddle_la_refine how, char uplo,
@@ -440,5 +454,6 @@ heddle_status heddle_la_posv_mixed(heddle_la *la, enum heddle_la_refine how, cha
     LA_CHECK(la, 4, fits(a, b));
     LA_CHECK(la, 5, fits(a, x) && x != b && x->n == b->n);
     LA_CHECK(la, 6, is_out(out));
-    return solve((struct la_mixed){.la = la, .a = a, .uplo = uplo, .b = b}, how, x, out, info_out);
+    return solve_into((struct la_mixed){.la = la, .a = a, .uplo = uplo, .b = b}, how, x, out,
+                      info_out);
 }

@@ -163,13 +163,13 @@ static const heddle_kernel kernel_part = {
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_gemm}}};
 
 /* Without a device the tasks were made for cores. */
-static int want_gemm(struct heddle_exec *x)
+static enum heddle_expand want_gemm(struct heddle_exec *x)
 {
     const struct gemm_arg *g = heddle_exec_arg(x);
 
     return g->h.la->has_cuda && g->nc == 1 && heddle_exec_noperands(x) <= SPLIT_CUTS
                ? la_wants_split(&g->h, g->r.j.end - g->r.j.first)
-               : 0;
+               : HEDDLE_EXPAND_NO;
 }
 
 static heddle_status expand_gemm(struct heddle_exec *x)

@@ -313,10 +313,8 @@ TEST(a_network_within_little)
         struct why w;
         const struct heddle_plan_machine m = {.size = sizeof(m),
                                               .budget = heddle_plan_peak(g) * part / 100};
-        const struct heddle_plan_solve_opts o = {.size = sizeof(o),
-                                                 .solver = "blocks",
-                                                 .time_limit_s = 0.5,
-                                                 .base = *why_init(&w, NULL)};
+        const struct heddle_plan_solve_opts o = {
+            .size = sizeof(o), .solver = "blocks", .time_limit_s = 0.5, WHY(&w, NULL)};
         struct heddle_plan *p = NULL;
 
         CHECK_OK(heddle_plan_solve(g, &m, &o, &p));
@@ -388,7 +386,7 @@ TEST(a_pass_for_each_sum)
     struct heddle_plan *p = NULL;
     struct why w;
     const struct heddle_plan_solve_opts o = {
-        .size = sizeof(o), .solver = "passes", .time_limit_s = 5, .base = *why_init(&w, NULL)};
+        .size = sizeof(o), .solver = "passes", .time_limit_s = 5, WHY(&w, NULL)};
 
     CHECK(3 * 40 + 10 > m.budget); /* two sums, one of them twice */
     CHECK_OK(heddle_plan_solve(g, &m, &o, &p));
@@ -431,7 +429,7 @@ TEST(no_memory)
         heddle_status st;
 
         faulty_init(&f, k);
-        o.base = *why_init(&w, &f.a);
+        why_into(&o, &w, &f.a);
         st = heddle_plan_solve(g, &m, &o, &p);
         CHECK(st == HEDDLE_OK || (st == HEDDLE_ENOMEM && f.has_failed));
         nfailed += st == HEDDLE_ENOMEM;

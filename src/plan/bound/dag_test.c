@@ -120,7 +120,7 @@ static void check_plan(const struct heddle_plan_graph *g, uint64_t budget, const
     struct heddle_plan *p = NULL;
     const struct heddle_plan_machine m = {.size = sizeof(m), .budget = budget};
     const struct heddle_plan_solve_opts o = {
-        .size = sizeof(o), .solver = solver, .time_limit_s = 0.002, .base = *why_init(&w, NULL)};
+        .size = sizeof(o), .solver = solver, .time_limit_s = 0.002, WHY(&w, NULL)};
     const heddle_status st = heddle_plan_solve(g, &m, &o, &p);
 
     if (st == HEDDLE_OK) {
@@ -197,7 +197,7 @@ TEST(no_memory)
             heddle_status st;
 
             faulty_init(&f, k);
-            o.base = *why_init(&w, &f.a);
+            why_into(&o, &w, &f.a);
             st = heddle_plan_solve(g, &m, &o, &p);
             CHECK(st == HEDDLE_OK || st == HEDDLE_ENOENT || (st == HEDDLE_ENOMEM && f.has_failed));
             nfailed += st == HEDDLE_ENOMEM;

@@ -16,6 +16,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "plan/seq/heap.h"
 
@@ -308,7 +309,7 @@ heddle_status heddle_plan_least(const struct heddle_plan_graph *g, double second
     uint32_t op = NONE;
     heddle_status st;
 
-    job.opts.base = heddle_plan_opts_get(o);
+    HEDDLE_TRY(heddle_plan_opts_get(o, &job.opts.base));
     if (g == NULL || out == NULL || !(seconds >= 0))
         return HEDDLE_PLAN_FAIL(&job.opts.base, HEDDLE_EINVAL, "there is no graph, or no time");
     job.deadline_ns = job.start_ns + (uint64_t)((seconds < 1e9 ? seconds : 1e9) * 1e9);

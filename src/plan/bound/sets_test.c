@@ -72,7 +72,7 @@ TEST(no_plan_needs_less)
             const struct heddle_plan_machine m = {
                 .size = sizeof(m), .budget = i == 2 ? UINT32_MAX : floor + heddle_rng_below(&r, 8)};
             const struct heddle_plan_solve_opts o = {
-                .size = sizeof(o), .solver = solver[i], .time_limit_s = 0.001, .base = w.o};
+                .size = sizeof(o), .solver = solver[i], .time_limit_s = 0.001, WHY_OF(&w)};
             struct heddle_plan *p = NULL;
 
             if (heddle_plan_solve(g, &m, &o, &p) != HEDDLE_OK)

@@ -182,11 +182,11 @@ static double solve(const struct heddle_plan_graph *g, const char *solver, uint6
         .host = {.out_rate = rate, .in_rate = 2 * rate, .bytes = host},
         .disk = {.out_rate = rate / 8, .in_rate = rate / 8}};
     char why[200] = "";
-    const struct heddle_plan_solve_opts o = {
-        .size = sizeof(o),
-        .solver = solver,
-        .moves = rate > 0,
-        .base = {.size = sizeof(o.base), .why = why, .why_bytes = sizeof(why)}};
+    const struct heddle_plan_solve_opts o = {.size = sizeof(o),
+                                             .solver = solver,
+                                             .moves = rate > 0,
+                                             .why = why,
+                                             .why_bytes = sizeof(why)};
     struct heddle_plan *p = NULL;
     const heddle_status st = heddle_plan_solve(g, &m, &o, &p);
     double time = INFINITY;
@@ -275,11 +275,10 @@ TEST(every_allocation_may_fail)
             faulty_init(&f, k);
             st = heddle_plan_solve(
                 g, &m,
-                &(struct heddle_plan_solve_opts){
-                    .size = sizeof(struct heddle_plan_solve_opts),
-                    .solver = names[i],
-                    .moves = 1,
-                    .base = {.size = sizeof(struct heddle_plan_opts), .alloc = &f.a}},
+                &(struct heddle_plan_solve_opts){.size = sizeof(struct heddle_plan_solve_opts),
+                                                 .solver = names[i],
+                                                 .moves = 1,
+                                                 .alloc = &f.a},
                 &p);
             CHECK(st == HEDDLE_OK || (st == HEDDLE_ENOMEM && f.has_failed));
             if (st == HEDDLE_OK)

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/number.h"
+#include "base/sized.h"
 #include "plan/file/text.h"
 
 /* "", K, M, G, T: powers of 1000; Ki, Mi, ...: of 1024. Behind it B or not. */
@@ -138,12 +139,15 @@ heddle_status heddle_plan_machine_read(const char *path, double unit_s,
                                        const struct heddle_plan_opts *opts,
                                        struct heddle_plan_machine *out)
 {
-    const struct heddle_plan_opts o = heddle_plan_opts_get(opts);
+    struct heddle_plan_opts o;
+    struct heddle_plan_machine m;
     struct heddle_plan_text t;
     heddle_status st;
 
+    HEDDLE_TRY(heddle_plan_opts_get(opts, &o));
     if (path == NULL || out == NULL || !isfinite(unit_s) || unit_s < 0)
         return HEDDLE_PLAN_FAIL(&o, HEDDLE_EINVAL, "there is no file name, or no unit of time");
+    HEDDLE_TRY(HEDDLE_SIZED_ROOM(struct heddle_plan_machine, out, o.why, o.why_bytes));
     HEDDLE_TRY(heddle_plan_text_open(&t, path, &o));
     st = heddle_plan_text_line(&t);
     if (st == HEDDLE_AGAIN)
@@ -151,7 +155,9 @@ heddle_status heddle_plan_machine_read(const char *path, double unit_s,
     if (st == HEDDLE_OK)
         st = heddle_plan_text_magic(&t, HEDDLE_PLAN_MACHINE_MAGIC);
     if (st == HEDDLE_OK)
-        st = heddle_plan_read_machine(&t, unit_s, false, out);
+        st = heddle_plan_read_machine(&t, unit_s, false, &m);
+    if (st == HEDDLE_OK)
+        heddle_sized_put(out, &m, sizeof(m));
     heddle_plan_text_close(&t);
     return st;
 }

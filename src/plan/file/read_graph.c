@@ -365,11 +365,12 @@ static heddle_status read_any(struct heddle_plan_text *t, struct heddle_plan_gra
 heddle_status heddle_plan_graph_read(const char *path, const struct heddle_plan_opts *opts,
                                      struct heddle_plan_graph **out)
 {
-    const struct heddle_plan_opts o = heddle_plan_opts_get(opts);
+    struct heddle_plan_opts o;
     struct heddle_plan_text t;
     struct heddle_plan_graph *g = NULL;
     heddle_status st;
 
+    HEDDLE_TRY(heddle_plan_opts_get(opts, &o));
     if (path == NULL || out == NULL)
         return HEDDLE_PLAN_FAIL(&o, HEDDLE_EINVAL, "there is no file name");
     HEDDLE_TRY(heddle_plan_text_open(&t, path, &o));

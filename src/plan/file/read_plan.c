@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "plan/file/text.h"
 
@@ -194,15 +195,17 @@ heddle_status heddle_plan_read(const char *path, const struct heddle_plan_opts *
                                struct heddle_plan_machine *machine_out,
                                struct heddle_plan **plan_out)
 {
-    const struct heddle_plan_opts o = heddle_plan_opts_get(opts);
+    struct heddle_plan_opts o;
     struct heddle_plan_text t;
     struct reader r = {.t = &t,
                        .steps = {.elem = sizeof(struct heddle_plan_step)},
                        .places = {.elem = sizeof(struct heddle_plan_place)}};
     heddle_status st;
 
+    HEDDLE_TRY(heddle_plan_opts_get(opts, &o));
     if (path == NULL || graph_out == NULL || machine_out == NULL || plan_out == NULL)
         return HEDDLE_PLAN_FAIL(&o, HEDDLE_EINVAL, "there is no file name");
+    HEDDLE_TRY(HEDDLE_SIZED_ROOM(struct heddle_plan_machine, machine_out, o.why, o.why_bytes));
     HEDDLE_TRY(heddle_plan_text_open(&t, path, &o));
     st = read_parts(&r);
     heddle_plan_vec_fini(&r.steps, o.alloc);
@@ -214,7 +217,7 @@ heddle_status heddle_plan_read(const char *path, const struct heddle_plan_opts *
         return st;
     }
     *graph_out = r.g;
-    *machine_out = r.m;
+    heddle_sized_put(machine_out, &r.m, sizeof(r.m));
     *plan_out = r.p;
     return HEDDLE_OK;
 }

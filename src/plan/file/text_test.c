@@ -267,7 +267,7 @@ TEST(machines)
                {"heddle-plan-machine 1\nhost out=1 in=1 x=1\n", ":2:", "'x'"},
                {"heddle-plan-machine 1\nalign 2GiB\n", ":2:", "1 GiB"},
                {"heddle-plan-machine 1\ndevices 99999\n", ":2:", "at most"}};
-    struct heddle_plan_machine m;
+    struct heddle_plan_machine m = {.size = sizeof(m)};
     struct why w;
     const char good[] = "heddle-plan-machine 1\nbudget 16GiB\nalign 256\n"
                         "host out=12GB/s in=10GiB/s bytes=1TiB\n"
@@ -333,7 +333,7 @@ TEST(plans_come_back_as_they_were)
     for (unsigned k = 0; k < test_scale(300); k++) {
         struct heddle_plan_graph *g = NULL;
         struct heddle_plan *p = NULL;
-        struct heddle_plan_machine m;
+        struct heddle_plan_machine m = {.size = sizeof(m)};
         struct made x;
 
         why_init(&w, NULL);
@@ -390,7 +390,7 @@ TEST(damaged_plans)
     for (size_t i = 0; i < n + test_scale(3000); i++) {
         struct heddle_plan_graph *g = NULL;
         struct heddle_plan *p = NULL;
-        struct heddle_plan_machine m;
+        struct heddle_plan_machine m = {.size = sizeof(m)};
         heddle_status st;
 
         memcpy(buf, text, n);
@@ -445,7 +445,7 @@ TEST(no_memory)
     for (size_t k = 1; k == 1 || f.has_failed; k++) {
         struct heddle_plan_graph *g = NULL;
         struct heddle_plan *p = NULL;
-        struct heddle_plan_machine m;
+        struct heddle_plan_machine m = {.size = sizeof(m)};
         heddle_status st;
 
         faulty_init(&f, k);

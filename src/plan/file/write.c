@@ -210,10 +210,11 @@ heddle_status heddle_plan_write(const struct heddle_plan_graph *g,
                                 const struct heddle_plan_machine *m, const struct heddle_plan *p,
                                 const char *path, const struct heddle_plan_opts *opts)
 {
-    const struct heddle_plan_opts o = heddle_plan_opts_get(opts);
+    struct heddle_plan_opts o;
     struct heddle_plan_machine machine;
     struct writer w = {0};
 
+    HEDDLE_TRY(heddle_plan_opts_get(opts, &o));
     if (g == NULL || p == NULL || path == NULL)
         return HEDDLE_PLAN_FAIL(&o, HEDDLE_EINVAL, "a graph, a plan and a file name are needed");
     HEDDLE_TRY(heddle_plan_machine_get(m, &o, &machine));

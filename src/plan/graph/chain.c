@@ -163,11 +163,14 @@ heddle_status heddle_plan_graph_from_chain(const struct heddle_plan_chain *chain
                                            const struct heddle_plan_opts *opts,
                                            struct heddle_plan_graph **out)
 {
-    const struct heddle_plan_opts o = heddle_plan_opts_get(opts);
-    struct heddle_scratch tmp = heddle_scratch_make(o.alloc);
+    struct heddle_plan_opts o;
+    struct heddle_scratch tmp;
     struct maker m = {.c = chain};
-    heddle_status st = check(chain, &o);
+    heddle_status st;
 
+    HEDDLE_TRY(heddle_plan_opts_get(opts, &o));
+    tmp = heddle_scratch_make(o.alloc);
+    st = check(chain, &o);
     if (st == HEDDLE_OK && out == NULL)
         st = HEDDLE_PLAN_FAIL(&o, HEDDLE_EINVAL, "there is no place for it");
     if (st == HEDDLE_OK)

@@ -257,10 +257,11 @@ static heddle_status build(struct from_log *f, struct heddle_plan_graph **out)
 heddle_status heddle_plan_graph_from_log(const heddle_log *log, const struct heddle_plan_opts *opts,
                                          struct heddle_plan_graph **out)
 {
-    const struct heddle_plan_opts o = heddle_plan_opts_get(opts);
+    struct heddle_plan_opts o;
     struct from_log f = {.log = log, .o = &o};
     heddle_status st;
 
+    HEDDLE_TRY(heddle_plan_opts_get(opts, &o));
     if (log == NULL || out == NULL)
         return HEDDLE_PLAN_FAIL(&o, HEDDLE_EINVAL, "there is no log");
     f.v = heddle_log_get_view(log);

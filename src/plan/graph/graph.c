@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/sized.h"
 #include "plan/graph/graph.h"
 
 struct graph_box {
@@ -394,15 +395,15 @@ heddle_status heddle_plan_graph_create(const struct heddle_plan_graph *desc,
                                        const struct heddle_plan_opts *opts,
                                        struct heddle_plan_graph **out)
 {
-    const struct heddle_plan_opts o = heddle_plan_opts_get(opts);
+    struct heddle_plan_opts o;
     struct heddle_plan_graph d;
     struct heddle_plan_where where;
     struct graph_box *b = NULL;
 
+    HEDDLE_TRY(heddle_plan_opts_get(opts, &o));
     if (desc == NULL || out == NULL)
         return HEDDLE_PLAN_FAIL(&o, HEDDLE_EINVAL, "there is no graph");
-    memset(&d, 0, sizeof(d));
-    memcpy(&d, desc, desc->size < sizeof(d) ? desc->size : sizeof(d));
+    HEDDLE_TRY(HEDDLE_SIZED_GET(struct heddle_plan_graph, &d, desc, o.why, o.why_bytes));
     HEDDLE_TRY(heddle_plan_graph_check(&d, &o, &where));
     HEDDLE_TRY(make(&d, &o, &b));
     *out = &b->g;

@@ -316,7 +316,7 @@ TEST(loads_are_computations_of_another_graph)
             const struct heddle_plan_machine m = {
                 .size = sizeof(m), .budget = (uint64_t)1 << 40, .host = {1, 1, 0}};
             const struct heddle_plan_solve_opts o = {
-                .size = sizeof(o), .solver = "keep", .base = w.o};
+                .size = sizeof(o), .solver = "keep", WHY_OF(&w)};
             struct heddle_plan *p = NULL;
             uint32_t op[256], nops = 0;
 

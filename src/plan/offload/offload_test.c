@@ -279,7 +279,7 @@ TEST(each_allocation_may_fail)
         heddle_status st;
 
         faulty_init(&f, k);
-        o.base = *why_init(&w, &f.a);
+        why_into(&o, &w, &f.a);
         st = heddle_plan_solve(g, &m, &o, &p);
         if (st != HEDDLE_OK)
             CHECK_STATUS(st, HEDDLE_ENOMEM);
@@ -307,7 +307,7 @@ TEST(random_graphs_with_everything_in_them)
 
         test_set_seed(test_seed() + (i > 0));
         heddle_rng_seed(&r, test_seed());
-        o.base = *why_init(&w, NULL);
+        why_into(&o, &w, NULL);
         g = random_graph(&r, 1 + heddle_rng_below32(&r, 24), 0, &w.o);
         floor = heddle_plan_floor(g, NULL);
         peak = heddle_plan_peak(g);

@@ -47,7 +47,7 @@ static inline struct result solve(const struct heddle_plan_graph *g,
                                              .time_limit_s = 0.1,
                                              .slots = 200,
                                              .moves = moves,
-                                             .base = *why_init(&w, NULL)};
+                                             WHY(&w, NULL)};
     struct result res = {.makespan = INFINITY};
     struct heddle_plan *p = NULL;
 

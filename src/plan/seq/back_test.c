@@ -256,7 +256,7 @@ TEST(no_memory)
         heddle_status st;
 
         faulty_init(&f, k);
-        o.base = *why_init(&w, &f.a);
+        why_into(&o, &w, &f.a);
         st = heddle_plan_solve(g, &m, &o, &p);
         CHECK_STATUS(st, f.has_failed ? HEDDLE_ENOMEM : HEDDLE_OK);
         heddle_plan_destroy(p);

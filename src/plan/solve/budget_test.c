@@ -14,11 +14,8 @@ static struct heddle_plan *solve(const struct heddle_plan_graph *g, uint64_t bud
 {
     struct why w;
     const struct heddle_plan_machine m = {.size = sizeof(m), .budget = budget};
-    const struct heddle_plan_solve_opts o = {.size = sizeof(o),
-                                             .solver = solver,
-                                             .time_limit_s = 0.004,
-                                             .base = *why_init(&w, NULL),
-                                             .known = known};
+    const struct heddle_plan_solve_opts o = {
+        .size = sizeof(o), .solver = solver, .time_limit_s = 0.004, WHY(&w, NULL), .known = known};
     struct heddle_plan *p = NULL;
     const heddle_status st = heddle_plan_solve(g, &m, &o, &p);
 
@@ -112,8 +109,7 @@ TEST(known_plans_are_looked_at)
     struct heddle_plan_graph *g, *other;
     struct heddle_plan *p, *q = NULL;
     struct heddle_plan_machine m = {.size = sizeof(m)};
-    struct heddle_plan_solve_opts o = {
-        .size = sizeof(o), .solver = "keep", .base = *why_init(&w, NULL)};
+    struct heddle_plan_solve_opts o = {.size = sizeof(o), .solver = "keep", WHY(&w, NULL)};
     struct faulty f;
 
     heddle_rng_seed(&r, 4);
@@ -138,7 +134,7 @@ TEST(known_plans_are_looked_at)
         heddle_status st;
 
         faulty_init(&f, k);
-        o.base = *why_init(&w, &f.a);
+        why_into(&o, &w, &f.a);
         q = NULL;
         st = heddle_plan_solve(g, &m, &o, &q);
         CHECK(st == HEDDLE_OK || (st == HEDDLE_ENOMEM && f.has_failed));

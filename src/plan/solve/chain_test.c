@@ -47,11 +47,11 @@ static heddle_status solve(const struct heddle_plan_graph *g, const char *solver
 {
     const struct heddle_plan_machine m = {.size = sizeof(m), .budget = budget};
     char why[300] = "";
-    const struct heddle_plan_solve_opts o = {
-        .size = sizeof(o),
-        .solver = solver,
-        .time_limit_s = time_limit_s,
-        .base = {.size = sizeof(o.base), .why = why, .why_bytes = sizeof(why)}};
+    const struct heddle_plan_solve_opts o = {.size = sizeof(o),
+                                             .solver = solver,
+                                             .time_limit_s = time_limit_s,
+                                             .why = why,
+                                             .why_bytes = sizeof(why)};
     heddle_status st;
 
     *out = NULL;
@@ -273,8 +273,7 @@ TEST(every_allocation_may_fail)
             heddle_status st;
 
             faulty_init(&f2, k);
-            o.base.size = sizeof(o.base);
-            o.base.alloc = &f2.a;
+            o.alloc = &f2.a;
             st = heddle_plan_solve(g, &m, &o, &p);
             CHECK(st == HEDDLE_OK || (st == HEDDLE_ENOMEM && f2.has_failed));
             heddle_plan_destroy(p);

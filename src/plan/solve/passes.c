@@ -170,7 +170,9 @@ static heddle_status one_pass(struct passes *p, const uint8_t *in)
                                                 .solver = p->solver,
                                                 .time_limit_s = seconds,
                                                 .seed = job->opts.seed,
-                                                .base = job->opts.base};
+                                                .alloc = job->opts.base.alloc,
+                                                .why = job->opts.base.why,
+                                                .why_bytes = job->opts.base.why_bytes};
     struct heddle_plan_graph *g = NULL;
     struct heddle_plan *plan = NULL;
     uint32_t *id = NULL;

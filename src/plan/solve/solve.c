@@ -3,9 +3,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/cond.h"
+#include "base/sized.h"
 #include "plan/plan.h"
 
 #define HEDDLE_PLAN_SOLVER(name, on)                                                               \
@@ -143,16 +145,23 @@ static heddle_status check_host(const struct heddle_plan_job *job)
 static heddle_status job_init(struct heddle_plan_job *job,
                               const struct heddle_plan_solve_opts *opts)
 {
+    struct heddle_plan_solve_opts o;
     double limit;
 
-    memset(&job->opts, 0, sizeof(job->opts));
-    if (opts != NULL)
-        memcpy(&job->opts, opts, opts->size < sizeof(*opts) ? opts->size : sizeof(*opts));
-    job->opts.size = sizeof(job->opts);
-    if (job->opts.base.size == 0)
-        job->opts.base.size = sizeof(job->opts.base);
-    job->opts.base = heddle_plan_opts_get(&job->opts.base);
-    limit = job->opts.time_limit_s;
+    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_plan_solve_opts, &o, opts));
+    job->opts = (struct heddle_plan_wish){
+        .solver = o.solver,
+        .seed = o.seed,
+        .slots = o.slots,
+        .moves = o.moves,
+        .progress = o.progress,
+        .user = o.user,
+        .base = {.size = sizeof(job->opts.base),
+                 .alloc = o.alloc != NULL ? o.alloc : &heddle_allocator_default,
+                 .why = o.why,
+                 .why_bytes = o.why_bytes},
+        .known = o.known};
+    limit = o.time_limit_s;
     if (!isfinite(limit) || limit < 0)
         return HEDDLE_PLAN_FAIL(&job->opts.base, HEDDLE_EINVAL,
                                 "the time limit is negative or not finite");
@@ -287,11 +296,17 @@ heddle_status heddle_plan_solve(const struct heddle_plan_graph *g,
                                 const struct heddle_plan_solve_opts *opts, struct heddle_plan **out)
 {
     struct heddle_plan_job job = {.g = g};
+    struct heddle_plan known;
     struct heddle_scratch mem;
     heddle_status st = job_init(&job, opts);
 
     if (st != HEDDLE_OK)
         return st;
+    if (job.opts.known != NULL) {
+        HEDDLE_TRY(HEDDLE_SIZED_GET(struct heddle_plan, &known, job.opts.known, job.opts.base.why,
+                                    job.opts.base.why_bytes));
+        job.opts.known = &known;
+    }
     mem = heddle_scratch_make(job.opts.base.alloc);
     st = run(&job, m, &mem, out);
     heddle_scratch_drop(&mem);

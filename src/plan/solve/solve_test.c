@@ -81,7 +81,7 @@ static void solve_one(const struct heddle_plan_solver *s, const struct heddle_pl
                                              .time_limit_s = 0.001,
                                              .seed = 7,
                                              .moves = heddle_rng_below32(r, 2),
-                                             .base = *why_init(&w, NULL)};
+                                             WHY(&w, NULL)};
     struct heddle_plan *p = NULL;
     const heddle_status st = heddle_plan_solve(g, &m, &o, &p);
 
@@ -137,8 +137,7 @@ TEST(keep_says_what_it_needs)
     struct heddle_plan *p = NULL;
     uint64_t peak;
     struct heddle_plan_machine m = {.size = sizeof(m)};
-    struct heddle_plan_solve_opts o = {
-        .size = sizeof(o), .solver = "keep", .base = *why_init(&w, NULL)};
+    struct heddle_plan_solve_opts o = {.size = sizeof(o), .solver = "keep", WHY(&w, NULL)};
 
     heddle_rng_seed(&r, 11);
     g = random_graph(&r, 30, PLAIN, &w.o);
@@ -198,7 +197,7 @@ TEST(no_memory)
             heddle_status st;
 
             faulty_init(&f, k);
-            o.base = *why_init(&w, &f.a);
+            why_into(&o, &w, &f.a);
             st = heddle_plan_solve(g, &m, &o, &p);
             if (st == HEDDLE_EINVAL && s->is_for_chains)
                 break; /* one for other chains: it has its own test */
@@ -225,7 +224,7 @@ TEST(chains_only)
     g = random_graph(&r, 5, PLAIN, why_init(&w, NULL));
     for (size_t i = 0; (s = heddle_plan_get_solver(i)) != NULL; i++) {
         const struct heddle_plan_machine m = {.size = sizeof(m), .budget = 1000};
-        const struct heddle_plan_solve_opts o = {.size = sizeof(o), .solver = s->name, .base = w.o};
+        const struct heddle_plan_solve_opts o = {.size = sizeof(o), .solver = s->name, WHY_OF(&w)};
         struct heddle_plan *p = NULL;
 
         if (!s->is_for_chains)

@@ -240,10 +240,12 @@ heddle_status heddle_plan_draft_from_sequence(const struct heddle_plan_graph *g,
                                               struct heddle_plan_draft *d)
 {
     struct heddle_scratch mem = heddle_scratch_make(d->a);
-    const struct heddle_plan_opts opts = heddle_plan_opts_get(o);
+    struct heddle_plan_opts opts;
     struct sweep s = {.g = g, .o = &opts, .seq = seq, .nseq = nseq};
-    heddle_status st = sweep_init(&s, &mem);
+    heddle_status st = heddle_plan_opts_get(o, &opts);
 
+    if (st == HEDDLE_OK)
+        st = sweep_init(&s, &mem);
     if (st == HEDDLE_OK)
         st = find_readers(&s);
     for (size_t p = 0; p < nseq && st == HEDDLE_OK; p++) {

@@ -262,11 +262,14 @@ static heddle_status run(const struct heddle_plan_graph *g, const struct heddle_
                          const struct heddle_plan_opts *o, double *begin, double *end,
                          struct heddle_plan_cost *out)
 {
-    const struct heddle_plan_opts opts = heddle_plan_opts_get(o);
-    struct heddle_scratch mem = heddle_scratch_make(opts.alloc);
+    struct heddle_plan_opts opts;
+    struct heddle_scratch mem;
     struct eval e = {.g = g, .o = &opts, .store = {NULL, &m->host, &m->disk}};
-    heddle_status st = eval_init(&e, &mem);
+    heddle_status st;
 
+    HEDDLE_TRY(heddle_plan_opts_get(o, &opts));
+    mem = heddle_scratch_make(opts.alloc);
+    st = eval_init(&e, &mem);
     for (e.at = 0; e.at < nsteps && st == HEDDLE_OK; e.at++) {
         st = one_step(&e, &step[e.at]);
         if (begin != NULL) {
@@ -295,10 +298,11 @@ heddle_status heddle_plan_times(const struct heddle_plan_graph *g,
                                 const struct heddle_plan_opts *opts, double *begin_out,
                                 double *end_out)
 {
-    const struct heddle_plan_opts o = heddle_plan_opts_get(opts);
+    struct heddle_plan_opts o;
     struct heddle_plan_machine machine;
     struct heddle_plan_cost cost;
 
+    HEDDLE_TRY(heddle_plan_opts_get(opts, &o));
     if (g == NULL || p == NULL || begin_out == NULL || end_out == NULL)
         return HEDDLE_PLAN_FAIL(&o, HEDDLE_EINVAL, "there is no plan");
     HEDDLE_TRY(heddle_plan_machine_get(m, &o, &machine));

@@ -2,6 +2,7 @@
 /* sequence: a plan of a sequence of operations that somebody else found. */
 #include <math.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "plan/plan.h"
 
@@ -11,10 +12,9 @@ heddle_status heddle_plan_from_sequence(const struct heddle_plan_graph *g,
                                         const struct heddle_plan_opts *opts,
                                         struct heddle_plan **out)
 {
-    const struct heddle_plan_opts o = heddle_plan_opts_get(opts);
+    struct heddle_plan_opts o;
     struct heddle_plan_machine machine;
-    struct heddle_plan_job job = {
-        .g = g, .m = &machine, .start_ns = heddle_clock_ns(), .opts = {.base = o}};
+    struct heddle_plan_job job = {.g = g, .m = &machine, .start_ns = heddle_clock_ns()};
     const struct heddle_plan_claim c = {
         .solver = claim != NULL && claim->solver != NULL ? claim->solver : "sequence",
         .lower_bound = claim != NULL ? claim->lower_bound : 0,
@@ -22,6 +22,8 @@ heddle_status heddle_plan_from_sequence(const struct heddle_plan_graph *g,
     struct heddle_plan_draft d;
     heddle_status st;
 
+    HEDDLE_TRY(heddle_plan_opts_get(opts, &o));
+    job.opts.base = o;
     if (g == NULL || out == NULL || (ops == NULL && nops > 0))
         return HEDDLE_PLAN_FAIL(&o, HEDDLE_EINVAL, "there is no graph");
     if (!isfinite(c.lower_bound))

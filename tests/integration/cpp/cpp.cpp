@@ -321,5 +321,33 @@ TEST(objects)
     }
 }
 
+static heddle_status scale(struct heddle_exec *x)
+{
+    static_cast<double *>(heddle_exec_ptr(x, 0))[0] *=
+        *static_cast<const double *>(heddle_exec_arg(x));
+    return HEDDLE_OK;
+}
+
+/* The macros of heddle/task.h in C++. */
+TEST(one_line)
+{
+    static heddle_kernel k = {};
+    heddle::context c = two_workers();
+    std::vector<double> v(1, 2.0);
+    heddle::array<double> x = c.array(v);
+    const double a = 10.0;
+
+    k.size = sizeof(k);
+    k.name = "scale";
+    k.noperands = 1;
+    k.mode[0] = HEDDLE_RW;
+    k.variants[0].device = HEDDLE_DEV_CPU;
+    k.variants[0].run = scale;
+    CHECK_OK(heddle_go(c.get(), &k, HEDDLE_ARG(&a), x.get()));
+    c.wait();
+    CHECK(v[0] == 20.0);
+    CHECK_STATUS(heddle_go(c.get(), &k, HEDDLE_NO_ARG, nullptr), HEDDLE_EINVAL);
+}
+
 TEST_MAIN(operands, matrices, structs, reductions, captures, exceptions, children, loops, pipelines,
-          pipeline_fails, objects)
+          pipeline_fails, objects, one_line)

@@ -162,8 +162,8 @@ static heddle_status solve(const struct build *b, const struct bound_case *c, ui
     const struct heddle_bound_limits limits = {.size = sizeof(limits),
                                                .which = 1u << HEDDLE_BOUND_MIXED,
                                                .time_ns = time_ns,
-                                               .error = why,
-                                               .error_bytes = why_bytes};
+                                               .why = why,
+                                               .why_bytes = why_bytes};
     struct heddle_bound_result r = {.size = sizeof(r)};
     heddle_status st;
     uint64_t t0;
@@ -194,7 +194,7 @@ static heddle_status solve(const struct build *b, const struct bound_case *c, ui
     row->is_valid = heddle_bound_check(&row->g, &r.cert[HEDDLE_BOUND_MIXED], row->mixed, &limits,
                                        NULL) == HEDDLE_OK;
     row->check_s = (double)(heddle_clock_ns() - t0) * 1e-9;
-    heddle_bound_finish(&r);
+    heddle_bound_fini(&r);
     return HEDDLE_OK;
 }
 

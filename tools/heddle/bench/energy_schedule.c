@@ -110,14 +110,14 @@ static heddle_status bound_at(const struct heddle_energy_graph *eg,
                               struct row *r, char *why, size_t bytes)
 {
     const struct heddle_energy_limits l = {
-        .size = sizeof(l), .deadline = deadline, .time = time, .error = why, .error_bytes = bytes};
+        .size = sizeof(l), .deadline = deadline, .time = time, .why = why, .why_bytes = bytes};
     struct heddle_energy_bound_result res = {.size = sizeof(res)};
     heddle_status st = heddle_energy_bound(eg, &l, &res);
 
     if (st == HEDDLE_OK)
         st = heddle_energy_bound_check(eg, &res.cert, res.value, &l, &r->bound);
     r->bound_s = (double)res.time_ns / 1e9;
-    heddle_energy_bound_finish(&res);
+    heddle_energy_bound_fini(&res);
     return st;
 }
 
@@ -132,8 +132,8 @@ static heddle_status run_table(const struct energy_bench *b, const struct heddle
                                          .fastest = fastest,
                                          .seed = b->seed,
                                          .time_ns = b->time_ns,
-                                         .error = why,
-                                         .error_bytes = bytes};
+                                         .why = why,
+                                         .why_bytes = bytes};
     struct heddle_offline_result s = {.size = sizeof(s)};
     struct heddle_energy_cost fast;
     heddle_status st = heddle_energy_schedule(eg, &o, &s, &r->fastest);
@@ -148,7 +148,7 @@ static heddle_status run_table(const struct energy_bench *b, const struct heddle
         st = bound_at(eg, time, r->fastest * (1.0 + o.slack), r, why, bytes);
     r->makespan = s.makespan;
     r->fastest_j = fast.total;
-    heddle_offline_finish(&s);
+    heddle_offline_fini(&s);
     return st;
 }
 
@@ -205,8 +205,8 @@ static int run_case(struct energy_bench *b, unsigned m, uint32_t tiles)
         st = heddle_offline_schedule(&in.g, &o, &fastest);
     rc = st == HEDDLE_OK ? run_tables(b, &in, &fastest, &time, &row)
                          : cli_fail(b->c, "%s", heddle_status_text(st));
-    heddle_offline_finish(&fastest);
-    heddle_bound_finish(&time);
+    heddle_offline_fini(&fastest);
+    heddle_bound_fini(&time);
     anchor_free(&in);
     return rc;
 }

@@ -121,8 +121,8 @@ static int run_one(const struct offline_bench *b, const struct heddle_bound_grap
                                     .time_ns = b->time_ns,
                                     .seed = b->seed,
                                     .stop_at = r->bound,
-                                    .error = why,
-                                    .error_bytes = sizeof(why)};
+                                    .why = why,
+                                    .why_bytes = sizeof(why)};
     struct heddle_offline_result s = {.size = sizeof(s)};
     heddle_status st = heddle_offline_schedule(g, &o, &s);
 
@@ -131,7 +131,7 @@ static int run_one(const struct offline_bench *b, const struct heddle_bound_grap
     r->makespan = s.makespan;
     r->seconds = (double)s.time_ns / 1e9;
     r->iterations = s.iterations;
-    heddle_offline_finish(&s);
+    heddle_offline_fini(&s);
     return st == HEDDLE_OK
                ? 0
                : cli_fail(b->c, "%s: %s", r->policy, why[0] != '\0' ? why : heddle_status_text(st));
@@ -149,7 +149,7 @@ static double bound_of(const struct offline_bench *b, const struct heddle_bound_
         (void)cli_fail(b->c, "no bound: %s", heddle_status_text(st));
         return -1.0;
     }
-    heddle_bound_finish(&r);
+    heddle_bound_fini(&r);
     return best;
 }
 
@@ -204,7 +204,7 @@ static int run_large(const struct offline_bench *b, const char *policy)
     rc = st == HEDDLE_OK ? run_one(b, &in.g, &row) : cli_fail(b->c, "%s", heddle_status_text(st));
     if (rc == 0)
         rc = print_row(b, &row);
-    heddle_bound_finish(&r);
+    heddle_bound_fini(&r);
     anchor_free(&in);
     return rc;
 }

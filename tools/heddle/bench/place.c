@@ -146,7 +146,7 @@ static int run_small(struct cli *c, bool has_due, uint32_t machines, uint64_t co
         worst = has_due ? fmin(worst, ratio) : fmax(worst, ratio);
         proved = has_due ? fmin(proved, p.proved) : fmax(proved, p.proved);
         sum += ratio;
-        heddle_energy_place_finish(&p);
+        heddle_energy_place_fini(&p);
     }
     return report(c, "small", "instances", machines, has_due, count, worst, sum / (double)count,
                   proved, 1e-9 * (double)(heddle_clock_thread_ns() - begin));
@@ -180,7 +180,7 @@ static int run_large(struct cli *c, bool has_due, uint32_t machines, size_t coun
 
         rc = report(c, "large", "jobs", machines, has_due, count, ratio, ratio, p.proved, seconds);
     }
-    heddle_energy_place_finish(&p);
+    heddle_energy_place_fini(&p);
     free(job);
     return rc;
 }

@@ -153,7 +153,7 @@ static heddle_status time_trip(struct calibrate *k, heddle_handle *h, unsigned m
 {
     heddle_event *end = NULL;
     const struct heddle_task_opts o = {
-        .size = sizeof(o), .devices = 1u << HEDDLE_DEV_CUDA, .event_out = &end};
+        .size = sizeof(o), .devices = HEDDLE_DEVS_CUDA, .event_out = &end};
     heddle_status st = write_host(h);
     uint64_t start, there, back;
 

@@ -85,7 +85,7 @@ static int read_budget(struct plan_run *r)
 
 /* --- output -------------------------------------------------------------- */
 
-static int on_better(void *user, double seconds, const struct heddle_plan *best)
+static bool on_better(void *user, double seconds, const struct heddle_plan *best)
 {
     struct plan_run *r = user;
     char text[96];
@@ -93,7 +93,7 @@ static int on_better(void *user, double seconds, const struct heddle_plan *best)
     snprintf(text, sizeof(text), "%.1f s: %+.3f %% time, bound %+.3f %%", seconds,
              100 * plan_increase(best), 100 * plan_bound(best));
     progress_line(&r->progress, text);
-    return 1;
+    return true;
 }
 
 static void json_head(struct heddle_json *j, const struct plan_run *r)

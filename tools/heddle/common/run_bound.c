@@ -19,7 +19,7 @@ heddle_status run_bound_graph(struct run_bound *b, const heddle_log *log,
     const uint64_t t0 = heddle_clock_ns();
     char dir[4096];
     struct heddle_log_graph_opts o = {
-        .size = sizeof(o), .durations = durations, .error = b->why, .error_bytes = sizeof(b->why)};
+        .size = sizeof(o), .durations = durations, .why = b->why, .why_bytes = sizeof(b->why)};
     heddle_status st = HEDDLE_OK;
 
     b->why[0] = '\0';
@@ -44,7 +44,7 @@ heddle_status run_bound_graph(struct run_bound *b, const heddle_log *log,
 heddle_status run_bound_solve(struct run_bound *b, uint64_t time_ns)
 {
     struct heddle_bound_limits limits = {
-        .size = sizeof(limits), .time_ns = time_ns, .error = b->why, .error_bytes = sizeof(b->why)};
+        .size = sizeof(limits), .time_ns = time_ns, .why = b->why, .why_bytes = sizeof(b->why)};
     heddle_status st;
 
     if (b->g->graph.ntasks > MANY_TASKS)
@@ -81,7 +81,7 @@ heddle_status run_bound_read(struct run_bound *b, const char *path)
 
 void run_bound_close(struct run_bound *b)
 {
-    heddle_bound_finish(b->r.size != 0 ? &b->r : NULL);
+    heddle_bound_fini(b->r.size != 0 ? &b->r : NULL);
     heddle_log_graph_destroy(b->g);
     heddle_machine_close(b->machine);
     (void)heddle_perf_destroy(b->perf); /* nothing was recorded in it */

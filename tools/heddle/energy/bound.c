@@ -127,8 +127,8 @@ static heddle_status find_bound(struct answer *x, const struct bound_args *a)
     const struct heddle_energy_limits l = {.size = sizeof(l),
                                            .deadline = x->deadline < INFINITY ? x->deadline : 0.0,
                                            .time_ns = a->common.time_ns,
-                                           .error = x->in.why,
-                                           .error_bytes = sizeof(x->in.why)};
+                                           .why = x->in.why,
+                                           .why_bytes = sizeof(x->in.why)};
     heddle_status st = heddle_energy_bound(&x->in.g->eg, &l, &x->r);
 
     if (st == HEDDLE_OK && x->r.value < INFINITY)
@@ -146,8 +146,8 @@ static heddle_status find_schedule(struct answer *x, const struct bound_args *a)
                                          .seed = a->common.seed,
                                          .time_ns = a->common.time_ns,
                                          .iterations = a->common.iterations,
-                                         .error = x->in.why,
-                                         .error_bytes = sizeof(x->in.why)};
+                                         .why = x->in.why,
+                                         .why_bytes = sizeof(x->in.why)};
     heddle_status st = heddle_energy_schedule(&x->in.g->eg, &o, &x->s, &x->fastest);
 
     if (st == HEDDLE_OK)
@@ -237,8 +237,8 @@ static int bound_run(struct cli *c, int argc, char **argv)
         rc = answer_all(&x, &a);
     if (rc == 0)
         trace_warn_partial(c, args.operand[0], x.in.log);
-    heddle_energy_bound_finish(&x.r);
-    heddle_offline_finish(&x.s);
+    heddle_energy_bound_fini(&x.r);
+    heddle_offline_fini(&x.s);
     energy_input_close(&x.in);
     return rc;
 }

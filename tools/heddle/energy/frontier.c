@@ -227,8 +227,8 @@ static int frontier_all(struct frontier *x, const struct energy_args *a, uint32_
                                          .seed = a->seed,
                                          .time_ns = a->time_ns,
                                          .iterations = a->iterations,
-                                         .error = x->in.why,
-                                         .error_bytes = sizeof(x->in.why)};
+                                         .why = x->in.why,
+                                         .why_bytes = sizeof(x->in.why)};
     const heddle_status st = heddle_energy_frontier(&x->in.g->eg, &o, n, x->point, &x->n);
     int rc = 0;
 

@@ -318,7 +318,7 @@ static int solve(struct cli *c, struct place *p)
         rc = print_json(c, p);
     else if (rc == 0)
         print_text(c->out, p);
-    heddle_energy_place_finish(&p->r);
+    heddle_energy_place_fini(&p->r);
     return rc;
 }
 
@@ -349,7 +349,7 @@ static int place_run(struct cli *c, int argc, char **argv)
     if (heddle_energy_jobs_read(NULL, p.file, &p.jobs, p.why, sizeof(p.why)) != HEDDLE_OK)
         return cli_fail(c, "%s", p.why);
     rc = solve(c, &p);
-    heddle_energy_jobs_finish(&p.jobs);
+    heddle_energy_jobs_fini(&p.jobs);
     return rc;
 }
 

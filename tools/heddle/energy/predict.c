@@ -68,15 +68,15 @@ static heddle_status run_policy(struct predict *x, struct row *r, const struct e
                                     .seed = a->seed,
                                     .time_ns = a->time_ns,
                                     .iterations = a->iterations,
-                                    .error = in->why,
-                                    .error_bytes = sizeof(in->why)};
+                                    .why = in->why,
+                                    .why_bytes = sizeof(in->why)};
     const struct heddle_energy_opts e = {.size = sizeof(e),
                                          .slack = INFINITY,
                                          .seed = a->seed,
                                          .time_ns = a->time_ns,
                                          .iterations = a->iterations,
-                                         .error = in->why,
-                                         .error_bytes = sizeof(in->why)};
+                                         .why = in->why,
+                                         .why_bytes = sizeof(in->why)};
     const uint32_t n = in->g->graph.ntasks;
     struct heddle_offline_result s = {.size = sizeof(s)};
     uint32_t *type = NULL;
@@ -104,7 +104,7 @@ static heddle_status run_policy(struct predict *x, struct row *r, const struct e
     if (st == HEDDLE_OK)
         st = heddle_energy_of_schedule(&in->g->eg, &s, &r->cost);
     r->makespan = s.makespan;
-    heddle_offline_finish(&s);
+    heddle_offline_fini(&s);
     free(type);
     free(order);
     return st;
@@ -112,17 +112,15 @@ static heddle_status run_policy(struct predict *x, struct row *r, const struct e
 
 static heddle_status find_bound(struct predict *x, const struct energy_args *a)
 {
-    const struct heddle_energy_limits l = {.size = sizeof(l),
-                                           .time_ns = a->time_ns,
-                                           .error = x->in.why,
-                                           .error_bytes = sizeof(x->in.why)};
+    const struct heddle_energy_limits l = {
+        .size = sizeof(l), .time_ns = a->time_ns, .why = x->in.why, .why_bytes = sizeof(x->in.why)};
     struct heddle_energy_bound_result r = {.size = sizeof(r)};
     heddle_status st = heddle_energy_bound(&x->in.g->eg, &l, &r);
 
     if (st == HEDDLE_OK)
         st = heddle_energy_bound_check(&x->in.g->eg, &r.cert, r.value, &l, NULL);
     x->bound = r.value;
-    heddle_energy_bound_finish(&r);
+    heddle_energy_bound_fini(&r);
     return st;
 }
 

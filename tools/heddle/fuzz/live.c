@@ -198,7 +198,7 @@ static bool graph_record(struct fuzz_run *r, struct fuzz_graph *g)
     return call_ok(r, "the end of a recording", heddle_graph_end(g->g));
 }
 
-static int launch_again(void *user, unsigned pass)
+static bool launch_again(void *user, unsigned pass)
 {
     const struct fuzz_op *op = user;
 

@@ -29,7 +29,7 @@ static int check_run(struct cli *c, int argc, char **argv)
 {
     struct cli_args args = {.max = 1};
     const struct cli_opt opts[] = {{0}};
-    struct plan_try t = {.report = {.size = sizeof(t.report)}};
+    struct plan_try t = {.m = {.size = sizeof(t.m)}, .report = {.size = sizeof(t.report)}};
     const struct heddle_plan_opts o = {.size = sizeof(o), .why = t.why, .why_bytes = sizeof(t.why)};
     struct heddle_plan_graph *g = NULL;
     int rc = cli_parse(c, "plan check", argc, argv, opts, &args);

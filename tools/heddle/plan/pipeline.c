@@ -162,9 +162,9 @@ int plan_pipeline(struct cli *c, const struct heddle_plan_graph *g,
     const struct heddle_pipeline_model model = {.size = sizeof(model), .chain = g->chain};
     char why[PLAN_WHY] = "";
     struct heddle_pipeline_opts o = {
-        .size = sizeof(o),
-        .nmicro = (uint32_t)nmicro,
-        .base = {.size = sizeof(o.base), .why = why, .why_bytes = sizeof(why)}};
+        .size = sizeof(o), .nmicro = (uint32_t)nmicro, .why = why, .why_bytes = sizeof(why)};
+    const struct heddle_plan_opts check = {
+        .size = sizeof(check), .why = why, .why_bytes = sizeof(why)};
     struct heddle_pipeline *p = NULL;
     bool is_checked = false;
     heddle_status st;
@@ -179,7 +179,7 @@ int plan_pipeline(struct cli *c, const struct heddle_plan_graph *g,
                         g->name);
     st = heddle_pipeline_solve(&model, m, &o, &p);
     if (st == HEDDLE_OK)
-        is_checked = heddle_pipeline_check(&model, m, p, &o.base) == HEDDLE_OK;
+        is_checked = heddle_pipeline_check(&model, m, p, &check) == HEDDLE_OK;
     if (c->json && (st == HEDDLE_OK || st == HEDDLE_ENOENT))
         rc = print_json(c, g, m, p, is_checked);
     else if (st == HEDDLE_OK)

@@ -21,6 +21,7 @@ static int load(struct cli *c, const char *path, struct plan_page *s)
     const struct heddle_plan_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
     size_t n;
 
+    s->m.size = sizeof(s->m);
     if (heddle_plan_read(path, &o, &s->g, &s->m, &s->plan) != HEDDLE_OK)
         return cli_fail(c, "%s", why);
     s->report.size = sizeof(s->report);

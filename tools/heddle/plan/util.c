@@ -80,7 +80,8 @@ void plan_try_run(struct plan_try *t, const struct heddle_plan_graph *g)
     t->is_checked = false;
     t->why[0] = '\0';
     t->opts.size = sizeof(t->opts);
-    t->opts.base = o;
+    t->opts.why = t->why;
+    t->opts.why_bytes = sizeof(t->why);
     t->m.size = sizeof(t->m);
     t->report.size = sizeof(t->report);
     t->st = heddle_plan_solve(g, &t->m, &t->opts, &t->plan);

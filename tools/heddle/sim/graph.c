@@ -316,7 +316,7 @@ static heddle_status bound_solve(const struct sim_graph *g, struct bound_input *
                                              .kind = in->kind,
                                              .time = in->time};
     const struct heddle_bound_limits limits = {
-        .size = sizeof(limits), .error = why, .error_bytes = cap};
+        .size = sizeof(limits), .why = why, .why_bytes = cap};
     struct heddle_bound_result r = {.size = sizeof(r)};
     heddle_status st;
 
@@ -330,7 +330,7 @@ static heddle_status bound_solve(const struct sim_graph *g, struct bound_input *
     if (st != HEDDLE_OK)
         return st;
     *out = r.best;
-    heddle_bound_finish(&r);
+    heddle_bound_fini(&r);
     return HEDDLE_OK;
 }
 

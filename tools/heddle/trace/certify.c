@@ -47,7 +47,7 @@ static void check_bounds(const struct cert_file *f, const struct heddle_log_grap
 {
     char why[RUN_BOUND_WHY] = "";
     const struct heddle_bound_limits limits = {
-        .size = sizeof(limits), .error = why, .error_bytes = sizeof(why)};
+        .size = sizeof(limits), .why = why, .why_bytes = sizeof(why)};
 
     for (int k = 0; k < HEDDLE_BOUND_KINDS; k++) {
         const struct heddle_bound_cert *c = &f->cert[k];

@@ -121,14 +121,14 @@ static int make_bound(struct schedule *s)
 {
     char why[256] = "";
     const struct heddle_bound_limits l = {
-        .size = sizeof(l), .time_ns = BOUND_NS, .error = why, .error_bytes = sizeof(why)};
+        .size = sizeof(l), .time_ns = BOUND_NS, .why = why, .why_bytes = sizeof(why)};
     struct heddle_bound_result r = {.size = sizeof(r)};
     const heddle_status st = heddle_bound_all(&s->graph, &l, &r);
 
     if (st != HEDDLE_OK)
         return fail(s, why, st);
     s->bound_ns = r.best;
-    heddle_bound_finish(&r);
+    heddle_bound_fini(&r);
     return 0;
 }
 
@@ -166,8 +166,8 @@ static int make_schedule(struct schedule *s, const struct schedule_args *a)
                                     .edge_bytes = s->edge_bytes,
                                     .latency = s->latency,
                                     .byte_time = s->byte_time,
-                                    .error = why,
-                                    .error_bytes = sizeof(why)};
+                                    .why = why,
+                                    .why_bytes = sizeof(why)};
     const bool is_runtime = strncmp(s->policy, RUNTIME, strlen(RUNTIME)) == 0;
     heddle_status st;
     int rc;
@@ -211,7 +211,7 @@ static int schedule_all(struct schedule *s, const char *path, const struct sched
 static void schedule_free(struct schedule *s)
 {
     if (s->own == NULL)
-        heddle_offline_finish(&s->s);
+        heddle_offline_fini(&s->s);
     free(s->own);
     free(s->nworkers);
     free(s->time);

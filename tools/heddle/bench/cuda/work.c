@@ -236,7 +236,7 @@ static heddle_status reset_words(struct cuda_work *w, uint32_t at)
 
 heddle_status work_reset(struct cuda_work *w)
 {
-    const struct heddle_task_opts o = {.size = sizeof(o), .devices = 1u << HEDDLE_DEV_CUDA};
+    const struct heddle_task_opts o = {.size = sizeof(o), .devices = HEDDLE_DEVS_CUDA};
     heddle_status st = HEDDLE_OK, waited;
 
     for (uint32_t i = 0; i < w->nt; i++)
@@ -408,7 +408,7 @@ static heddle_status solve(const struct heddle_bound_graph *graph, double *ns_ou
                            size_t cap)
 {
     const struct heddle_bound_limits limits = {
-        .size = sizeof(limits), .time_ns = UINT64_C(3000000000), .error = why, .error_bytes = cap};
+        .size = sizeof(limits), .time_ns = UINT64_C(3000000000), .why = why, .why_bytes = cap};
     struct heddle_bound_result r = {.size = sizeof(r)};
     heddle_status st = heddle_bound_all(graph, &limits, &r);
 
@@ -416,7 +416,7 @@ static heddle_status solve(const struct heddle_bound_graph *graph, double *ns_ou
         return st;
     st = heddle_bound_check(graph, &r.cert[r.best_kind], r.best, &limits, NULL);
     *ns_out = r.best;
-    heddle_bound_finish(&r);
+    heddle_bound_fini(&r);
     return st;
 }
 

@@ -113,7 +113,7 @@ static heddle_status make_tau(const struct la_side *s, struct la_call *k)
 /* A sequence for copies between memories of the host. */
 static heddle_status on_cores(struct la_side *s, heddle_la **la_out)
 {
-    const struct heddle_la_opts opts = {.size = sizeof(opts), .devices = 1u << HEDDLE_DEV_CPU};
+    const struct heddle_la_opts opts = {.size = sizeof(opts), .devices = HEDDLE_DEVS_CPU};
 
     return heddle_la_create(s->ctx, &opts, la_out);
 }

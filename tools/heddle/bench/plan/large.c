@@ -16,7 +16,7 @@ struct watch {
     double first_increase;
 };
 
-static int on_plan(void *user, double seconds, const struct heddle_plan *best)
+static bool on_plan(void *user, double seconds, const struct heddle_plan *best)
 {
     struct watch *w = user;
 
@@ -24,7 +24,7 @@ static int on_plan(void *user, double seconds, const struct heddle_plan *best)
         w->first_s = seconds;
         w->first_increase = plan_increase(best);
     }
-    return 1;
+    return true;
 }
 
 static void solve(const struct heddle_plan_graph *g, double fraction, double limit_s,

@@ -217,15 +217,15 @@ int plan_bench_pipeline(struct cli *c, const struct heddle_plan_graph *g, double
          rc == 0 && g->chain != NULL && heddle_pipeline_get_policy(k) != NULL; k++) {
         char why[PLAN_WHY] = "";
         const struct heddle_pipeline_opts o = {
-            .size = sizeof(o),
-            .policy = k,
-            .base = {.size = sizeof(o.base), .why = why, .why_bytes = sizeof(why)}};
+            .size = sizeof(o), .policy = k, .why = why, .why_bytes = sizeof(why)};
+        const struct heddle_plan_opts check = {
+            .size = sizeof(check), .why = why, .why_bytes = sizeof(why)};
         const uint64_t start = heddle_clock_ns();
         struct heddle_pipeline *p = NULL;
 
         if (heddle_pipeline_solve(&model, &m, &o, &p) != HEDDLE_OK)
             continue;
-        if (heddle_pipeline_check(&model, &m, p, &o.base) != HEDDLE_OK)
+        if (heddle_pipeline_check(&model, &m, p, &check) != HEDDLE_OK)
             rc = cli_fail(c, "the checker refuses a pipeline: %s", why);
         else
             rc = print_pipeline(c, g, fraction, p, (double)(heddle_clock_ns() - start) * 1e-9);
