@@ -99,7 +99,7 @@ static heddle_status add_tiles(void *user, const struct cholesky_task *t)
 
     out->kind = t->kind;
     for (uint32_t i = 0; i < 3; i++)
-        out->h[i] = i < t->ntiles ? (uint32_t)t->tile[i] : 0;
+        out->h[i] = (uint32_t)(i < t->ntiles ? t->tile[i] : s->nhandles);
     return HEDDLE_OK;
 }
 
@@ -139,7 +139,7 @@ static heddle_status make_handles(struct stream *s)
     if (s->nhandles == 0)
         return HEDDLE_OK;
     s->data = calloc(s->nhandles, sizeof(*s->data));
-    s->handle = calloc(s->nhandles, sizeof(heddle_handle *));
+    s->handle = calloc(s->nhandles + 1, sizeof(heddle_handle *)); /* the last: no operand */
     if (s->data == NULL || s->handle == NULL)
         return HEDDLE_ENOMEM;
     for (size_t i = 0; i < s->nhandles && st == HEDDLE_OK; i++)
@@ -170,7 +170,7 @@ static heddle_status submit_table(struct stream *s)
     for (size_t i = 0; i < s->ntasks && st == HEDDLE_OK; i++) {
         const struct stream_task *t = &s->task[i];
 
-        /* Operands that a kernel does not have are not looked at. */
+        /* An operand that the kernel does not have is NULL. */
         call->operand[0] = s->handle[t->h[0]];
         call->operand[1] = s->handle[t->h[1]];
         call->operand[2] = s->handle[t->h[2]];
