@@ -329,7 +329,7 @@ static void step_job(struct world *w, struct job *j)
     }
 }
 
-/* --- everything else --------------------------------------------------------------------------- */
+/* --- everything else ------------------------------------------------------------------------- */
 
 static void step_land(struct world *w)
 {

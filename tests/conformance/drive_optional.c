@@ -1,64 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a driver may leave out, for every device whose driver has it: order between
- * streams and between devices, times, regions that are replayed, pinned memory,
- * copies from device to device. The rest is in drive_conformance.c.
+ * streams and between devices, times, pinned memory, copies from device to device.
+ * Regions are in drive_regions.c, the rest is in drive_conformance.c.
  *
  * A web is a random set of jobs on a few buffers, each after the last one on its
  * buffer: whoever starts one too early, or the wrong one, spoils the bytes.
  */
 #include <pthread.h>
 
-#include "drive_rig.h"
-
-enum { BUFFERS = 5, BYTES = 1500, JOBS = 60 };
+#include "drive_buffers.h"
 
 #define SLACK_NS UINT64_C(200000000) /* two clocks, a loaded machine */
-
-/* --- buffers on a device, and what should be in them --------------------- */
-
-struct buffers {
-    struct rig *r;
-    void *ptr[BUFFERS];
-    unsigned char want[BUFFERS][BYTES];
-};
-
-static void buffers_init(struct buffers *b, struct rig *r, uint64_t seed)
-{
-    const struct heddle_runs runs = dense(BYTES);
-
-    b->r = r;
-    for (unsigned i = 0; i < BUFFERS; i++) {
-        fill(b->want[i], BYTES, seed + i);
-        CHECK_OK(r->drv->alloc(r->dev, BYTES, 0, &b->ptr[i]));
-        copy_wait(r, HEDDLE_COPY_IN, b->ptr[i], b->want[i], &runs, 0);
-    }
-}
-
-/* Nothing is in flight. */
-static void buffers_check(struct buffers *b)
-{
-    const struct heddle_runs runs = dense(BYTES);
-    unsigned char got[BYTES];
-
-    for (unsigned i = 0; i < BUFFERS; i++) {
-        copy_wait(b->r, HEDDLE_COPY_OUT, b->ptr[i], got, &runs, 0);
-        CHECK_EQ(memcmp(got, b->want[i], BYTES), 0);
-    }
-}
-
-static void buffers_fini(struct buffers *b)
-{
-    for (unsigned i = 0; i < BUFFERS; i++)
-        b->r->drv->free(b->r->dev, b->ptr[i], BYTES, 0);
-}
-
-/* What a job does. */
-static void apply(unsigned char *p, unsigned add)
-{
-    for (size_t i = 0; i < BYTES; i++)
-        p[i] = (unsigned char)(p[i] * 3 + add);
-}
 
 /* --- the table ----------------------------------------------------------- */
 
@@ -170,206 +123,6 @@ static void check_web(struct rig *r)
 TEST(a_web_over_streams)
 {
     for_each_device(check_web);
-}
-
-/* --- regions ------------------------------------------------------------- */
-
-struct web {
-    struct job job[JOBS];
-    bool is_empty[JOBS]; /* puts nothing on the stream */
-    unsigned at[JOBS];   /* the buffer */
-    uint32_t first[JOBS + 1], pred[3 * JOBS];
-    unsigned fail_at; /* JOBS: none */
-    struct heddle_region region;
-};
-
-static heddle_status web_put(void *user, unsigned i)
-{
-    struct web *w = user;
-
-    if (i == w->fail_at)
-        return HEDDLE_ETASK;
-    return w->is_empty[i] ? HEDDLE_OK : job_run((void *)&w->job[i]);
-}
-
-/* `shape` decides who depends on whom, `turn` what each does, and where. */
-static void web_init(struct web *w, struct buffers *b, unsigned n, uint64_t shape, unsigned turn,
-                     unsigned stream)
-{
-    int last[BUFFERS] = {-1, -1, -1, -1, -1};
-    struct heddle_rng rng;
-    uint32_t edge = 0;
-
-    heddle_rng_seed(&rng, shape);
-    memset(w, 0, sizeof(*w));
-    w->fail_at = JOBS;
-    for (unsigned i = 0; i < n; i++) {
-        const unsigned at = heddle_rng_below32(&rng, BUFFERS);
-
-        w->first[i] = edge;
-        if (last[at] >= 0)
-            w->pred[edge++] = (uint32_t)last[at];
-        for (unsigned k = 0; k < 2 && i > 0; k++)
-            if (heddle_rng_below32(&rng, 3) == 0)
-                w->pred[edge++] = heddle_rng_below32(&rng, i);
-        last[at] = (int)i;
-        w->is_empty[i] = heddle_rng_below32(&rng, 6) == 0;
-        w->at[i] = (at + turn) % BUFFERS;
-        w->job[i] = (struct job){.r = b->r,
-                                 .stream = stream,
-                                 .ptr = b->ptr[w->at[i]],
-                                 .add = i + 31 * turn,
-                                 .bytes = BYTES};
-    }
-    w->first[n] = edge;
-    w->region = (struct heddle_region){
-        .n = n, .put = web_put, .user = w, .first = w->first, .pred = w->pred};
-}
-
-static void web_apply(const struct web *w, struct buffers *b)
-{
-    for (unsigned i = 0; i < w->region.n; i++)
-        if (!w->is_empty[i])
-            apply(b->want[w->at[i]], w->job[i].add);
-}
-
-/* Twice, with a job before, between and behind, and no waiting. */
-static void web_replay(struct web *w, struct buffers *b, void *graph, unsigned stream)
-{
-    struct rig *r = b->r;
-    struct probe_op p[5];
-    struct job j[3];
-
-    for (unsigned i = 0; i < 5; i++) {
-        p[i] = op_make(r);
-        if (i % 2 == 1) {
-            CHECK_OK(r->drv->replay(r->dev, graph, stream, &p[i].op));
-            web_apply(w, b);
-        } else {
-            j[i / 2] = (struct job){
-                .r = r, .stream = stream, .ptr = b->ptr[i / 2], .add = 7 * i, .bytes = BYTES};
-            CHECK_OK(start_job(&j[i / 2], &p[i]));
-            apply(b->want[i / 2], 7 * i);
-        }
-        CHECK_EQ(p[i].ndone, 0);
-    }
-    for (unsigned i = 0; i < 5; i++) {
-        op_wait(&p[i]);
-        CHECK_OK(p[i].st);
-    }
-    buffers_check(b);
-}
-
-static void check_regions(struct rig *r)
-{
-    static const unsigned sizes[] = {1, 2, 7, JOBS};
-    static struct web w;
-    struct buffers b;
-    void *graph = NULL, *before;
-
-    if (r->drv->region == NULL)
-        return;
-    buffers_init(&b, r, 3);
-    for (unsigned k = 0; k < 4; k++) {
-        /* New ones, the same again with other arguments, other shapes. */
-        for (unsigned turn = 0; turn < 6; turn++) {
-            const unsigned s = turn % r->info.nstreams;
-
-            web_init(&w, &b, sizes[k], test_seed() + k + turn / 4, turn, s);
-            before = graph;
-            w.fail_at = sizes[k] / 2;
-            CHECK_STATUS(r->drv->region(r->dev, &w.region, s, &graph), HEDDLE_ETASK);
-            CHECK(graph == before);
-            w.fail_at = JOBS;
-            CHECK_OK(r->drv->region(r->dev, &w.region, s, &graph));
-            CHECK(graph != NULL);
-            web_replay(&w, &b, graph, (turn + k) % r->info.nstreams);
-        }
-        if (k % 2 == 1) {
-            r->drv->region_free(r->dev, graph);
-            graph = NULL;
-        }
-    }
-    buffers_fini(&b);
-}
-
-TEST(regions)
-{
-    for_each_device(check_regions);
-}
-
-/* A region that cannot be brought up to date still does what it did. */
-static void check_old_region(struct rig *r)
-{
-    static struct web old, new;
-    void *graph = NULL, *before;
-    struct buffers b;
-
-    if (r->drv->region == NULL)
-        return;
-    buffers_init(&b, r, 4);
-    web_init(&old, &b, 20, 1, 0, 0);
-    CHECK_OK(r->drv->region(r->dev, &old.region, 0, &graph));
-    before = graph;
-    for (unsigned k = 0; k < 20; k += 4) {
-        web_init(&new, &b, 20, 1, 1, 0);
-        new.fail_at = k;
-        CHECK_STATUS(r->drv->region(r->dev, &new.region, 0, &graph), HEDDLE_ETASK);
-        CHECK(graph == before);
-        web_replay(&old, &b, graph, 0);
-    }
-    r->drv->region_free(r->dev, graph);
-    buffers_fini(&b);
-}
-
-TEST(regions_that_fail)
-{
-    for_each_device(check_old_region);
-}
-
-/* order() behind a replay, and a replay behind something. */
-static void check_region_order(struct rig *r)
-{
-    const struct heddle_runs runs = dense(BYTES);
-    const unsigned copies = r->info.nstreams;
-    unsigned char got[BYTES], in[BYTES];
-    struct probe_op p[3];
-    static struct web w;
-    struct buffers b;
-    void *graph = NULL;
-
-    if (r->drv->region == NULL || r->drv->order == NULL)
-        return;
-    buffers_init(&b, r, 5);
-    web_init(&w, &b, JOBS, 9, 0, 0);
-    CHECK_OK(r->drv->region(r->dev, &w.region, 0, &graph));
-    for (unsigned k = 0; k < 20; k++) {
-        const unsigned s = k % r->info.nstreams;
-
-        for (int i = 0; i < 3; i++)
-            p[i] = op_make(r);
-        fill(in, BYTES, k);
-        memcpy(b.want[0], in, BYTES);
-        CHECK_OK(start_copy(r, HEDDLE_COPY_IN, b.ptr[0], in, &runs, copies, &p[0]));
-        CHECK_OK(r->drv->order(r->dev, s, &p[0].op));
-        CHECK_OK(r->drv->replay(r->dev, graph, s, &p[1].op));
-        CHECK_OK(r->drv->order(r->dev, copies, &p[1].op));
-        CHECK_OK(start_copy(r, HEDDLE_COPY_OUT, b.ptr[0], got, &runs, copies, &p[2]));
-        web_apply(&w, &b);
-        for (int i = 0; i < 3; i++) {
-            op_wait(&p[i]);
-            CHECK_OK(p[i].st);
-        }
-        CHECK_EQ(memcmp(got, b.want[0], BYTES), 0);
-    }
-    buffers_check(&b);
-    r->drv->region_free(r->dev, graph);
-    buffers_fini(&b);
-}
-
-TEST(regions_in_order)
-{
-    for_each_device(check_region_order);
 }
 
 /* --- pinned memory ------------------------------------------------------- */
@@ -693,5 +446,5 @@ TEST(every_allocation_fails_once)
     }
 }
 
-TEST_MAIN(all_or_none, times, a_web_over_streams, regions, regions_that_fail, regions_in_order,
-          pinned_memory, pinned_by_others, two_devices, every_allocation_fails_once)
+TEST_MAIN(all_or_none, times, a_web_over_streams, pinned_memory, pinned_by_others, two_devices,
+          every_allocation_fails_once)

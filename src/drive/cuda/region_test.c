@@ -320,6 +320,39 @@ TEST(steps_after_a_shift)
     drv->close(dev);
 }
 
+/* Where there are no steps, or none can be made. */
+static void check_no_step(struct heddle_dev *dev, struct steps *s, uint32_t *x)
+{
+    /* Attributes that differ cannot be set. */
+    dev->api.cuGraphKernelNodeGetAttribute = odd_attribute;
+    s->job[0].arg = 1;
+    steps_change(s, 0);
+    CHECK_OK(steps_update(s, true));
+    CHECK(calls.nsteps == 0 && calls.nwholes == 1 && calls.nattributes > 0);
+    steps_check(s, x, 2 * WORDS);
+    /* As with a driver that is too old. */
+    dev->api.cuGraphKernelNodeGetAttribute = calls.attribute;
+    dev->api.cuGraphExecKernelNodeSetParams_v2 = NULL;
+    s->job[0].arg = 2;
+    steps_change(s, 0);
+    CHECK_OK(steps_update(s, true));
+    CHECK(calls.nwholes == 1 && s->nputs == STEPS);
+    steps_check(s, x, 2 * WORDS);
+    /* A launch that fails: nothing has happened. */
+    dev->api.cuGraphExecKernelNodeSetParams_v2 = calls.step;
+    CHECK_OK(steps_update(s, false));
+    for (unsigned i = 0; i < 3; i++) {
+        s->job[i].arg += 7;
+        s->job[i].answer = i == 2 ? HEDDLE_EDECLINED : HEDDLE_OK;
+        steps_change(s, i);
+    }
+    CHECK_STATUS(steps_update(s, true), HEDDLE_EDECLINED);
+    CHECK_EQ(s->nputs, 3);
+    for (unsigned i = 0; i < 3; i++)
+        s->job[i].arg -= 7;
+    steps_check(s, x, 2 * WORDS);
+}
+
 /* CUDA refuses a step, or all that comes after it. */
 TEST(steps_that_fail)
 {
@@ -372,34 +405,7 @@ TEST(steps_that_fail)
             calls.whole_fails = 1;
         }
     calls.whole_fails = 0;
-    /* Attributes that differ cannot be set. */
-    dev->api.cuGraphKernelNodeGetAttribute = odd_attribute;
-    s->job[0].arg = 1;
-    steps_change(s, 0);
-    CHECK_OK(steps_update(s, true));
-    CHECK(calls.nsteps == 0 && calls.nwholes == 1 && calls.nattributes > 0);
-    steps_check(s, x, 2 * WORDS);
-    /* As with a driver that is too old. */
-    dev->api.cuGraphKernelNodeGetAttribute = calls.attribute;
-    dev->api.cuGraphExecKernelNodeSetParams_v2 = NULL;
-    s->job[0].arg = 2;
-    steps_change(s, 0);
-    CHECK_OK(steps_update(s, true));
-    CHECK(calls.nwholes == 1 && s->nputs == STEPS);
-    steps_check(s, x, 2 * WORDS);
-    /* A launch that fails: nothing has happened. */
-    dev->api.cuGraphExecKernelNodeSetParams_v2 = calls.step;
-    CHECK_OK(steps_update(s, false));
-    for (unsigned i = 0; i < 3; i++) {
-        s->job[i].arg += 7;
-        s->job[i].answer = i == 2 ? HEDDLE_EDECLINED : HEDDLE_OK;
-        steps_change(s, i);
-    }
-    CHECK_STATUS(steps_update(s, true), HEDDLE_EDECLINED);
-    CHECK_EQ(s->nputs, 3);
-    for (unsigned i = 0; i < 3; i++)
-        s->job[i].arg -= 7;
-    steps_check(s, x, 2 * WORDS);
+    check_no_step(dev, s, x);
     steps_free(s);
     dev_free(dev, x, 8 * WORDS);
     drv->close(dev);
