@@ -387,7 +387,7 @@ struct heddle_la_routine {
 };
 
 /* All of them, i = 0, 1 and so on; NULL behind the last one. */
-HEDDLE_API const struct heddle_la_routine *heddle_la_routine(unsigned i);
+HEDDLE_API const struct heddle_la_routine *heddle_la_get_routine(unsigned i);
 
 #ifdef __cplusplus
 }

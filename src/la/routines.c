@@ -24,7 +24,7 @@ static const struct heddle_la_routine routines[] = {
 #undef LA_ROUTINE
 };
 
-const struct heddle_la_routine *heddle_la_routine(unsigned i)
+const struct heddle_la_routine *heddle_la_get_routine(unsigned i)
 {
     return i < sizeof(routines) / sizeof(routines[0]) ? &routines[i] : NULL;
 }

@@ -268,7 +268,7 @@ double la_row_flops(const struct la_row *row, size_t m, size_t n, size_t nrhs)
 {
     const struct heddle_la_routine *x;
 
-    for (unsigned i = 0; (x = heddle_la_routine(i)) != NULL; i++)
+    for (unsigned i = 0; (x = heddle_la_get_routine(i)) != NULL; i++)
         if (strcmp(x->name, row->name) == 0)
             return x->flops((double)m, (double)n, (double)(row->nrhs != 0 ? nrhs : n));
     return 0;
