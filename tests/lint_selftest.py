@@ -176,6 +176,16 @@ CASES = [
 ] + [("style", "src/base/x.c", BODY % (name + "(p)"), name) for name in
      "strcpy strcat sprintf gets atoi rand abort exit printf malloc calloc "
      "realloc free getenv".split()]
+# For "commits" the content is the message of a commit, and the file what it adds.
+CASES += [("commits", "x", text, wanted) for text, wanted in [
+    ("base: a subject\n\nThe body says why.\n", ""),
+    (60 * "x" + "\n\nWhy.\n", ""),
+    (61 * "x" + "\n\nWhy.\n", "61 characters"),
+    ("base: a subject.\n\nWhy.\n", "ends with a dot"),
+    ("base: a subject\n", "no body"),
+    ("base: a subject\n\nSigned-off-by: A <a@b>\n", "no body"),
+    ("base: a subject\nWhy.\n", "no empty line"),
+]]
 
 
 def write(tree, files):
@@ -202,6 +212,20 @@ def build(tree):
                    check=True)
 
 
+def git(tree, *args):
+    subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@x", *args],
+                   cwd=tree, check=True, capture_output=True)
+
+
+def commit(tree, name, message):
+    """A history of a good first commit, from which the check starts, and one more."""
+    git(tree, "init", "-q")
+    git(tree, "commit", "-q", "--allow-empty", "-m", "start")
+    git(tree, "tag", "start")
+    git(tree, "add", name)
+    git(tree, "commit", "-q", "--no-verify", "--cleanup=verbatim", "-m", message)
+
+
 def run(tree, script):
     python = [sys.executable]
     command = {
@@ -214,6 +238,7 @@ def run(tree, script):
         "exports": python + ["scripts/check_exports.py", "x.so"],
         "abi": python + ["scripts/check_abi.py", "rows", "."],
         "headers": ["sh", "scripts/check_headers.sh"],
+        "commits": python + ["scripts/check_commits.py", ".", "start"],
     }[script]
     return subprocess.run(command, cwd=tree, capture_output=True, text=True)
 
@@ -221,6 +246,8 @@ def run(tree, script):
 def main():
     bad = 0
     for script, name, text, wanted in CASES:
+        if script == "commits" and shutil.which("git") is None:
+            continue
         with tempfile.TemporaryDirectory() as tmp:
             tree = pathlib.Path(tmp).resolve() / "tree"
             write(tree, CLEAN)
@@ -229,6 +256,8 @@ def main():
             write(tree, {name: text})
             if script in ("symbols", "exports"):
                 build(tree)
+            if script == "commits":
+                commit(tree, name, text)
             got = run(tree, script)
             out = got.stdout + got.stderr
             good = got.returncode == 1 and wanted in out if wanted \
