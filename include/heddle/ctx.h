@@ -39,7 +39,7 @@ struct heddle_ctx_opts {
     size_t size;               /* sizeof(struct heddle_ctx_opts) */
     unsigned nworkers;         /* threads that run tasks; 0: one per usable core, and one
                           less when a GPU is fed by a thread of its own */
-    const char *sched;         /* policy by name; NULL: ws, with devices plan */
+    const char *sched;         /* policy by name; NULL: ws, with devices lookahead */
     enum heddle_switch bind;   /* pin workers to cores; default on */
     enum heddle_switch helps;  /* a thread in wait or in a full window works as
                                  one of the nworkers (default); off: nworkers
@@ -80,8 +80,11 @@ struct heddle_ctx_opts {
                                    memories of their own; default off */
     const char *faults;         /* what shall go wrong, as `fault` lines of a machine
                            file with ';' between them */
-    const char *plan;           /* for the scheduler replay: a placement file */
-    bool ignore_env;            /* take nothing from the environment */
+    union {
+        const char *placement; /* for the scheduler replay: a placement file */
+        const char *plan;      /* the older name of the same field */
+    };
+    bool ignore_env; /* take nothing from the environment */
 
     /* Energy; see docs/design/energy-online.md. */
     const char *energy_model;                  /* a file, docs/formats/energy.md; NULL: none */
@@ -279,10 +282,11 @@ HEDDLE_API const struct heddle_env_var *heddle_env_list(void);
 /* The value of a variable of that list; NULL: not set, empty, or not in it. */
 HEDDLE_API const char *heddle_env_value(const char *name);
 
-/* A built-in scheduler: its name and a line of help, both constant. */
+/* A built-in scheduler; the strings are constant. */
 struct heddle_sched_info {
     const char *name;
-    const char *help;
+    const char *help;  /* one line */
+    const char *alias; /* an older name that selects it too; NULL: none */
 };
 
 /* The i-th scheduler; HEDDLE_ENOENT past the last one, HEDDLE_EINVAL: NULL. */

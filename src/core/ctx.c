@@ -289,6 +289,7 @@ heddle_status heddle_sched_get_info(unsigned i, struct heddle_sched_info *out)
         if (k == i) {
             out->name = heddle_sched_table[k]->name;
             out->help = heddle_sched_table[k]->help;
+            out->alias = heddle_sched_table[k]->alias;
             return HEDDLE_OK;
         }
     return HEDDLE_ENOENT;

@@ -11,6 +11,7 @@
  * Threads    the slot that runs the task or its last child; an outside thread with
  *            foreign_lock held.
  */
+#include "core/end.h"
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/compiler.h"
@@ -18,7 +19,6 @@
 #include "core/cell.h"
 #include "core/ctx.h"
 #include "core/dev/dev.h"
-#include "core/end.h"
 #include "core/engine.h"
 #include "core/error.h"
 #include "core/event.h"

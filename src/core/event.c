@@ -15,6 +15,7 @@
  *                engine's
  * Threads    status and missing are atomic; event_lock guards pred.
  */
+#include "core/event.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/atomic.h"
@@ -25,7 +26,6 @@
 #include "core/ctx.h"
 #include "core/engine.h"
 #include "core/error.h"
-#include "core/event.h"
 #include "core/exec.h"
 #include "core/hidden.h"
 #include "core/object.h"

@@ -14,6 +14,7 @@
  * Threads    gang_lock guards ctx->gang and `joined`; the body's x is copied per
  *            member.
  */
+#include "core/gang.h"
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/compiler.h"
@@ -24,7 +25,6 @@
 #include "core/ctx.h"
 #include "core/error.h"
 #include "core/exec.h"
-#include "core/gang.h"
 #include "core/kinfo.h"
 #include "core/worker.h"
 #include "trace/trace.h"

@@ -6,6 +6,7 @@
  *                reference
  * Threads    everything shared is atomic.
  */
+#include "core/group.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/atomic.h"
@@ -13,7 +14,6 @@
 #include "core/ctx.h"
 #include "core/engine.h"
 #include "core/error.h"
-#include "core/group.h"
 #include "core/object.h"
 #include "core/outside.h"
 #include "core/worker.h"

@@ -9,6 +9,7 @@
  * Threads    the holder of a slot; heddle_idle_slice() and heddle_idle_watch() also
  *            outside threads that wait.
  */
+#include "core/idle.h"
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/compiler.h"
@@ -16,7 +17,6 @@
 #include "core/ctx.h"
 #include "core/dev/dev.h"
 #include "core/engine.h"
-#include "core/idle.h"
 #include "core/outside.h"
 #include "core/time.h"
 #include "core/watchdog.h"

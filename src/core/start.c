@@ -226,7 +226,7 @@ static heddle_status ctx_start_sched(heddle_ctx *ctx, const struct heddle_ctx_op
     struct heddle_sched_env env = {.alloc = &ctx->alloc,
                                    .nworkers = ctx->nworkers,
                                    .steal_order = ctx->steal_order,
-                                   .plan = o->plan,
+                                   .placement = o->placement,
                                    .why = why,
                                    .why_bytes = sizeof(why)};
     heddle_status st;
@@ -329,7 +329,7 @@ static void ctx_configure(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
     ctx->forms_gangs = !ctx->checks && ctx->time->has_threads;
     ctx->runs_inline = ctx->helps && ctx->nworkers == 1 && ctx->dev == NULL;
     ctx->allows_handoff = ctx->sched->allows_handoff && ctx->dev == NULL;
-    ctx->rings_all = ctx->sched->names_workers && o->plan != NULL;
+    ctx->rings_all = ctx->sched->names_workers && o->placement != NULL;
     ctx->spin_ticks = (uint64_t)(spin * 1000.0 / ctx->clock.ns_per_tick);
     ctx->rest_ticks = (uint64_t)(100.0 / ctx->clock.ns_per_tick) + 1;
     ctx->is_window_hard = o->window != 0;

@@ -10,13 +10,13 @@
  *                turn on counts for the other
  * Threads    the slot that runs the task; the queue has its own lock.
  */
+#include "core/turn.h"
 #include "base/compiler.h"
 #include "base/spin.h"
 #include "core/cell.h"
 #include "core/engine.h"
 #include "core/exec.h"
 #include "core/scope.h"
-#include "core/turn.h"
 #include "data/data.h"
 #include "sched/sched.h"
 #include "task/task.h"

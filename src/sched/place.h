@@ -4,7 +4,7 @@
 
 /*
  * Placing: each task goes, when it is ready, to the class where it would end
- * first. The base of heft and plan.
+ * first. The base of heft and lookahead.
  *
  * Structure a heap per class, by the user's priority, then rank. A worker takes
  *           from its class's heap; one that finds nothing takes from another class
@@ -14,7 +14,7 @@
  *           is kept in 64 bins by rank. Then end = max(begin, data there) + cost.
  * Energy    where it counts, first those classes that cost about the least
  *           (heddle_win_price), then the first end.
- * Plan      a record with plan >= 0 is placed on classes of that type only, as
+ * Target    a record with target >= 0 is placed on classes of that type only, as
  *           long as one of them can run it.
  *
  * Threads   the lock of the window; functions below that say "locked" are called

@@ -80,13 +80,13 @@ static heddle_status replay_init(void *self, const struct heddle_sched_env *env)
     st = heddle_place_init(&r->place, env);
 
     r->file.alloc = env->alloc;
-    if (st != HEDDLE_OK || env->cls == NULL || env->plan == NULL)
+    if (st != HEDDLE_OK || env->cls == NULL || env->placement == NULL)
         return st;
     r->ntargets = env->ncls + env->nworkers;
     r->queue = heddle_zalloc(env->alloc, r->ntargets, sizeof(*r->queue));
     if (r->queue == NULL)
         return HEDDLE_ENOMEM;
-    st = heddle_placement_read(&r->file, env, env->plan);
+    st = heddle_placement_read(&r->file, env, env->placement);
     return st == HEDDLE_OK && r->file.n != 0 ? replay_sort_out(r) : st;
 }
 

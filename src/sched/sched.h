@@ -120,7 +120,7 @@ struct heddle_sched_env {
     const unsigned *class_of; /* worker -> class */
     const struct heddle_sched_view *view;
     void *view_self;                    /* the first argument of its functions */
-    const char *plan;                   /* replay: a placement file; or NULL */
+    const char *placement;              /* replay: a placement file; or NULL */
     struct heddle_sched_energy *energy; /* NULL: time is all that counts */
     char *why;                          /* init() that fails may leave a sentence; or NULL */
     size_t why_bytes;
@@ -135,6 +135,7 @@ struct heddle_sched_note {
 
 struct heddle_sched_ops {
     const char *name;     /* unique; the user selects it with HEDDLE_SCHED=name */
+    const char *alias;    /* an older name that selects it too; NULL: none */
     const char *help;     /* one line for `heddle info` */
     size_t instance_size; /* the engine allocates it, zeroed, before init() */
 
@@ -158,7 +159,7 @@ struct heddle_sched_ops {
     /* The policy asks cost() and so on: it can be used with several classes. */
     bool knows_classes;
 
-    /* With a plan, a task may be for one worker alone: after a push all of them
+    /* With a placement file, a task may be for one worker alone: after a push all of them
      * have to look. */
     bool names_workers;
 
@@ -208,12 +209,12 @@ struct heddle_sched_ops {
 
 /* The policy that is used with accelerators when none is named; why:
  * docs/design/schedulers.md. */
-#define HEDDLE_SCHED_WITH_DEVICES "plan"
+#define HEDDLE_SCHED_WITH_DEVICES "lookahead"
 
 /* NULL-terminated; built from sched.def. The first is the default on cores. */
 extern const struct heddle_sched_ops *const heddle_sched_table[];
 
-/* NULL when there is none of that name. */
+/* By name or alias; NULL when there is none of that name. */
 const struct heddle_sched_ops *heddle_sched_find(const char *name);
 
 #endif /* HEDDLE_SCHED_SCHED_H */

@@ -78,7 +78,7 @@ struct heddle_win_rec {
     double rank;    /* ns */
     double tail;    /* longest rank of a successor */
     double nod;     /* sum over successors of 1 / its predecessors */
-    double own;     /* ns it adds to a path when plan >= 0 */
+    double own;     /* ns it adds to a path when target >= 0 */
     double est;     /* the policy's: ns it was placed or popped with */
     double since;   /* when it was popped */
     double fetch;   /* the policy's: ns its data were away when it was pushed */
@@ -88,12 +88,12 @@ struct heddle_win_rec {
     struct heddle_win_more *more; /* NULL: all are in pred */
     uint32_t pred[HEDDLE_WIN_PREDS];
     int prio;
-    int16_t cls;  /* the policy's: where it is queued; -1: nowhere */
-    int16_t plan; /* the policy's: planned class or type; -1: none */
-    bool is_out;  /* popped and not ended */
-    bool is_sent; /* placed to be measured, and counted as given */
-    bool is_flat; /* goes by its submission, before all that go by rank */
-    uint8_t bin;  /* the policy's */
+    int16_t cls;    /* the policy's: where it is queued; -1: nowhere */
+    int16_t target; /* the policy's: the class or type it should run on; -1: none */
+    bool is_out;    /* popped and not ended */
+    bool is_sent;   /* placed to be measured, and counted as given */
+    bool is_flat;   /* goes by its submission, before all that go by rank */
+    uint8_t bin;    /* the policy's */
 };
 
 struct heddle_win_chunk {

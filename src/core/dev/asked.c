@@ -3,9 +3,9 @@
  *
  * Threads    the slot that runs the task, or the driver.
  */
+#include "core/dev/asked.h"
 #include "base/compiler.h"
 #include "core/ctx.h"
-#include "core/dev/asked.h"
 #include "core/dev/devs.h"
 #include "core/dev/task.h"
 #include "core/dev/worker.h"

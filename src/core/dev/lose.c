@@ -8,6 +8,7 @@
  *            flight ends by itself (dev/launch.c, dev/ahead.c, dev/region.c).
  * Threads    the driver.
  */
+#include "core/dev/lose.h"
 #include "base/atomic.h"
 #include "base/lock.h"
 #include "core/ctx.h"
@@ -15,7 +16,6 @@
 #include "core/dev/dev.h"
 #include "core/dev/devs.h"
 #include "core/dev/end.h"
-#include "core/dev/lose.h"
 #include "core/dev/queue.h"
 #include "core/dev/worker.h"
 #include "core/engine.h"

@@ -6,13 +6,13 @@
  *            its cost per class (virtual time) or its models (real time).
  * Threads    any, at any time. A shape is constant once it is in the list.
  */
+#include "core/dev/shape.h"
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/spin.h"
 #include "core/ctx.h"
 #include "core/dev/devs.h"
 #include "core/dev/energy.h"
-#include "core/dev/shape.h"
 #include "core/dev/time.h"
 #include "core/dev/worker.h"
 #include "core/exec.h"

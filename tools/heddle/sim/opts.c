@@ -75,7 +75,7 @@ bool sim_is_policy(const char *name)
     struct heddle_sched_info s;
 
     for (unsigned i = 0; heddle_sched_get_info(i, &s) == HEDDLE_OK; i++)
-        if (strcmp(s.name, name) == 0)
+        if (strcmp(s.name, name) == 0 || (s.alias != NULL && strcmp(s.alias, name) == 0))
             return true;
     return false;
 }
