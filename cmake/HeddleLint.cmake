@@ -35,6 +35,8 @@ if(Python3_FOUND)
       ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
   heddle_test(lint.commits
     COMMAND ${py} ${heddle_scripts}/check_commits.py ${PROJECT_SOURCE_DIR})
+  heddle_test(lint.docs
+    COMMAND ${py} ${heddle_scripts}/check_docs.py ${PROJECT_SOURCE_DIR})
   heddle_test(lint.selftest
     COMMAND ${py} ${PROJECT_SOURCE_DIR}/tests/lint_selftest.py
       ${PROJECT_SOURCE_DIR}

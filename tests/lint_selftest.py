@@ -31,6 +31,7 @@ CLEAN = {
     "src/LAYERS": "base :\ntopo : base\ncore : base topo\n",
     "src/base/x.c": TOP + "int heddle_x(void);\nint heddle_x(void)\n{\n"
                           "    return 1;\n}\n",
+    "src/topo/README.md": "# topo\n",
     "src/core/y.c": TOP + "int heddle_y(void)\n{\n    return 1;\n}\n",
     "src/base/x.h": HEADER % "int heddle_x(void);\n",
     "include/heddle/x.h": HEADER % (API % ""),
@@ -176,6 +177,17 @@ CASES = [
 ] + [("style", "src/base/x.c", BODY % (name + "(p)"), name) for name in
      "strcpy strcat sprintf gets atoi rand abort exit printf malloc calloc "
      "realloc free getenv".split()]
+MAP = "# x\n\n## Map of the tree\n\n```\n%s```\n"
+GOOD = "src/base/  one\nsrc/topo/ src/core/  two\n"
+CASES += [
+    ("docs", "README.md", MAP % GOOD, ""),
+    ("docs", "README.md", MAP % GOOD + "[a](src/base/x.c#l) [b](https://x.y/z)\n", ""),
+    ("docs", "README.md", MAP % GOOD + "[a](src/base/no.c)\n", "src/base/no.c is not there"),
+    ("docs", "README.md", MAP % "src/base/ src/core/\n", "lacks src/topo"),
+    ("docs", "README.md", MAP % (GOOD + "src/none/\n"), "src/none/ is not there"),
+    ("docs", "README.md", "# x\n", "no map"),
+    ("docs", "docs/guide/01-x.md", "# 1\n", "01-x.md is not listed"),
+]
 # For "commits" the content is the message of a commit, and the file what it adds.
 CASES += [("commits", "x", text, wanted) for text, wanted in [
     ("base: a subject\n\nThe body says why.\n", ""),
@@ -238,6 +250,7 @@ def run(tree, script):
         "exports": python + ["scripts/check_exports.py", "x.so"],
         "abi": python + ["scripts/check_abi.py", "rows", "."],
         "headers": ["sh", "scripts/check_headers.sh"],
+        "docs": python + ["scripts/check_docs.py"],
         "commits": python + ["scripts/check_commits.py", ".", "start"],
     }[script]
     return subprocess.run(command, cwd=tree, capture_output=True, text=True)
