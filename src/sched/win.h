@@ -3,21 +3,22 @@
 #define HEDDLE_SCHED_WIN_H
 
 /*
- * The window: what the policies that know classes have in common.
+ * The window: the submitted tasks that have not ended, as the policies that know
+ * classes see them.
  *
- * Records  one per submitted task that has not ended, found by `aux`. They are
- *          laid down in the order of submission, so that a walk backwards meets
- *          every successor before its predecessors.
- * Sorts    the costs of each sort of task, asked from the view now and then and
- *          kept: no policy asks for costs while it decides.
- * Ranks    rank = own weight + the longest way behind it. Made in one walk
- *          backwards, when the first task is wanted after submissions.
+ * Records  one per task of the window, found by `aux`. Records are laid down in the
+ *          order of submission, so that a walk backwards meets every successor
+ *          before its predecessors.
+ * Sorts    the costs of each sort of task. The window asks the view for costs now and
+ *          then and keeps them: no policy asks for costs while it decides.
+ * Ranks    rank of a task = its own weight + the longest path behind it. The first pop
+ *          or push after submissions computes the ranks in one walk backwards.
  * Load     how long each worker is still busy, as far as the costs tell.
  *
- * Threads  `lock` guards everything; the functions below say who takes it. The
- *          view and the allocator are called without it.
- * Memory   without memory a task has no record (aux 0): it has no rank and is
- *          placed by what the view says at that moment. Nothing fails.
+ * Threads  `lock` guards everything; each function below says whether its caller holds
+ *          the lock. The view and the allocator are called without it.
+ * Memory   without memory a task has no record (aux 0): it has no rank, and the policy
+ *          places it by what the view says at that moment. No function fails.
  */
 #include "base/spin.h"
 #include "sched/heap.h"
