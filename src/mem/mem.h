@@ -170,8 +170,8 @@ HEDDLE_MUST_USE heddle_status heddle_mem_create(const struct heddle_mem_opts *o,
 /* No transfer is in flight. Frees all copies; the units live on. */
 void heddle_mem_destroy(struct heddle_mem *m);
 
-/* Does a task on the host need a request for this unit? False: the unit and all that
- * overlap it are at home. Takes no lock. */
+/* Does a task on the host need a request for this unit? False: no unit of its array has
+ * a heddle_where, so all are at home and nowhere else. Takes no lock. */
 static inline bool heddle_mem_concerns(const heddle_handle *unit)
 {
     /* Relaxed: dependencies order this task after whoever changed it. */
