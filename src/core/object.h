@@ -4,16 +4,16 @@
 
 /*
  * Public objects that may outlive their context: events, groups, graphs. The
- * context lists them and tells them when it goes (ctx becomes NULL; public calls
- * then return HEDDLE_ESTATE).
+ * context keeps a list of these objects; when the context is destroyed, `ctx` of each
+ * becomes NULL, and public calls on it return HEDDLE_ESTATE.
  */
 #include "base/alloc.h"
 #include "heddle/ctx.h"
 
 /*
  * Public objects that may outlive their context: events, groups, graphs. The
- * context lists them and tells them when it goes (ctx becomes NULL; public calls
- * then return HEDDLE_ESTATE).
+ * context keeps a list of these objects; when the context is destroyed, `ctx` of each
+ * becomes NULL, and public calls on it return HEDDLE_ESTATE.
  */
 struct heddle_object {
     heddle_ctx *ctx;                   /* NULL: gone */

@@ -8,12 +8,12 @@
  * lock and no clock: arrays in, arrays out, the same result for the same input.
  *
  * Method  The area bound says how much of each sort belongs on the slower types.
- *         Those tasks of a sort that have the most slack are the ones sent there.
- *         How many of them is searched: each trial is a list schedule of the
- *         whole window by rank, and the shortest wins.
+ *         The tasks of a sort with the most slack are sent there. How many is found
+ *         by search: each trial is a list schedule of the whole window by rank, and
+ *         the shortest schedule wins.
  * Energy  with joule_ns > 0 the least length + joule_ns * joules wins. With
- *         slack > 0 the shortest is found first, with half of the trials; then the
- *         least energy among those that are longer by no more than that share.
+ *         slack > 0 half of the trials find the shortest schedule; the other half the
+ *         least energy among schedules that are longer by no more than that share.
  */
 #include <stdbool.h>
 #include <stdint.h>
