@@ -7,7 +7,7 @@
  * Le, Pop, Cohen and Zappa Nardelli 2013, with sequentially consistent accesses
  * in the place of the fence, which TSan cannot follow).
  *
- * The owner pushes and pops at the bottom (last in, first out); anybody steals
+ * The owner pushes and pops at the bottom (last in, first out); any thread steals
  * at the top (first in, first out). A full deque refuses the push: the caller
  * has an overflow list. Nothing is allocated after init.
  *

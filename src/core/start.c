@@ -5,7 +5,7 @@
  * Structure  options are checked, devices found, the parts made in the order of
  *            struct heddle_ctx, threads started last. A half-built context is freed
  *            by heddle_ctx_free() (ctx.c), as a whole one is.
- * Threads    the one that creates the context; nobody else knows of it.
+ * Threads    the thread that creates the context; no other thread knows of it yet.
  */
 #include <errno.h>
 #include <stdio.h>
