@@ -68,18 +68,22 @@ class Header:
                 gap, used = False, True
 
     def declaration(self, body, at, comment):
-        """The text to its semicolon, outside of braces and comments."""
-        depth, end = 0, at
+        """The text to its semicolon, outside of braces and comments; of an inline
+        function to its brace, and its body is left out."""
+        depth, end, brace = 0, at, None
         while end < len(body):
             if body.startswith("/*", end):
                 end = body.index("*/", end) + 2
                 continue
             c = body[end]
+            if c == "{" and depth == 0:
+                brace = end
             depth += (c == "{") - (c == "}")
             end += 1
-            if c == ";" and depth == 0:
+            if depth == 0 and (c == ";" or c == "}" and "(" in body[at:brace]):
                 break
-        text = body[at:end].rstrip()
+        is_inline = brace is not None and "(" in body[at:brace]
+        text = body[at:brace if is_inline else end].rstrip() + (";" if is_inline else "")
         self.add(*what(text), comment, text)
         return end, comment
 
