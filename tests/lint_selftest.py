@@ -28,6 +28,7 @@ WALK = ("# x\n\n### The walk of a task on a core\n\n" + STEPS + "%s\n"
         "| x | `base/x.c`, `x.h`: `heddle_x` |\n%s")
 CLEAN = {
     "ARCHITECTURE.md": WALK % ("", ""),
+    "VERSION": "0.1.0\n",
     "src/LAYERS": "base :\ntopo : base\ncore : base topo\n",
     "src/base/x.c": TOP + "int heddle_x(void);\nint heddle_x(void)\n{\n"
                           "    return 1;\n}\n",
@@ -177,6 +178,14 @@ CASES = [
 ] + [("style", "src/base/x.c", BODY % (name + "(p)"), name) for name in
      "strcpy strcat sprintf gets atoi rand abort exit printf malloc calloc "
      "realloc free getenv".split()]
+DOCUMENTED = API % "/* Planted. */"
+CASES += [("reference", "include/heddle/x.h", HEADER % text, wanted) for text, wanted in [
+    (DOCUMENTED, ""),
+    (API % "", "heddle_x has no comment"),
+    (DOCUMENTED + "struct heddle_y {\n    int a;\n};\n", "heddle_y has no comment"),
+    (DOCUMENTED + "typedef void (*heddle_fn)(int);\n\n", "heddle_fn has no comment"),
+    (API % "/* Another's. */\n", "heddle_x has no comment"),
+]]
 MAP = "# x\n\n## Map of the tree\n\n```\n%s```\n"
 GOOD = "src/base/  one\nsrc/topo/ src/core/  two\n"
 CASES += [
@@ -250,6 +259,7 @@ def run(tree, script):
         "exports": python + ["scripts/check_exports.py", "x.so"],
         "abi": python + ["scripts/check_abi.py", "rows", "."],
         "headers": ["sh", "scripts/check_headers.sh"],
+        "reference": python + ["scripts/check_reference.py", "x.so", "page.html"],
         "docs": python + ["scripts/check_docs.py"],
         "commits": python + ["scripts/check_commits.py", ".", "start"],
     }[script]
@@ -267,7 +277,7 @@ def main():
             shutil.copytree(ROOT / "scripts", tree / "scripts")
             write(tree, {"ptx": PTX, "routines": ROUTINES}.get(script, {}))
             write(tree, {name: text})
-            if script in ("symbols", "exports"):
+            if script in ("symbols", "exports", "reference"):
                 build(tree)
             if script == "commits":
                 commit(tree, name, text)

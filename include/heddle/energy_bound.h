@@ -92,6 +92,7 @@ HEDDLE_API void heddle_energy_graph_destroy(struct heddle_energy_instance *insta
 
 /* --- energy of a schedule --------------------------------------------------- */
 
+/* The energy of a schedule. */
 struct heddle_energy_cost {
     double active; /* joules of the tasks */
     double idle;   /* idle power times length */
@@ -148,6 +149,7 @@ struct heddle_energy_limits {
     const struct heddle_allocator *alloc;
 };
 
+/* A lower bound on the energy, with its certificate. */
 struct heddle_energy_bound_result {
     size_t size;                    /* sizeof(struct heddle_energy_bound_result) */
     void *own;                      /* what fini frees */
@@ -163,7 +165,8 @@ struct heddle_energy_bound_result {
 };
 
 /*
- * Set result_out->size before; end the result with heddle_energy_bound_fini().
+ * Computes a lower bound. Set result_out->size before; end the result with
+ * heddle_energy_bound_fini().
  * Stopping early weakens the bound, never falsifies it. An impossible deadline
  * is an answer, no failure: value is INFINITY and the sentence is in
  * limits->why.
@@ -178,6 +181,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_energy_bound(const struct heddle_energy_graph *eg, const struct heddle_energy_limits *limits,
                     struct heddle_energy_bound_result *result_out);
 
+/* Frees the certificates and zeroes the result but for its size. NULL is fine. */
 HEDDLE_API void heddle_energy_bound_fini(struct heddle_energy_bound_result *result);
 
 /*
@@ -196,6 +200,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_bound_check(
 
 /* --- schedules -------------------------------------------------------------- */
 
+/* What a schedule shall minimise. */
 enum heddle_energy_goal {
     HEDDLE_ENERGY_LEAST = 0, /* joules */
     HEDDLE_ENERGY_EDP,       /* joules times length */
@@ -241,6 +246,7 @@ heddle_energy_schedule(const struct heddle_energy_graph *eg, const struct heddle
 
 /* --- the trade-off ---------------------------------------------------------- */
 
+/* A point of the curve of time against energy. */
 struct heddle_energy_point {
     double deadline;
     double makespan; /* of a schedule that keeps it */

@@ -44,12 +44,14 @@ extern "C" {
 #define HEDDLE_ENERGY_THERE    UINT32_MAX
 #define HEDDLE_ENERGY_MACHINES 65536 /* the most */
 
+/* A job. */
 struct heddle_energy_job {
     const char *name; /* NULL: none */
     uint64_t us;      /* > 0 */
     uint64_t due_us;  /* since the start of all; or HEDDLE_ENERGY_NO_DUE */
 };
 
+/* The problem: machines, prices, due dates. */
 struct heddle_energy_place_opts {
     size_t size; /* sizeof(struct heddle_energy_place_opts) */
     uint32_t machines;
@@ -63,6 +65,7 @@ struct heddle_energy_place_opts {
     const struct heddle_allocator *alloc; /* NULL: the default */
 };
 
+/* A placement of jobs. */
 struct heddle_energy_place {
     size_t size; /* sizeof(struct heddle_energy_place) */
     void *own;   /* what fini frees */
@@ -122,7 +125,8 @@ struct heddle_energy_jobs {
 };
 
 /*
- * Set out->size before; end it with heddle_energy_jobs_fini(). `why` (why_bytes bytes;
+ * Reads a file of jobs. Set out->size before; end it with heddle_energy_jobs_fini(). `why`
+ * (why_bytes bytes;
  * may be NULL) has one sentence with the line on failure.
  *
  * HEDDLE_ENOENT   it is not there
@@ -134,6 +138,7 @@ struct heddle_energy_jobs {
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_energy_jobs_read(const struct heddle_allocator *alloc, const char *path,
                         struct heddle_energy_jobs *out, char *why, size_t why_bytes);
+/* Frees the jobs. NULL is fine. */
 HEDDLE_API void heddle_energy_jobs_fini(struct heddle_energy_jobs *j);
 
 #ifdef __cplusplus

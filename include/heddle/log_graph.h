@@ -50,7 +50,8 @@
 extern "C" {
 #endif
 
-#define HEDDLE_LOG_GRAPH_NONE UINT32_MAX /* no type, no lane */
+/* No type, no lane. */
+#define HEDDLE_LOG_GRAPH_NONE UINT32_MAX
 
 /* Where the durations come from. What none of the sources knows cannot run
  * there, and `notes` says so when the kernel has code for it. */
@@ -82,6 +83,7 @@ struct heddle_log_graph_opts {
     size_t why_bytes;                     /* of `why` */
 };
 
+/* A type of workers. */
 struct heddle_log_graph_type {
     const char *name; /* "cpu", "cuda0"; a machine's: kind and model */
     uint32_t device;  /* enum heddle_device; 0: not known */
@@ -91,6 +93,7 @@ struct heddle_log_graph_type {
     uint32_t first_cls; /* with a machine: a class of this type; else 0 */
 };
 
+/* Tasks of one kernel with equal operands. */
 struct heddle_log_graph_kind {
     const char *name; /* of the kernel; the log's */
     uint32_t kernel;  /* index in the log's kernels[] */
@@ -99,6 +102,7 @@ struct heddle_log_graph_kind {
     double flops;   /* 0: not known */
 };
 
+/* The task graph of a run, and its machine. */
 struct heddle_log_graph {
     size_t size; /* the size the library knows */
 
@@ -143,7 +147,8 @@ struct heddle_log_graph {
 };
 
 /*
- * `opts` may be NULL. A log without tasks gives a graph without tasks.
+ * Makes the graph of a log. `opts` may be NULL. A log without tasks gives a graph without
+ * tasks.
  *
  * HEDDLE_EINVAL     an argument is NULL or a size is wrong; no such durations; a
  *                   task of the log can run on no type of the machine

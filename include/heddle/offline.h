@@ -71,6 +71,7 @@ struct heddle_offline_opts {
     const struct heddle_allocator *alloc; /* NULL: the default */
 };
 
+/* A schedule. */
 struct heddle_offline_result {
     size_t size; /* sizeof(struct heddle_offline_result) */
     void *own;   /* what fini frees */
@@ -120,6 +121,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_offline_check(const struct heddle_bound_graph *graph, const struct heddle_offline_opts *opts,
                      const struct heddle_offline_result *result);
 
+/* A policy. */
 struct heddle_offline_info {
     const char *name;
     const char *help; /* one line */
