@@ -182,8 +182,8 @@ DOCUMENTED = API % "/* Planted. */"
 CASES += [("reference", "include/heddle/x.h", HEADER % text, wanted) for text, wanted in [
     (DOCUMENTED, ""),
     (API % "", "heddle_x has no comment"),
-    (DOCUMENTED + "struct heddle_y {\n    int a;\n};\n", "heddle_y has no comment"),
-    (DOCUMENTED + "typedef void (*heddle_fn)(int);\n\n", "heddle_fn has no comment"),
+    (DOCUMENTED + "\nstruct heddle_y {\n    int a;\n};\n", "heddle_y has no comment"),
+    (DOCUMENTED + "\ntypedef void (*heddle_fn)(int);\n\n", "heddle_fn has no comment"),
     (API % "/* Another's. */\n", "heddle_x has no comment"),
 ]]
 MAP = "# x\n\n## Map of the tree\n\n```\n%s```\n"
