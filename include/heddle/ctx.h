@@ -294,12 +294,15 @@ HEDDLE_API const char *heddle_env_value(const char *name);
 /* A built-in scheduler; the strings are constant. */
 struct heddle_sched_info {
     const char *name;
-    const char *help;  /* one line */
-    const char *alias; /* an older name that selects it too; NULL: none */
+    const char *help; /* one line */
 };
 
 /* The i-th scheduler; HEDDLE_ENOENT past the last one, HEDDLE_EINVAL: NULL. */
 HEDDLE_API heddle_status heddle_sched_get_info(unsigned i, struct heddle_sched_info *out);
+
+/* The name of the scheduler that `name` selects: `name` itself, or the present name when
+ * `name` is an older one ("plan": "lookahead"). Constant; NULL: there is no such scheduler. */
+HEDDLE_API const char *heddle_sched_get_name(const char *name);
 
 #ifdef __cplusplus
 }

@@ -289,8 +289,14 @@ heddle_status heddle_sched_get_info(unsigned i, struct heddle_sched_info *out)
         if (k == i) {
             out->name = heddle_sched_table[k]->name;
             out->help = heddle_sched_table[k]->help;
-            out->alias = heddle_sched_table[k]->alias;
             return HEDDLE_OK;
         }
     return HEDDLE_ENOENT;
+}
+
+const char *heddle_sched_get_name(const char *name)
+{
+    const struct heddle_sched_ops *s = name != NULL ? heddle_sched_find(name) : NULL;
+
+    return s != NULL ? s->name : NULL;
 }

@@ -237,8 +237,6 @@ static void json_lists(struct heddle_json *j)
         heddle_json_object(j);
         heddle_json_key_str(j, "name", s.name);
         heddle_json_key_str(j, "help", s.help);
-        if (s.alias != NULL)
-            heddle_json_key_str(j, "alias", s.alias);
         heddle_json_end(j);
     }
     heddle_json_end(j);
