@@ -6,9 +6,9 @@
  * heddle/bound.h - how fast a task graph could run at best.
  *
  * Lower bounds on the time from the first start to the last end of a task graph
- * on a machine with several types of workers, without transfers. Each comes
- * with a certificate: a few numbers from which heddle_bound_check() recomputes
- * the bound, without the code that found it. docs/design/bounds.md has the
+ * on a machine with several types of workers, without transfers. Each bound has
+ * a certificate: a few numbers from which heddle_bound_check() recomputes the
+ * bound, without the code that found it. docs/design/bounds.md has the
  * mathematics.
  *
  * Threads:  pure functions; any thread.
@@ -90,7 +90,7 @@ struct heddle_bound_cert {
     const double *edge_flow;  /* [nedges] */
 };
 
-/* How hard to try, and what a call needs besides the graph. Zero is a default
+/* Limits of the computation, and what a call needs besides the graph. Zero is a default
  * everywhere. */
 struct heddle_bound_limits {
     size_t size;                          /* sizeof(struct heddle_bound_limits) */

@@ -10,8 +10,8 @@
  *
  *     sum over tasks of joules(task, type it runs on) + idle * T
  *
- * heddle_energy_bound() finds a lower bound on it over all schedules, or over
- * those that keep a deadline, with a certificate that
+ * heddle_energy_bound() finds a lower bound on this energy over all schedules, or over
+ * all schedules that keep a deadline, with a certificate that
  * heddle_energy_bound_check() verifies without the code that found it.
  * heddle_energy_schedule() looks for a schedule near that bound.
  * docs/design/energy-bounds.md has the mathematics.
@@ -37,7 +37,7 @@
 extern "C" {
 #endif
 
-/* A graph, a machine, and what they cost. Borrowed for the time of a call. */
+/* A graph, a machine, and the energy of its tasks. Borrowed for the time of a call. */
 struct heddle_energy_graph {
     size_t size; /* sizeof(struct heddle_energy_graph) */
     const struct heddle_bound_graph *graph;
@@ -57,8 +57,8 @@ struct heddle_energy_state {
     const char *cap;   /* of the model */
 };
 
-/* What heddle_energy_graph_create() makes; strings of types are the log
- * graph's, a type whose workers were split appears once per state. */
+/* The result of heddle_energy_graph_create(). The names of types belong to the log graph; a
+ * type whose workers were split appears once per state. */
 struct heddle_energy_instance {
     size_t size; /* the size the library knows */
     struct heddle_energy_graph eg;
@@ -256,8 +256,8 @@ struct heddle_energy_point {
 
 /*
  * The curve from the fastest schedule to the one that needs the least energy:
- * n >= 2 points of rising deadline. Each schedule that keeps a deadline also
- * keeps those after it, so energy never rises; nor do bounds. The limits of
+ * n >= 2 points of rising deadline. A schedule that keeps a deadline also keeps the
+ * later deadlines, so energy never rises; nor do bounds. The limits of
  * `opts` are for all points together; its goal, deadline and slack are not used.
  *
  * Errors as above. Points in `out` [n]; *nout (may be less than n) are filled.

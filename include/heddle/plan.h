@@ -85,7 +85,7 @@ struct heddle_plan_graph {
     uint32_t nops, nvalues, ninputs;
     const struct heddle_plan_op *ops;
     const struct heddle_plan_value *values;
-    const uint32_t *inputs;                /* values; those of an op are sorted, each once */
+    const uint32_t *inputs;                /* values; the inputs of an op are sorted */
     double unit_s;                         /* seconds per unit of time; 0: not known */
     const struct heddle_plan_chain *chain; /* NULL: it was not given as a chain */
 };

@@ -65,7 +65,7 @@ struct heddle_variant {
     size_t scratch_bytes;      /* see heddle_exec_scratch() */
     unsigned digits;           /* decimal digits of its results; 0: full precision */
     bool is_urgent;            /* many tasks wait for this one: a device with
-                           priorities runs its GPU kernels before those of others */
+                           priorities runs its GPU kernels before other kernels */
     uint64_t reserved[2];      /* zero: fields to come (ADR 0029) */
 };
 

@@ -262,10 +262,7 @@ struct heddle_log_info {
     const char *value;
 };
 
-/*
- * The whole log as arrays. `size` is the size that the library knows: fields beyond it do
- * not exist.
- */
+/* The whole log as arrays. `size` is the size that the library knows. */
 struct heddle_log_view {
     size_t size;
 
@@ -367,10 +364,7 @@ HEDDLE_API const char *heddle_log_status_name(unsigned status);
 HEDDLE_API const char *heddle_log_state_name(unsigned state);
 HEDDLE_API const char *heddle_log_event_name(unsigned kind);
 
-/*
- * The time of one lane within the makespan:
- * busy_ns + idle_ns + overhead_ns == makespan_ns, exactly.
- */
+/* The time of one lane: busy_ns + idle_ns + overhead_ns == makespan_ns, exactly. */
 struct heddle_log_lane_sum {
     uint64_t ntasks;     /* executions, cancelled ones too */
     int64_t busy_ns;     /* inside a task; nested tasks count once */
