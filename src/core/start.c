@@ -197,7 +197,7 @@ static heddle_status ctx_init_workers(heddle_ctx *ctx, const int *cpu)
         if (is_slot)
             kind = ctx->time->name_slot(i, name, sizeof(name));
         else
-            snprintf(name, sizeof(name), i == n ? "outside" : "driver");
+            snprintf(name, sizeof(name), i == n ? "outside" : "device thread");
         heddle_trace_define_lane(ctx->trace, lane, kind, name, w->cpu, 0);
     }
     ctx->foreign = &ctx->worker[n];
