@@ -54,7 +54,7 @@ void heddle_park_wake(struct heddle_park *p, unsigned slot);
 
 /* Announces sleep. Then look for work once more, and call one of the next two. */
 void heddle_park_prepare(struct heddle_park *p, unsigned slot);
-/* False: somebody has woken the slot meanwhile, perhaps for other work than the
+/* False: another thread has woken up the slot meanwhile, perhaps for other work than the
  * caller found; then pass the call on with heddle_park_wake_one(). */
 bool heddle_park_cancel(struct heddle_park *p, unsigned slot);
 /* Sleeps until woken or until timeout_ns (0: no limit) have passed. */

@@ -78,7 +78,7 @@ struct heddle_partial {
 struct heddle_extra {
     struct heddle_reduction reduction;
     struct heddle_spin lock;     /* guards the rest */
-    struct heddle_partial *free; /* partial results nobody works on */
+    struct heddle_partial *free; /* partial results that no task uses */
     void *acquired;              /* core: open grants, newest first */
 };
 

@@ -174,7 +174,7 @@ void heddle_mem_destroy(struct heddle_mem *m);
  * a heddle_where, so all are at home and nowhere else. Takes no lock. */
 static inline bool heddle_mem_concerns(const heddle_handle *unit)
 {
-    /* Relaxed: dependencies order this task after whoever changed it. */
+    /* Relaxed: dependencies order this task after the task that changed it. */
     return heddle_load_rlx(&unit->root->naway) != 0;
 }
 

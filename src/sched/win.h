@@ -147,7 +147,7 @@ struct heddle_win {
 
     struct heddle_win_worker *worker;
     uint64_t turn;            /* for what goes round */
-    _Atomic uint64_t nqueued; /* a hint for those who find nothing */
+    _Atomic uint64_t nqueued; /* a hint: a worker that finds 0 need not lock */
 };
 
 /* What is known about a task before a policy decides; made without the lock. */
@@ -223,7 +223,7 @@ void heddle_win_ended(struct heddle_win *w, const struct heddle_sched_task *t, u
 double heddle_win_begin(const struct heddle_win *w, unsigned cls, double now, double ns);
 double heddle_win_busy(const struct heddle_win *w, unsigned worker, double now);
 
-/* With the lock: nobody will pop for the class any more. */
+/* With the lock: no worker will pop for the class any more. */
 void heddle_win_lost(struct heddle_win *w, unsigned cls);
 
 /* With the lock: the cost to decide with. INFINITY: cannot run. NAN: not known
@@ -259,7 +259,7 @@ double heddle_win_price(const struct heddle_win *w, const struct heddle_win_sort
                         const struct heddle_win_rec *r, unsigned cls, double end);
 
 /* With the lock: a class that should measure this task; -1: none, decide by cost;
- * HEDDLE_WIN_ANYONE: no cost is known, let those take it who are free. */
+ * HEDDLE_WIN_ANYONE: no cost is known, any free worker takes it. */
 int heddle_win_explore(struct heddle_win *w, const struct heddle_win_ask *q,
                        struct heddle_win_rec *r);
 /* With the lock: may the class take a task that is for anyone? Not too many at

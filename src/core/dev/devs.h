@@ -111,7 +111,7 @@ struct heddle_devs {
     struct heddle_thread thread;
     bool has_thread;
 
-    /* Who looks for work reads the next line all the time, who submits writes the
+    /* Workers that look for work read the next line all the time, submitters write the
      * one after it, and the last ones are the driver's. */
 
     /* tasks whose data are there, and hidden ones */
@@ -125,7 +125,7 @@ struct heddle_devs {
     _Atomic uint32_t stops;
 
     _Alignas(HEDDLE_CACHE_LINE) struct heddle_spin pool_lock;
-    struct dev_task *free; /* of those who are not the driver */
+    struct dev_task *free; /* of threads other than the device thread */
     struct region region;
     _Atomic uint32_t nregions; /* runs of regions on devices, or on their way */
 
