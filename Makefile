@@ -18,7 +18,7 @@ test  = log=build/$(1)/ctest.log; \
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
 .PHONY: all setup setup-check setup-clang setup-demo check demo debug asan tsan cuda no-deps clang lint abi coverage bench \
-	bench-peers gpu-check install ptx format clean help
+	bench-peers docs gpu-check install ptx format clean help
 
 all: | build        ## build the release preset, the tool is build/release/heddle
 	@$(call build,release)
@@ -68,6 +68,9 @@ bench: all          ## nanoseconds per task, one JSON object per line
 bench-peers: all    ## the same streams in StarPU, OpenMP and oneTBB, as ratios
 	@bench/peers/run
 	@bench/peers/run_work
+
+docs:               ## the API reference as one page, build/docs/reference.html
+	@python3 scripts/reference.py build/docs/reference.html
 
 gpu-check:          ## with an NVIDIA GPU: build, test and measure what needs it
 	@scripts/gpu-check

@@ -33,6 +33,13 @@ if(Python3_FOUND)
   heddle_test(lint.version
     COMMAND ${py} ${heddle_scripts}/check_version.py
       ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
+  heddle_test(lint.commits
+    COMMAND ${py} ${heddle_scripts}/check_commits.py ${PROJECT_SOURCE_DIR})
+  heddle_test(lint.reference
+    COMMAND ${py} ${heddle_scripts}/check_reference.py $<TARGET_FILE:heddle_shared>
+      ${PROJECT_BINARY_DIR}/docs/reference.html ${PROJECT_SOURCE_DIR})
+  heddle_test(lint.docs
+    COMMAND ${py} ${heddle_scripts}/check_docs.py ${PROJECT_SOURCE_DIR})
   heddle_test(lint.selftest
     COMMAND ${py} ${PROJECT_SOURCE_DIR}/tests/lint_selftest.py
       ${PROJECT_SOURCE_DIR}

@@ -27,6 +27,7 @@ CALL = re.compile(r"HEDDLE_API\b[^;{}]*?\b(heddle_\w+)\s*\(", re.S)
 def members(body):
     """Names of the fields, and the by-value structs among their types."""
     names, inside = [], []
+    body = re.sub(r"\bunion \{|\}", "", body)  # several names of one field
     for part in body.replace("\n", " ").split(";"):
         part = re.sub(r"\s+", " ", part).strip()
         if not part:

@@ -27,11 +27,13 @@ WALK = ("# x\n\n### The walk of a task on a core\n\n" + STEPS + "%s\n"
         "## Where is what\n\n| looking for | file |\n|---|---|\n"
         "| x | `base/x.c`, `x.h`: `heddle_x` |\n%s")
 CLEAN = {
+    "VERSION": "0.1.0\n",
     "ARCHITECTURE.md": WALK % ("", ""),
     "src/LAYERS": "words w.h\nbase :\nheader x.h\ntopo : base\nheader t.h\n"
                   "core : base topo\nheader w.h\ndraw : api: topo\n",
     "src/base/x.c": TOP + "int heddle_x(void);\nint heddle_x(void)\n{\n"
                           "    return 1;\n}\n",
+    "src/topo/README.md": "# topo\n",
     "src/core/y.c": TOP + "int heddle_y(void)\n{\n    return 1;\n}\n",
     "src/core/core.h": HEADER % '#include "base/x.h"\n#include "topo/topo.h"\n',
     "src/topo/topo.h": HEADER % '#include "base/x.h"\n#include "heddle/t.h"\n',
@@ -219,6 +221,35 @@ CASES = [
 ] + [("style", "src/base/x.c", BODY % (name + "(p)"), name) for name in
      "strcpy strcat sprintf gets atoi rand abort exit printf malloc calloc "
      "realloc free getenv".split()]
+DOCUMENTED = API % "/* Planted. */"
+CASES += [("reference", "include/heddle/x.h", HEADER % text, wanted) for text, wanted in [
+    (DOCUMENTED, ""),
+    (API % "", "heddle_x has no comment"),
+    (DOCUMENTED + "\nstruct heddle_y {\n    int a;\n};\n", "heddle_y has no comment"),
+    (DOCUMENTED + "\ntypedef void (*heddle_fn)(int);\n\n", "heddle_fn has no comment"),
+    (API % "/* Another's. */\n", "heddle_x has no comment"),
+]]
+MAP = "# x\n\n## Map of the tree\n\n```\n%s```\n"
+GOOD = "src/base/  one\nsrc/topo/ src/core/  two\n"
+CASES += [
+    ("docs", "README.md", MAP % GOOD, ""),
+    ("docs", "README.md", MAP % GOOD + "[a](src/base/x.c#l) [b](https://x.y/z)\n", ""),
+    ("docs", "README.md", MAP % GOOD + "[a](src/base/no.c)\n", "src/base/no.c is not there"),
+    ("docs", "README.md", MAP % "src/base/ src/core/\n", "lacks src/topo"),
+    ("docs", "README.md", MAP % (GOOD + "src/none/\n"), "src/none/ is not there"),
+    ("docs", "README.md", "# x\n", "no map"),
+    ("docs", "docs/guide/01-x.md", "# 1\n", "01-x.md is not listed"),
+]
+# For "commits" the content is the message of a commit, and the file what it adds.
+CASES += [("commits", "x", text, wanted) for text, wanted in [
+    ("base: a subject\n\nThe body says why.\n", ""),
+    (60 * "x" + "\n\nWhy.\n", ""),
+    (61 * "x" + "\n\nWhy.\n", "61 characters"),
+    ("base: a subject.\n\nWhy.\n", "ends with a dot"),
+    ("base: a subject\n", "no body"),
+    ("base: a subject\n\nSigned-off-by: A <a@b>\n", "no body"),
+    ("base: a subject\nWhy.\n", "no empty line"),
+]]
 
 
 def write(tree, files):
@@ -245,6 +276,20 @@ def build(tree):
                    check=True)
 
 
+def git(tree, *args):
+    subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@x", *args],
+                   cwd=tree, check=True, capture_output=True)
+
+
+def commit(tree, name, message):
+    """A history of a good first commit, from which the check starts, and one more."""
+    git(tree, "init", "-q")
+    git(tree, "commit", "-q", "--allow-empty", "-m", "start")
+    git(tree, "tag", "start")
+    git(tree, "add", name)
+    git(tree, "commit", "-q", "--no-verify", "--cleanup=verbatim", "-m", message)
+
+
 def run(tree, script):
     python = [sys.executable]
     command = {
@@ -257,6 +302,9 @@ def run(tree, script):
         "exports": python + ["scripts/check_exports.py", "x.so"],
         "abi": python + ["scripts/check_abi.py", "rows", "."],
         "headers": ["sh", "scripts/check_headers.sh"],
+        "reference": python + ["scripts/check_reference.py", "x.so", "page.html"],
+        "docs": python + ["scripts/check_docs.py"],
+        "commits": python + ["scripts/check_commits.py", ".", "start"],
     }[script]
     return subprocess.run(command, cwd=tree, capture_output=True, text=True)
 
@@ -264,14 +312,18 @@ def run(tree, script):
 def main():
     bad = 0
     for script, name, text, wanted in CASES:
+        if script == "commits" and shutil.which("git") is None:
+            continue
         with tempfile.TemporaryDirectory() as tmp:
             tree = pathlib.Path(tmp).resolve() / "tree"
             write(tree, CLEAN)
             shutil.copytree(ROOT / "scripts", tree / "scripts")
             write(tree, {"ptx": PTX, "routines": ROUTINES}.get(script, {}))
             write(tree, {name: text})
-            if script in ("symbols", "exports"):
+            if script in ("symbols", "exports", "reference"):
                 build(tree)
+            if script == "commits":
+                commit(tree, name, text)
             got = run(tree, script)
             out = got.stdout + got.stderr
             good = got.returncode == 1 and wanted in out if wanted \

@@ -5,8 +5,8 @@
 /*
  * heddle/alloc.h - where Heddle gets host memory from.
  *
- * A context allocates through one such table and through nothing else. Leave
- * it zero for the C library's allocator.
+ * A context allocates host memory through one table of functions and through nothing else.
+ * A table that is all zero stands for the C library's allocator.
  */
 #include <stddef.h>
 
@@ -14,13 +14,14 @@
 extern "C" {
 #endif
 
+/* The functions of an allocator. Any thread may call them at any time, also while Heddle
+ * holds a lock: so they must not call Heddle. */
 struct heddle_allocator {
-    /* Required. `bytes` > 0, `align` a power of two. NULL: no memory, which is
-     * an ordinary answer. May be called from any thread at any time, also
-     * while Heddle holds a lock: it must not call Heddle. */
+    /* Required. `bytes` > 0, `align` a power of two. NULL: there is no memory; the caller
+     * goes on without. */
     void *(*alloc)(void *user, size_t bytes, size_t align);
 
-    /* Required. `bytes` is what alloc() was asked for. */
+    /* Required. `bytes` is the number given to alloc(). */
     void (*free)(void *user, void *ptr, size_t bytes);
 
     /* Passed to both. */

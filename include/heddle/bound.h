@@ -6,9 +6,9 @@
  * heddle/bound.h - how fast a task graph could run at best.
  *
  * Lower bounds on the time from the first start to the last end of a task graph
- * on a machine with several types of workers, without transfers. Each comes
- * with a certificate: a few numbers from which heddle_bound_check() recomputes
- * the bound, without the code that found it. docs/design/bounds.md has the
+ * on a machine with several types of workers, without transfers. Each bound has
+ * a certificate: a few numbers from which heddle_bound_check() recomputes the
+ * bound, without the code that found it. docs/design/bounds.md has the
  * mathematics.
  *
  * Threads:  pure functions; any thread.
@@ -51,12 +51,13 @@ struct heddle_bound_graph {
                              so its size does not change (ADR 0029) */
 };
 
+/* The bounds that are computed. */
 enum heddle_bound_kind {
     HEDDLE_BOUND_PATH = 0, /* the longest chain, each task where it is fastest */
     HEDDLE_BOUND_AREA,     /* all work spread perfectly, no dependencies */
     HEDDLE_BOUND_MIXED,    /* both at once: at least as good as either */
     HEDDLE_BOUND_WINDOW,   /* area of the tasks between a head and a tail */
-    HEDDLE_BOUND_FOCUS,    /* mixed inside such a window */
+    HEDDLE_BOUND_FOCUS,    /* mixed for the tasks between a head and a tail */
     HEDDLE_BOUND_KINDS
 };
 
@@ -89,7 +90,7 @@ struct heddle_bound_cert {
     const double *edge_flow;  /* [nedges] */
 };
 
-/* How hard to try, and what a call needs besides the graph. Zero is a default
+/* Limits of the computation, and what a call needs besides the graph. Zero is a default
  * everywhere. */
 struct heddle_bound_limits {
     size_t size;                          /* sizeof(struct heddle_bound_limits) */
@@ -105,11 +106,12 @@ struct heddle_bound_limits {
     const struct heddle_allocator *alloc; /* NULL: the default */
 };
 
+/* Bounds with their certificates. */
 struct heddle_bound_result {
     size_t size; /* sizeof(struct heddle_bound_result) */
     void *own;   /* what fini frees */
 
-    /* What was not asked for has value 0 and the weakest certificate. */
+    /* A bound that was not asked for has value 0 and the weakest certificate. */
     struct heddle_bound_cert cert[HEDDLE_BOUND_KINDS];
     double best; /* the largest of the values */
     enum heddle_bound_kind best_kind;

@@ -5,8 +5,8 @@
 /*
  * heddle/compose.h - make a log without a run.
  *
- * For what comes from elsewhere (the trace of another runtime) or was computed
- * (a schedule): the result is read, drawn and bounded like any other log.
+ * For runs of another runtime, and for schedules that were computed: the resulting log is
+ * read, drawn and bounded like any other log.
  *
  * The rows are those of heddle/trace.h. To write a changed log, copy the view
  * of an open one, point it to other arrays, and write that:
@@ -32,7 +32,7 @@ extern "C" {
  * Writes the rows of `v` as a log to `path`. `opts` may be NULL; its `why` gets
  * a sentence on failure.
  *
- * What is asked of the rows, and what becomes of them:
+ * What the rows must satisfy, and how they are written:
  *   any order   arrays need not be sorted; a reader sorts them
  *   indices     task.kernel, task.lane, access.handle, handle.parent, and the
  *               lanes of states, marks and events are indices, as when reading;

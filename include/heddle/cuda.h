@@ -5,10 +5,10 @@
 /*
  * heddle/cuda.h - inside of a variant for HEDDLE_DEV_CUDA.
  *
- * The function of such a variant runs on the host and puts work on the stream of
- * its task; it does not wait for it. The task ends when that work has ended; tasks
- * that depend on it may be put behind it long before. Its operands are dense
- * arrays in the memory of the GPU: heddle_exec_ptr() gives the address there.
+ * The function of such a variant runs on the host, puts work on the stream of its task,
+ * and does not wait for that work. The task ends when the work has ended; dependent tasks
+ * may be launched behind it long before. The operands are dense arrays in the memory of
+ * the GPU: heddle_exec_ptr() returns the address there.
  *
  *     static heddle_status scale(struct heddle_exec *x)    // in a .cu file
  *     {
@@ -20,13 +20,13 @@
  *         return heddle_cuda_check(x, cudaGetLastError(), "scale");
  *     }
  *
- * The device's primary context is current, as the CUDA runtime expects it. A
- * function must not wait for the stream, and must not change the current device.
- * It may be called while the stream is being captured into a graph (a recorded
- * region): what may not be captured must not be done.
+ * The device's primary context is current, as the CUDA runtime expects it. The function
+ * must not wait for the stream, and must not change the current device. It may be called
+ * while the stream is being captured into a graph (a recorded region): then it must not do
+ * what CUDA forbids during a capture.
  *
- * No CUDA header is needed here, and none of CUDA's libraries to link with: what
- * is missing at run time is reported.
+ * This header needs no header of CUDA, and a program need not link with CUDA's libraries:
+ * a library that is missing at run time is reported.
  *
  * Threads:  only from the function of the variant, on its thread.
  * Errors:   functions return heddle_status, and leave the sentence that explains
@@ -81,15 +81,15 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_cuda_handle(struct heddle_exec *
                                                             enum heddle_cuda_library library,
                                                             void **handle_out);
 
-/* A function of that library, loaded with it: who calls it this way needs not link
- * with it. Also before the first handle. NULL: there is none of that name. */
+/* A function of that library, which is loaded when needed: a program that gets functions
+ * this way need not link with the library. NULL: there is none of that name. */
 HEDDLE_API void *heddle_cuda_symbol(struct heddle_exec *x, enum heddle_cuda_library library,
                                     const char *name);
 
 /*
  * The CUfunction `entry` of a module: PTX as a string (bytes: 0), or a cubin or
- * fatbin of so many bytes. It is loaded into the device once and then kept, by the
- * address of the image: asking again is cheap. The image must stay.
+ * fatbin of so many bytes. The image is loaded into the device once and then found by its
+ * address, so a second call is cheap, and the image must stay at that address.
  *
  * HEDDLE_EINVAL  the image is not accepted (the task's sentence has the beginning
  *                of the compiler's messages), or has no such function

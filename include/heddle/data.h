@@ -5,8 +5,8 @@
 /*
  * heddle/data.h - data that tasks read and write.
  *
- * A heddle_handle stands for one typed n-dimensional array. A view is a handle
- * too: it stands for a box of another handle (a tile, a row, every second
+ * A handle (heddle_handle) stands for one typed n-dimensional array. A view is a
+ * handle too: it stands for a box of another handle (a tile, a row, every second
  * column). Tasks on a handle, on its views and on overlapping views are ordered
  * as if all tasks ran one after another in the order of submission.
  *
@@ -14,19 +14,19 @@
  * Errors:   functions return heddle_status; on failure nothing has changed. A
  *           NULL where it is not allowed is HEDDLE_EINVAL; a handle whose
  *           context is gone is HEDDLE_ESTATE: it can only be unreffed.
- * Lifetime: memory given by the caller stays the caller's. It must not be
- *           touched between registration and the last unref, except between
- *           acquire and release, and between heddle_wait(), which brings such
- *           data home, and the next task on them. After a heddle_wait() devices
- *           fetch such data again, since they may have been written; not those
- *           that are pinned there (HEDDLE_PIN), which are written between acquire
- *           and release only. unref returns at once: the handle goes when the
- *           tasks that use it have ended; the last one also ends what
- *           heddle_handle_acquire() holds on it (not what a callback was given).
- * Failure:  a handle or view whose writer failed is marked; a task that would
- *           read any part of it is cancelled instead. The mark goes when the
- *           same handle or view, or one that contains it, is written whole
- *           (HEDDLE_W), or with heddle_handle_restore().
+ * Lifetime: memory given by the program stays the program's. From the creation of the
+ *           handle to its last unref the program must not touch that memory, except
+ *           between acquire and release, and after a heddle_wait(), which brings such
+ *           data home, until the next task on them is submitted. Since the program may
+ *           have written the memory after a heddle_wait(), devices fetch such data
+ *           again. Data that are pinned on a device (HEDDLE_PIN) are not fetched again:
+ *           the program writes these between acquire and release only.
+ *           unref returns at once: the handle is freed when the tasks that use it have
+ *           ended. The last unref also ends an acquire by heddle_handle_acquire() (not
+ *           one that a callback was given).
+ * Failure:  data whose writer failed are poisoned: a task that would read any part of
+ *           them is cancelled instead. A write of the whole handle or view (HEDDLE_W),
+ *           or of one that contains it, ends this, and so does heddle_handle_restore().
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -38,8 +38,10 @@
 extern "C" {
 #endif
 
+/* A handle, counted by references. */
 typedef struct heddle_handle heddle_handle;
 
+/* The type of an element. */
 enum heddle_dtype {
     HEDDLE_U8 = 1,
     HEDDLE_I32,
@@ -60,15 +62,17 @@ HEDDLE_API const char *heddle_dtype_name(enum heddle_dtype t);
 /* How a task touches an operand. */
 enum heddle_mode {
     HEDDLE_R = 1,
-    HEDDLE_W = 2, /* overwrites all of it without reading */
+    HEDDLE_W = 2, /* overwrites the whole operand without reading it */
     HEDDLE_RW = 3,
-    HEDDLE_COMMUTE = 7, /* read-write, in any order with its like, one by one */
-    HEDDLE_REDUCE = 8,  /* adds into a private copy, combined before next use */
-    HEDDLE_SCRATCH = 16 /* memory of this shape for this task alone */
+    HEDDLE_COMMUTE = 7, /* read-write; commutative tasks run one by one, in any order */
+    HEDDLE_REDUCE = 8,  /* adds into a private copy; copies are combined before the next use */
+    HEDDLE_SCRATCH = 16 /* private memory of this shape for this task alone */
 };
 
+/* The most dimensions of an array. */
 #define HEDDLE_MAX_DIMS 8
 
+/* Type, extents and strides of an array. */
 struct heddle_layout {
     enum heddle_dtype dtype;
     unsigned ndim;                  /* 1 .. HEDDLE_MAX_DIMS */
@@ -78,13 +82,13 @@ struct heddle_layout {
 };
 
 /*
- * Registers memory at `ptr`, or, with ptr NULL, memory the runtime allocates
- * (zeroed) when the first task needs it and frees with the handle.
+ * Makes a handle for the memory at `ptr`; with ptr NULL, for memory that the runtime
+ * allocates (zeroed) when the first task needs it and frees with the handle.
  *
  * HEDDLE_OK      *h_out is a new reference
- * HEDDLE_EINVAL  no dimension, a zero extent, an unknown type, strides that
- *                may make elements overlap: sorted by stride, each must step
- *                over all that the smaller ones reach
+ * HEDDLE_EINVAL  no dimension, a zero extent, an unknown type, or strides with which
+ *                elements may overlap: with dimensions sorted by stride, each stride
+ *                must step over all elements that the smaller strides reach
  * HEDDLE_EOVERFLOW  the size does not fit
  * HEDDLE_ENOMEM  no memory for the handle
  */
@@ -92,32 +96,32 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_handle_create(heddle_ctx *ctx,
                                                               const struct heddle_layout *layout,
                                                               void *ptr, heddle_handle **h_out);
 
-/* n elements in a row. Statuses as heddle_handle_create(). */
+/* A handle for n elements in a row. Statuses as heddle_handle_create(). */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_handle_vector(heddle_ctx *ctx, void *ptr, size_t n,
                                                               enum heddle_dtype dtype,
                                                               heddle_handle **h_out);
 
-/* m x n, column-major, columns `ld` elements apart (ld >= m; 0: m). Statuses as
- * heddle_handle_create(); HEDDLE_EINVAL also when ld < m. */
+/* A handle for an m x n matrix, column-major, columns `ld` elements apart (ld >= m; 0: m).
+ * Statuses as heddle_handle_create(); HEDDLE_EINVAL also when ld < m. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_handle_matrix(heddle_ctx *ctx, void *ptr, size_t m,
                                                               size_t n, size_t ld,
                                                               enum heddle_dtype dtype,
                                                               heddle_handle **h_out);
 
 /*
- * A view: in each dimension d the elements offset[d], offset[d] + step[d], ...,
- * extent[d] of them. step NULL: all 1. A view of a view is allowed. The view
- * keeps `h` alive.
+ * Makes a view of h: in each dimension d the extent[d] elements offset[d],
+ * offset[d] + step[d], ... step NULL: all 1. A view of a view is allowed. The view keeps
+ * `h` alive.
  *
  * HEDDLE_OK      *view_out is a new reference
- * HEDDLE_EINVAL  it reaches outside of h, or an extent or step is 0
+ * HEDDLE_EINVAL  the box reaches outside of h, or an extent or step is 0
  * HEDDLE_ENOMEM  no memory for the view
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_view_box(heddle_handle *h, const size_t *offset,
                                                          const size_t *extent, const size_t *step,
                                                          heddle_handle **view_out);
 
-/* Tile (i, j) of a matrix cut into mb x nb tiles; border tiles are smaller.
+/* Makes a view of tile (i, j) of a matrix cut into mb x nb tiles; border tiles are smaller.
  * HEDDLE_EINVAL: not a matrix, mb or nb is 0, no such tile; others as
  * heddle_view_box(). */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_view_tile(heddle_handle *h, size_t i, size_t j,
@@ -159,14 +163,13 @@ HEDDLE_API heddle_handle *heddle_handle_ref(heddle_handle *h);
 /* Drops a reference; returns at once. NULL is fine. */
 HEDDLE_API void heddle_handle_unref(heddle_handle *h);
 
-/* A name for messages and the log; copied. Before the first task uses it.
- * HEDDLE_ENOMEM: no memory for the copy. */
+/* Sets a name for messages and the log; copied. Call it before the first task uses the
+ * handle. HEDDLE_ENOMEM: no memory for the copy. */
 HEDDLE_API heddle_status heddle_handle_set_name(heddle_handle *h, const char *name);
 
 /*
- * What HEDDLE_REDUCE means for this handle. init() sets a private copy to the
- * neutral element, combine() adds `src` into `dst`. Both get the dense layout of
- * the handle. Before the first task that reduces into it.
+ * What HEDDLE_REDUCE means for a handle. init() sets a private copy to the neutral
+ * element, combine() adds `src` into `dst`. Both get the dense layout of the handle.
  */
 struct heddle_reduction {
     void (*init)(void *dst, const struct heddle_layout *layout, void *user);
@@ -174,62 +177,66 @@ struct heddle_reduction {
     void *user;
 };
 
-/* Copies *reduction. HEDDLE_EINVAL: NULL, or a function is missing. */
+/* Sets the reduction of a handle, before the first task that reduces into it; *reduction
+ * is copied. HEDDLE_EINVAL: NULL, or a function is missing. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_handle_set_reduction(heddle_handle *h, const struct heddle_reduction *reduction);
 
-/* Ready-made sums over all types but F16 and BF16 (then HEDDLE_ENOSYS). */
+/* Sets the reduction to a sum, for all types but F16 and BF16 (then HEDDLE_ENOSYS). */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_handle_set_sum(heddle_handle *h);
 
 /*
- * Access from outside of tasks. Waits (and helps) until every earlier task that
- * conflicts has ended; later ones wait for heddle_handle_release(). Modes R, W,
- * RW. *ptr_out is the first element; ptr_out may be NULL.
+ * Access from outside of tasks. Runs tasks until every earlier task that conflicts has
+ * ended; later tasks that conflict wait for heddle_handle_release(). Modes R, W, RW.
+ * *ptr_out is the address of the first element; ptr_out may be NULL.
  *
- * HEDDLE_OK       held until heddle_handle_release()
+ * HEDDLE_OK       the data are acquired until heddle_handle_release()
  * HEDDLE_EINVAL   another mode
  * HEDDLE_ENOMEM   no memory
  * HEDDLE_EDEADLK  called by a task
- * other           the data is marked as failed (R, RW): the failure's status;
- *                 nothing is held then
+ * other           the data are poisoned (R, RW): the status of the failure; nothing is
+ *                 acquired then
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_handle_acquire(heddle_handle *h,
                                                                enum heddle_mode mode,
                                                                void **ptr_out);
 
-/* The same without waiting: fn is called once, from any thread, when access is
- * granted (then release it later, anywhere) or refused (then do not). When this
- * call itself fails (HEDDLE_EINVAL, HEDDLE_ENOMEM), fn is not called. */
+/* Receives the result of heddle_handle_acquire_async(): HEDDLE_OK and the address of the
+ * first element, or why access was refused. */
 typedef void (*heddle_acquired_fn)(void *user, heddle_status st, void *ptr);
 
+/* heddle_handle_acquire() without waiting: fn is called once, from any thread, when access
+ * is granted (any thread releases it later) or refused (then nothing is to be released).
+ * When this call itself fails (HEDDLE_EINVAL, HEDDLE_ENOMEM), fn is not called. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_handle_acquire_async(heddle_handle *h,
                                                                      enum heddle_mode mode,
                                                                      heddle_acquired_fn fn,
                                                                      void *user);
 
-/* Ends an acquire; tasks that wait for it may run. HEDDLE_ESTATE: nothing is
- * acquired on it. */
+/* Ends an acquire; tasks that wait for it may run. HEDDLE_ESTATE: the handle is not
+ * acquired. */
 HEDDLE_API heddle_status heddle_handle_release(heddle_handle *h);
 
-/* Removes the mark of failure; the data count as valid again. */
+/* The data of a poisoned handle count as good again. */
 HEDDLE_API heddle_status heddle_handle_restore(heddle_handle *h);
 
-/* Hints about where data should be. In order with the tasks on the handle, and
- * never needed: what is wrong costs time. */
+/* Hints about where data should be. No hint is needed for a right result; a wrong hint
+ * costs time. */
 enum heddle_advice {
-    HEDDLE_PREFETCH = 1, /* will be needed in that memory */
-    HEDDLE_WONT_USE,     /* not needed for long: the first to be evicted */
-    HEDDLE_EVICT,        /* bring it home; its copies on devices go first */
-    HEDDLE_PIN,          /* never evict it from that memory */
+    HEDDLE_PREFETCH = 1, /* the data will be needed in that memory */
+    HEDDLE_WONT_USE,     /* not needed for long: the data are the first to be evicted */
+    HEDDLE_EVICT,        /* bring the data home; copies on devices are evicted first */
+    HEDDLE_PIN,          /* do not evict the data from that memory */
     HEDDLE_UNPIN
 };
 
-/* `memory` as in heddle_ctx_get_memory(); WONT_USE and EVICT take none.
+/* Gives a hint, which takes effect in order with the tasks on the handle. `memory` as in
+ * heddle_ctx_get_memory(); WONT_USE and EVICT take none.
  * HEDDLE_EINVAL: no such advice or memory; HEDDLE_ENOMEM. */
 HEDDLE_API heddle_status heddle_handle_advise(heddle_handle *h, enum heddle_advice advice,
                                               unsigned memory);
 
-/* Facts, borrowed from the handle; NULL, "" or 0 for NULL. */
+/* Layout, name and size of a handle, borrowed from it; for NULL: NULL, "" and 0. */
 HEDDLE_API const struct heddle_layout *heddle_handle_get_layout(const heddle_handle *h);
 HEDDLE_API const char *heddle_handle_get_name(const heddle_handle *h);
 HEDDLE_API size_t heddle_handle_get_bytes(const heddle_handle *h);

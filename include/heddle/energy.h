@@ -39,12 +39,13 @@
 extern "C" {
 #endif
 
+/* An energy model. */
 typedef struct heddle_energy heddle_energy;
 
 /* The longest name of a domain, kernel, variant, device or cap, in bytes. */
 #define HEDDLE_ENERGY_NAME_MAX 255
 
-/* What one counter counts. Strings are borrowed for the time of a call. */
+/* A domain: what one counter counts. Strings are borrowed for the time of a call. */
 struct heddle_energy_domain {
     size_t size; /* sizeof(struct heddle_energy_domain) */
     const char *name;
@@ -53,7 +54,7 @@ struct heddle_energy_domain {
     double low, high;   /* interval of confidence; both 0: not known */
 };
 
-/* What a task adds while it runs, above idle. */
+/* The watts that a task adds while it runs, above idle. */
 struct heddle_energy_active {
     size_t size;         /* sizeof(struct heddle_energy_active) */
     const char *kernel;  /* "*": any that has no row */
@@ -77,6 +78,8 @@ struct heddle_energy_cap {
 };
 
 /*
+ * Makes a model.
+ *
  * HEDDLE_OK      *out is an empty model; end it with heddle_energy_destroy()
  * HEDDLE_EINVAL  out is NULL
  * HEDDLE_ENOMEM  no memory

@@ -10,8 +10,8 @@
  *
  *     sum over tasks of joules(task, type it runs on) + idle * T
  *
- * heddle_energy_bound() finds a lower bound on it over all schedules, or over
- * those that keep a deadline, with a certificate that
+ * heddle_energy_bound() finds a lower bound on this energy over all schedules, or over
+ * all schedules that keep a deadline, with a certificate that
  * heddle_energy_bound_check() verifies without the code that found it.
  * heddle_energy_schedule() looks for a schedule near that bound.
  * docs/design/energy-bounds.md has the mathematics.
@@ -37,7 +37,7 @@
 extern "C" {
 #endif
 
-/* A graph, a machine, and what they cost. Borrowed for the time of a call. */
+/* A graph, a machine, and the energy of its tasks. Borrowed for the time of a call. */
 struct heddle_energy_graph {
     size_t size; /* sizeof(struct heddle_energy_graph) */
     const struct heddle_bound_graph *graph;
@@ -57,8 +57,8 @@ struct heddle_energy_state {
     const char *cap;   /* of the model */
 };
 
-/* What heddle_energy_graph_create() makes; strings of types are the log
- * graph's, a type whose workers were split appears once per state. */
+/* The result of heddle_energy_graph_create(). The names of types belong to the log graph; a
+ * type whose workers were split appears once per state. */
 struct heddle_energy_instance {
     size_t size; /* the size the library knows */
     struct heddle_energy_graph eg;
@@ -92,6 +92,7 @@ HEDDLE_API void heddle_energy_graph_destroy(struct heddle_energy_instance *insta
 
 /* --- energy of a schedule --------------------------------------------------- */
 
+/* The energy of a schedule. */
 struct heddle_energy_cost {
     double active; /* joules of the tasks */
     double idle;   /* idle power times length */
@@ -148,6 +149,7 @@ struct heddle_energy_limits {
     const struct heddle_allocator *alloc;
 };
 
+/* A lower bound on the energy, with its certificate. */
 struct heddle_energy_bound_result {
     size_t size;                    /* sizeof(struct heddle_energy_bound_result) */
     void *own;                      /* what fini frees */
@@ -163,7 +165,8 @@ struct heddle_energy_bound_result {
 };
 
 /*
- * Set result_out->size before; end the result with heddle_energy_bound_fini().
+ * Computes a lower bound. Set result_out->size before; end the result with
+ * heddle_energy_bound_fini().
  * Stopping early weakens the bound, never falsifies it. An impossible deadline
  * is an answer, no failure: value is INFINITY and the sentence is in
  * limits->why.
@@ -178,6 +181,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_energy_bound(const struct heddle_energy_graph *eg, const struct heddle_energy_limits *limits,
                     struct heddle_energy_bound_result *result_out);
 
+/* Frees the certificates and zeroes the result but for its size. NULL is fine. */
 HEDDLE_API void heddle_energy_bound_fini(struct heddle_energy_bound_result *result);
 
 /*
@@ -196,6 +200,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_bound_check(
 
 /* --- schedules -------------------------------------------------------------- */
 
+/* What a schedule shall minimise. */
 enum heddle_energy_goal {
     HEDDLE_ENERGY_LEAST = 0, /* joules */
     HEDDLE_ENERGY_EDP,       /* joules times length */
@@ -241,6 +246,7 @@ heddle_energy_schedule(const struct heddle_energy_graph *eg, const struct heddle
 
 /* --- the trade-off ---------------------------------------------------------- */
 
+/* A point of the curve of time against energy. */
 struct heddle_energy_point {
     double deadline;
     double makespan; /* of a schedule that keeps it */
@@ -250,8 +256,8 @@ struct heddle_energy_point {
 
 /*
  * The curve from the fastest schedule to the one that needs the least energy:
- * n >= 2 points of rising deadline. Each schedule that keeps a deadline also
- * keeps those after it, so energy never rises; nor do bounds. The limits of
+ * n >= 2 points of rising deadline. A schedule that keeps a deadline also keeps the
+ * later deadlines, so energy never rises; nor do bounds. The limits of
  * `opts` are for all points together; its goal, deadline and slack are not used.
  *
  * Errors as above. Points in `out` [n]; *nout (may be less than n) are filled.

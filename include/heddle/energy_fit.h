@@ -53,6 +53,7 @@ struct heddle_energy_fit_opts {
     size_t why_bytes;
 };
 
+/* What the fit found for a domain. */
 struct heddle_energy_fit_domain {
     const char *name, *device;
     double idle_watts, low, high; /* low and high 0: not known */
@@ -69,6 +70,7 @@ struct heddle_energy_fit_domain {
     size_t ndropped; /* samples that were not believed */
 };
 
+/* What the fit found for a kernel on a device. */
 struct heddle_energy_fit_row {
     const char *kernel, *variant, *device;
     uint64_t bytes; /* 0: any */
@@ -79,6 +81,7 @@ struct heddle_energy_fit_row {
     uint32_t group; /* > 0: rows that could not be told apart */
 };
 
+/* The result of a fit. */
 struct heddle_energy_fit_report {
     size_t size; /* the size the library knows */
     const struct heddle_energy_fit_domain *domains;
@@ -114,6 +117,7 @@ HEDDLE_API void heddle_energy_fit_report_destroy(struct heddle_energy_fit_report
 
 /* ---- the energy of a run --------------------------------------------------- */
 
+/* The energy of a run in one domain. */
 struct heddle_energy_run_domain {
     const char *name, *device;
     double idle_joules, active_joules, move_joules; /* of the run */
@@ -122,12 +126,14 @@ struct heddle_energy_run_domain {
     double measured_joules, predicted_joules, seconds;
 };
 
+/* The energy of one kernel on one device in a run. */
 struct heddle_energy_run_row {
     const char *kernel, *variant, *device;
     uint64_t ntasks;
     double seconds, watts, joules; /* NAN: the model does not know it */
 };
 
+/* The energy of a run. */
 struct heddle_energy_run {
     size_t size; /* the size the library knows */
     const struct heddle_energy_run_domain *domains;
@@ -176,6 +182,7 @@ struct heddle_energy_counter {
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_energy_counter_find(const char *name, struct heddle_energy_counter *out);
 
+/* Options of heddle_energy_plant_write(); zero is a default everywhere. */
 struct heddle_energy_plant_opts {
     size_t size;                          /* sizeof(struct heddle_energy_plant_opts) */
     const struct heddle_allocator *alloc; /* NULL: the default */

@@ -6,12 +6,12 @@
  * heddle/energy_meter.h - the energy counters of the machine.
  *
  * A source is a way to read counters: "rapl" (files of the kernel's powercap),
- * "perf" (events of the kernel's power PMU), "nvml" (NVIDIA's library). It has
- * domains: what one counter counts, such as a processor package. Where two
- * sources have the same domain, the first one gives it, so that energy is never
+ * "perf" (events of the kernel's power PMU), "nvml" (NVIDIA's library). A source
+ * has domains: what one counter counts, such as a processor package. Where two sources
+ * have the same domain, only the first source is read for it, so that energy is never
  * counted twice.
  *
- * A context that records a log of level 1 reads them by itself; this is for
+ * A context that records a log of level 1 reads the counters by itself; this header is for
  * programs that measure something else, and for tools.
  *
  * Threads:  a meter is used by one thread at a time.
@@ -29,8 +29,10 @@
 extern "C" {
 #endif
 
+/* The open counters of the machine. */
 typedef struct heddle_meter heddle_meter;
 
+/* Options; zero is a default everywhere. */
 struct heddle_meter_opts {
     size_t size;                          /* sizeof(struct heddle_meter_opts) */
     const struct heddle_allocator *alloc; /* NULL: the C library's */
@@ -55,6 +57,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_meter_open(const struct heddle_m
 /* NULL is fine. */
 HEDDLE_API void heddle_meter_close(heddle_meter *m);
 
+/* A source of counters. */
 struct heddle_meter_source {
     size_t size;        /* sizeof(struct heddle_meter_source) */
     const char *name;   /* "rapl", "perf", "nvml" */
@@ -70,12 +73,13 @@ struct heddle_meter_source {
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_meter_get_source(const heddle_meter *m, size_t i,
                                                                  struct heddle_meter_source *out);
 
+/* A domain: what one counter counts. */
 struct heddle_meter_domain {
     size_t size;        /* sizeof(struct heddle_meter_domain) */
     const char *name;   /* "package-0", "dram-0", "gpu0"; no blanks */
     const char *device; /* whose tasks it counts: "cpu", "cuda0"; "cuda": a GPU,
                            CUDA's number of it is not known */
-    size_t source;      /* which gives it */
+    size_t source;      /* the index of its source */
     uint64_t read;      /* samples taken */
     uint64_t dropped;   /* readings that were none, or made no sense */
     const char *why;    /* one sentence about the last of these, or "" */
@@ -86,6 +90,7 @@ struct heddle_meter_domain {
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_meter_get_domain(const heddle_meter *m, size_t i,
                                                                  struct heddle_meter_domain *out);
 
+/* One reading of a domain. */
 struct heddle_meter_sample {
     size_t size;          /* sizeof(struct heddle_meter_sample) */
     uint64_t microjoules; /* since the meter was opened; never decreases */

@@ -44,12 +44,14 @@ extern "C" {
 #define HEDDLE_ENERGY_THERE    UINT32_MAX
 #define HEDDLE_ENERGY_MACHINES 65536 /* the most */
 
+/* A job. */
 struct heddle_energy_job {
     const char *name; /* NULL: none */
     uint64_t us;      /* > 0 */
     uint64_t due_us;  /* since the start of all; or HEDDLE_ENERGY_NO_DUE */
 };
 
+/* The problem: machines, prices, due dates. */
 struct heddle_energy_place_opts {
     size_t size; /* sizeof(struct heddle_energy_place_opts) */
     uint32_t machines;
@@ -63,15 +65,16 @@ struct heddle_energy_place_opts {
     const struct heddle_allocator *alloc; /* NULL: the default */
 };
 
+/* A placement of jobs. */
 struct heddle_energy_place {
     size_t size; /* sizeof(struct heddle_energy_place) */
     void *own;   /* what fini frees */
     size_t njobs;
     const uint32_t *machine;  /* [njobs] or HEDDLE_ENERGY_THERE */
-    const uint64_t *start_us; /* [njobs] 0 for those there */
+    const uint64_t *start_us; /* [njobs] 0 for jobs there */
     uint64_t span_us;         /* the last end here */
     uint64_t here_us;         /* durations of jobs here */
-    uint64_t there_us;        /* and of those there */
+    uint64_t there_us;        /* durations of jobs there */
     double cost;              /* no due dates: in seconds */
     /* No due dates: no placement costs less than `bound`. Due dates: none does
      * more work here than `bound`, in seconds. */
@@ -100,12 +103,11 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_place_make(
 HEDDLE_API void heddle_energy_place_fini(struct heddle_energy_place *p);
 
 /*
- * Is a placement what it says: one job at a time on a machine, none late, sums
- * and cost as claimed, bound and cost in order? Shares nothing with what makes
- * placements.
+ * Checks a placement, without any code that makes placements: one job at a time on a
+ * machine, no job late, sums and cost as claimed, the cost not below the bound.
  *
- * HEDDLE_OK
- * HEDDLE_EINVAL  no: the sentence says why
+ * HEDDLE_OK      the placement is right
+ * HEDDLE_EINVAL  the placement is wrong; the sentence says why
  * HEDDLE_ENOMEM  no memory
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_place_check(
@@ -117,12 +119,13 @@ struct heddle_energy_jobs {
     size_t size; /* sizeof(struct heddle_energy_jobs) */
     void *own;   /* what fini frees */
     size_t njobs;
-    size_t ndue; /* those with a due date */
+    size_t ndue; /* jobs with a due date */
     const struct heddle_energy_job *jobs;
 };
 
 /*
- * Set out->size before; end it with heddle_energy_jobs_fini(). `why` (why_bytes bytes;
+ * Reads a file of jobs. Set out->size before; end it with heddle_energy_jobs_fini(). `why`
+ * (why_bytes bytes;
  * may be NULL) has one sentence with the line on failure.
  *
  * HEDDLE_ENOENT   it is not there
@@ -134,6 +137,7 @@ struct heddle_energy_jobs {
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_energy_jobs_read(const struct heddle_allocator *alloc, const char *path,
                         struct heddle_energy_jobs *out, char *why, size_t why_bytes);
+/* Frees the jobs. NULL is fine. */
 HEDDLE_API void heddle_energy_jobs_fini(struct heddle_energy_jobs *j);
 
 #ifdef __cplusplus

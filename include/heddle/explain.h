@@ -5,10 +5,10 @@
 /*
  * heddle/explain.h - why a run took as long as it did, from its log.
  *
- * heddle_explain_create() cuts the time of every worker into pieces, each with
- * a cause, so that the pieces of a worker are the whole makespan, exactly; and
- * it follows the run backwards from its last task, so that the steps of that
- * chain are the whole makespan too. docs/design/explain.md has the rules.
+ * heddle_explain_create() cuts the time of every worker into pieces, each with a cause, so
+ * that the pieces of a worker add up to the makespan, exactly. It also follows the run
+ * backwards from its last task; the steps of this chain of blame add up to the makespan
+ * too. docs/design/explain.md has the rules.
  *
  * Threads:  pure functions of a log, which never changes; any thread.
  * Errors:   functions return heddle_status; on failure nothing was created.
@@ -26,22 +26,22 @@
 extern "C" {
 #endif
 
-/* What a worker did, or waited for. The first match counts. A task is ready
- * when all that it waits for has ended and it was submitted. */
+/* What a worker did, or waited for. The first cause that applies counts. A task is ready
+ * when it was submitted and all its predecessors have ended. */
 enum heddle_explain_cause {
     HEDDLE_CAUSE_WORK = 0, /* in a task that ended well */
     HEDDLE_CAUSE_WASTE,    /* in an execution that failed or was repeated */
-    HEDDLE_CAUSE_DATA,     /* its next task was ready, its operands were on
-                              their way */
-    HEDDLE_CAUSE_MEMORY,   /* its next task was ready and waited for room */
+    HEDDLE_CAUSE_DATA,     /* the next task of the worker was ready, its operands were
+                              being transferred */
+    HEDDLE_CAUSE_MEMORY,   /* the next task of the worker was ready and waited for room */
     HEDDLE_CAUSE_OVERHEAD, /* in the runtime */
     HEDDLE_CAUSE_START,    /* no task of the run had begun yet */
-    HEDDLE_CAUSE_END,      /* no task that it could run was left to begin */
-    HEDDLE_CAUSE_SCHED,    /* a task that it could run was ready */
-    HEDDLE_CAUSE_SUBMIT,   /* what could have run was not submitted yet, or the
+    HEDDLE_CAUSE_END,      /* no task that the worker could run was left to begin */
+    HEDDLE_CAUSE_SCHED,    /* a task that the worker could run was ready */
+    HEDDLE_CAUSE_SUBMIT,   /* a task that could have run was not submitted yet, or the
                               thread of this worker was submitting */
-    HEDDLE_CAUSE_DEPS,     /* no ready task: all waited for others */
-    HEDDLE_CAUSE_UNKNOWN,  /* the log has not enough to tell (level 0) */
+    HEDDLE_CAUSE_DEPS,     /* no task was ready: all waited for others */
+    HEDDLE_CAUSE_UNKNOWN,  /* the log does not tell (level 0) */
     HEDDLE_NCAUSES
 };
 
@@ -59,27 +59,28 @@ struct heddle_explain_gap {
     uint8_t cause; /* enum heddle_explain_cause */
 };
 
-/* ns[] of a worker sums to the makespan; of other lanes it is zero. Its gaps
- * sum to it cause by cause. */
+/* The time of a lane by cause. ns[] of a worker adds up to the makespan; of other lanes it
+ * is zero. The gaps of a worker add up to ns[], cause by cause. */
 struct heddle_explain_lane {
-    bool is_worker; /* WORKER or DEVICE, or it ran a task */
+    bool is_worker; /* the lane is of kind WORKER or DEVICE, or ran a task */
     int64_t ns[HEDDLE_NCAUSES];
 };
 
 /* Why the chain of blame stood at a task. */
 enum heddle_explain_blame {
     HEDDLE_BLAME_EXEC = 0, /* the task ran */
-    HEDDLE_BLAME_TRANSFER, /* its data were on their way, or room was made */
-    HEDDLE_BLAME_QUEUE,    /* it waited behind other tasks of that worker, or
-                              of the thread that submits it */
-    HEDDLE_BLAME_SUBMIT,   /* it was not submitted yet */
-    HEDDLE_BLAME_OVERHEAD, /* the rest: waking, scheduling, noticing */
+    HEDDLE_BLAME_TRANSFER, /* its data were being transferred, or room was made */
+    HEDDLE_BLAME_QUEUE,    /* the task waited behind other tasks of that worker, or of
+                              the thread that submits it */
+    HEDDLE_BLAME_SUBMIT,   /* the task was not submitted yet */
+    HEDDLE_BLAME_OVERHEAD, /* the rest: waking up, scheduling, noticing ends */
     HEDDLE_NBLAMES
 };
 
+/* "exec", "transfer", ...; "?" otherwise. */
 HEDDLE_API const char *heddle_explain_blame_name(unsigned blame);
 
-/* Pieces in order of time; together they are the makespan. */
+/* A step of the chain of blame. Steps are in order of time and add up to the makespan. */
 struct heddle_explain_step {
     int64_t start_ns;
     int64_t end_ns;
@@ -87,6 +88,7 @@ struct heddle_explain_step {
     uint8_t blame; /* enum heddle_explain_blame */
 };
 
+/* The explanation of a run. */
 struct heddle_explain {
     size_t size; /* the size the library knows */
 
@@ -113,13 +115,13 @@ struct heddle_explain {
     size_t npath;
     int64_t path_ns;
 
-    /* Of each entry of the log's tasks[]: why it did not start when it was
-     * ready (DATA, MEMORY, SCHED for "behind others", OVERHEAD), or UNKNOWN. */
+    /* For each entry of the log's tasks[]: why it did not start when it was ready (DATA,
+     * MEMORY, SCHED for "behind other tasks", OVERHEAD), or UNKNOWN. */
     const uint8_t *wait;
     size_t ntasks;
 };
 
-/* `a` may be NULL. HEDDLE_EINVAL, HEDDLE_ENOMEM. */
+/* Explains the run of a log. `a` may be NULL. HEDDLE_EINVAL, HEDDLE_ENOMEM. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_explain_create(const heddle_log *log,
                                                                const struct heddle_allocator *a,
                                                                struct heddle_explain **out);
@@ -138,15 +140,15 @@ enum heddle_explain_curve_kind {
     HEDDLE_NCURVES
 };
 
-/* value[i] holds from t_ns[i] to t_ns[i + 1], the last one to the end. */
+/* A curve: value[i] holds from t_ns[i] to t_ns[i + 1], the last value to the end. */
 struct heddle_explain_curve {
-    size_t n; /* 0: the log knows nothing of it */
+    size_t n; /* 0: the log has no such records */
     const int64_t *t_ns;
     const double *value;
     double max;
 };
 
-/* HEDDLE_EINVAL, HEDDLE_ENOMEM. */
+/* Makes a curve of a log. HEDDLE_EINVAL, HEDDLE_ENOMEM. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_explain_curve_create(
     const heddle_log *log, enum heddle_explain_curve_kind kind, uint32_t which,
     const struct heddle_allocator *a, struct heddle_explain_curve **out);

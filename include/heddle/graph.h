@@ -5,11 +5,11 @@
 /*
  * heddle/graph.h - record a region of tasks once, run it many times.
  *
- * Between heddle_graph_begin() and heddle_graph_end() the tasks submitted to the
- * recorder are kept, with their dependencies, instead of run. A launch runs them
- * all as one task of the context: it is ordered with other tasks through the
- * handles that the region uses. A sealed graph never changes, so it can be
- * launched by several threads at once.
+ * Between heddle_graph_begin() and heddle_graph_end() the tasks submitted to the graph
+ * are kept, with their dependencies, instead of run. A launch runs all these tasks as one
+ * task of the context, which is ordered with other tasks through the handles that the
+ * region uses. heddle_graph_end() seals the graph: it never changes afterwards, so several
+ * threads may launch it at once.
  *
  * Threads:  a graph is recorded by one thread; launches may come from any.
  * Errors:   functions return heddle_status; on failure nothing has changed, but
@@ -25,12 +25,13 @@
 extern "C" {
 #endif
 
+/* A recorded graph. */
 typedef struct heddle_graph heddle_graph;
 
 /* Starts a recording; *g_out is a new reference. HEDDLE_ENOMEM: no memory. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_graph_begin(heddle_ctx *ctx, heddle_graph **g_out);
 
-/* Records a task. Its index is its place in the order of recording, from 0.
+/* Records a task. The index of a task is its number in the order of recording, from 0.
  * Options: only `name` and `variant` of struct heddle_task_opts are allowed.
  *
  * HEDDLE_EINVAL     as heddle_submit(); another option; a reduction
@@ -42,7 +43,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_graph_submit(heddle_graph *g,
                                                              const heddle_kernel *kernel,
                                                              const struct heddle_call *call);
 
-/* Seals it. HEDDLE_ESTATE: sealed already, or the recording failed.
+/* Seals the graph. HEDDLE_ESTATE: it is sealed already, or the recording failed.
  * HEDDLE_ENOMEM: no memory. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_graph_end(heddle_graph *g);
 
@@ -53,19 +54,20 @@ HEDDLE_API void heddle_graph_unref(heddle_graph *g);
 HEDDLE_API size_t heddle_graph_get_ntasks(const heddle_graph *g);
 HEDDLE_API size_t heddle_graph_get_nedges(const heddle_graph *g);
 
-/* Another handle in the place of a recorded one, of the same shape and type. */
+/* A launch uses the handle `actual` instead of `recorded`, of the same shape and type. */
 struct heddle_binding {
     heddle_handle *recorded;
     heddle_handle *actual;
 };
 
-/* Another argument for one task; of the size recorded; copied. */
+/* A launch gives one task another argument, of the size recorded; copied. */
 struct heddle_graph_arg {
     size_t task;
     const void *arg;
     size_t arg_bytes;
 };
 
+/* What a launch changes; zero: nothing. */
 struct heddle_launch {
     size_t size; /* sizeof(struct heddle_launch) */
     const struct heddle_binding *binding;
@@ -81,8 +83,8 @@ struct heddle_launch {
 };
 
 /*
- * Launches it; `launch` may be NULL. Launches that write the same handles run
- * one after another, others at the same time.
+ * Launches the graph; `launch` may be NULL. Launches that write the same handles run one
+ * after another, other launches at the same time.
  *
  * HEDDLE_ESTATE  the graph is not sealed
  * HEDDLE_EINVAL  a binding of another shape, an unknown task, a wrong size

@@ -6,10 +6,10 @@
  * heddle/la.h - dense linear algebra as tasks.
  *
  * A matrix is a heddle_matrix: column-major memory of the program, used in place,
- * or memory of the runtime. It is cut into block columns; every routine submits
- * tasks on these and returns at once. Routines that follow one another overlap: a
- * solve may start before the factorisation has ended. heddle_la_wait() ends a
- * sequence and tells LAPACK's info.
+ * or memory of the runtime. The matrix is cut into block columns; every routine submits
+ * tasks on these and returns at once. Consecutive routines overlap: a solve may start
+ * before the factorisation has ended. heddle_la_wait() waits for a sequence of calls and
+ * returns LAPACK's info.
  *
  *   heddle_la *la;
  *   heddle_matrix *a, *b;
@@ -25,11 +25,11 @@
  * Letters:  as in LAPACK, small ones too: uplo 'U' 'L'; trans 'N' 'T' 'C';
  *           side 'L' 'R'; diag 'N' 'U'; norm 'M' '1' 'I' 'F'. For real types 'C'
  *           is 'T', hemm is symm, and so on.
- * Errors:   HEDDLE_EINVAL and nothing submitted for an argument that LAPACK calls
- *           illegal; heddle_la_wait() then also gives its number, negative.
- *           What a factorisation finds (a pivot that is not positive, or zero)
- *           is no failure of the runtime: it is info. After a pivot that is not
- *           positive the later calls of the sequence do nothing.
+ * Errors:   for an argument that LAPACK calls illegal a routine returns HEDDLE_EINVAL
+ *           and submits nothing; heddle_la_wait() then also returns the number of that
+ *           argument, negative, as info. A pivot that is zero or not positive is no
+ *           failure of the runtime: info reports it. After a pivot that is not positive
+ *           the later calls of the sequence do nothing.
  * Threads:  one thread at a time uses a sequence. Sequences are independent.
  * BLAS:     tasks on cores call the BLAS and LAPACK of the machine, which are
  *           loaded when the first sequence is made: HEDDLE_BLAS_LIBRARY or the
@@ -48,7 +48,9 @@
 extern "C" {
 #endif
 
+/* A sequence of calls. */
 typedef struct heddle_la heddle_la;
+/* A matrix: a list of block columns. */
 typedef struct heddle_matrix heddle_matrix;
 
 /*
@@ -63,7 +65,7 @@ typedef struct heddle_matrix heddle_matrix;
  * Sums are of single precision. Cores always do SINGLE, and so do complex types.
  */
 enum heddle_la_low {
-    HEDDLE_LA_LOW_AUTO = 0, /* what most likely is the fastest in the end */
+    HEDDLE_LA_LOW_AUTO = 0, /* the kind that most likely solves fastest */
     HEDDLE_LA_LOW_SINGLE,
     HEDDLE_LA_LOW_TF32,
     HEDDLE_LA_LOW_HALF,  /* posv_mixed: as TF32 */
@@ -74,15 +76,15 @@ enum heddle_la_low {
 HEDDLE_API const char *heddle_la_low_name(enum heddle_la_low low);
 
 /*
- * Who makes the panels of getrf on cores, and of the routines that use it:
+ * How many cores make a panel of getrf, and of the routines that use it:
  *
  *   SINGLE  one core, with LAPACK
  *   GANG    as many cores as there are, 16 at most, each on some of the rows
  *
- * What they find differs by rounding.
+ * The results differ by rounding.
  */
 enum heddle_la_panel {
-    HEDDLE_LA_PANEL_AUTO = 0, /* for each panel what ends sooner, by a model */
+    HEDDLE_LA_PANEL_AUTO = 0, /* a model chooses the faster one for each panel */
     HEDDLE_LA_PANEL_SINGLE,
     HEDDLE_LA_PANEL_GANG
 };
@@ -90,16 +92,17 @@ enum heddle_la_panel {
 /* "auto", "single", "gang"; "unknown" for other values. */
 HEDDLE_API const char *heddle_la_panel_name(enum heddle_la_panel panel);
 
+/* Options of a sequence; zero is a default everywhere. */
 struct heddle_la_opts {
     size_t size;            /* sizeof(struct heddle_la_opts) */
     size_t nb;              /* width of block columns; 0: by matrix and machine */
     int priority;           /* added to that of every task */
     heddle_devices devices; /* kinds that may run the tasks; 0: any */
-    /* The routine that matters most, as "gemm", "potrf" or "getrf", for the width of
-     * block columns; NULL: not known. Any may be called. Read by heddle_la_create(). */
+    /* The routine that matters most, as "gemm", "potrf" or "getrf": it decides the width
+     * of block columns. NULL: not known. All routines may be called. */
     const char *routine;
-    enum heddle_la_low low;     /* what gesv_mixed and posv_mixed try first */
-    enum heddle_la_panel panel; /* of getrf, on cores */
+    enum heddle_la_low low;     /* the factors that gesv_mixed and posv_mixed try first */
+    enum heddle_la_panel panel; /* for panels of getrf on cores */
     char *why;                  /* a sentence, should heddle_la_create() fail; may be NULL */
     size_t why_bytes;
 };
@@ -107,7 +110,7 @@ struct heddle_la_opts {
 /* --- a sequence of calls -------------------------------------------------- */
 
 /*
- * opts may be NULL.
+ * Begins a sequence. opts may be NULL.
  *
  * HEDDLE_OK      *la_out is yours; end it with heddle_la_destroy()
  * HEDDLE_EINVAL  ctx is NULL, or opts make no sense
@@ -118,33 +121,33 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_create(heddle_ctx *ctx,
                                                           const struct heddle_la_opts *opts,
                                                           heddle_la **la_out);
 
-/* "": BLAS and LAPACK are there; else one sentence about what was looked for.
- * Constant. */
+/* "" when BLAS and LAPACK were found; otherwise one sentence about the libraries that
+ * were looked for. Constant. */
 HEDDLE_API const char *heddle_la_missing(void);
 
 /* True: this thread is inside of a routine of BLAS or LAPACK that a task of this
  * library called. For libraries that stand in front of the BLAS. */
 HEDDLE_API bool heddle_la_is_inside(void);
 
-/* Waits for its tasks. NULL is fine. */
+/* Waits for the tasks of the sequence and ends it. NULL is fine. */
 HEDDLE_API void heddle_la_destroy(heddle_la *la);
 
 /*
- * Runs tasks until those of the sequence have ended. *info_out (may be NULL): 0;
- * -i: argument i of the first call that was refused; or the positive number that
- * the first call with one found. Both are forgotten then. The status is that of
- * the first task that failed, or HEDDLE_OK.
+ * Runs tasks until the tasks of the sequence have ended. *info_out (may be NULL): 0; -i:
+ * argument i of the first call that was refused; or the positive info of the first call
+ * that has one. After the wait, info is 0 again. Returns the status of the first task
+ * that failed, or HEDDLE_OK.
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_wait(heddle_la *la, int *info_out);
 
 /* --- matrices -------------------------------------------------------------- */
 
 /*
- * m x n, column-major at `a`, columns ld elements apart (ld >= m), in place; or,
- * with a NULL, in memory of the runtime, zero at first, each block column by
- * itself. m and n may be 0. Where a matrix of the program has block columns on a
- * device, the program sees the result after heddle_wait(), or when it has acquired
- * them (heddle_matrix_column()).
+ * Makes an m x n matrix, column-major at `a`, columns ld elements apart (ld >= m), used in
+ * place; with `a` NULL, in memory of the runtime, zero at first, each block column an
+ * array of its own. m and n may be 0. When tasks on a device have written block columns of
+ * the program's memory, the program sees the result after heddle_wait(), or after it has
+ * acquired these block columns (heddle_matrix_column()).
  *
  * HEDDLE_EINVAL     a type that is not one of the four, or ld < m
  * HEDDLE_EOVERFLOW  m, n or ld has more than 31 bits, as BLAS counts
@@ -158,9 +161,10 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_matrix_create_nb(heddle_la *la,
                                                                  enum heddle_dtype dtype, size_t m,
                                                                  size_t n, void *a, size_t ld,
                                                                  size_t nb, heddle_matrix **out);
-/* Returns at once; tasks that use it go on. NULL is fine. */
+/* Returns at once; tasks that use the matrix go on. NULL is fine. */
 HEDDLE_API void heddle_matrix_destroy(heddle_matrix *a);
 
+/* Rows, columns, the width of block columns, and the type. */
 HEDDLE_API size_t heddle_matrix_rows(const heddle_matrix *a);
 HEDDLE_API size_t heddle_matrix_cols(const heddle_matrix *a);
 HEDDLE_API size_t heddle_matrix_nb(const heddle_matrix *a);
@@ -168,8 +172,8 @@ HEDDLE_API enum heddle_dtype heddle_matrix_dtype(const heddle_matrix *a);
 /* Block column j as a handle, borrowed; NULL: there is none. */
 HEDDLE_API heddle_handle *heddle_matrix_column(heddle_matrix *a, size_t j);
 
-/* Copies all of it from, or to, column-major memory of the program that is not the
- * matrix's own; waits. HEDDLE_EINVAL: NULL, or ld < m. */
+/* Copies the whole matrix from, or to, column-major memory of the program that is not the
+ * memory of the matrix; waits. HEDDLE_EINVAL: NULL, or ld < m. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_matrix_put(heddle_la *la, heddle_matrix *a,
                                                            const void *from, size_t ld);
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_matrix_get(heddle_la *la, heddle_matrix *a,
@@ -282,9 +286,9 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_getrs(heddle_la *la, char tra
                                                          heddle_matrix *b);
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_gesv(heddle_la *la, heddle_matrix *a, int *ipiv,
                                                         heddle_matrix *b);
-/* Rows of A change places as rows i and ipiv[i] (from 1), i = 0 .. k - 1; back
- * from the last one when is_backward. Pivots outside of 1 .. m are an illegal
- * argument, and nothing is done. */
+/* Exchanges rows i and ipiv[i] (from 1) of A, for i = 0 .. k - 1; in the opposite order,
+ * from the last one, when is_backward. Pivots outside of 1 .. m are an illegal argument,
+ * and nothing is done. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_laswp(heddle_la *la, heddle_matrix *a,
                                                          const int *ipiv, size_t k,
                                                          bool is_backward);
@@ -334,7 +338,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_tsqr(heddle_la *la, enum hedd
 
 /* --- norms, copies, test matrices ------------------------------------------------ */
 
-/* What of a matrix counts. */
+/* Which elements of a matrix are read. */
 enum heddle_la_kind {
     HEDDLE_LA_GENERAL = 0,
     HEDDLE_LA_SYMMETRIC, /* the triangle uplo, mirrored */
@@ -342,8 +346,9 @@ enum heddle_la_kind {
     HEDDLE_LA_TRIANGULAR,     /* the triangle (or trapezoid) uplo */
     HEDDLE_LA_UNIT_TRIANGULAR /* with ones on its diagonal */
 };
-/* 'M' (largest element), '1', 'I', 'F'. *norm_out is set when the sequence was
- * waited for; NaN when an element is. uplo counts unless the kind is GENERAL. */
+/* The norm 'M' (largest element), '1', 'I' or 'F'. *norm_out is valid after the sequence
+ * was waited for; it is NaN when an element is NaN. uplo is not read when the kind is
+ * GENERAL. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_norm(heddle_la *la, char norm,
                                                         enum heddle_la_kind kind, char uplo,
                                                         heddle_matrix *a, double *norm_out);

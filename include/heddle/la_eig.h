@@ -11,17 +11,18 @@
 extern "C" {
 #endif
 
-/* A = U H, m >= n, U with orthonormal columns, H (n x n) positive semidefinite
- * (NULL: not wanted). a becomes U. Waits. *iterations_out may be NULL. */
+/* The polar decomposition A = U H, m >= n: U with orthonormal columns, which `a` becomes,
+ * and H (n x n; NULL: not wanted) positive semidefinite. Waits. *iterations_out may be
+ * NULL. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_polar(heddle_la *la, heddle_matrix *a,
                                                          heddle_matrix *h, int *iterations_out);
-/* Eigenvalues of a symmetric or hermitian matrix, ascending, in w (n real numbers
- * of the matrix's precision), and vectors in a when vectors is 'V' ('N': a is
- * overwritten). Waits. */
+/* Eigenvalues of a symmetric or hermitian matrix, ascending, in w (n real numbers of the
+ * matrix's precision). The eigenvectors are in `a` when vectors is 'V'; with 'N' the
+ * contents of `a` are lost. Waits. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_heev(heddle_la *la, char vectors, char uplo,
                                                         heddle_matrix *a, void *w, int *info_out);
-/* Singular values, descending, in s; with u (m x n) and vt (n x n) not NULL the
- * vectors, m >= n. a is overwritten. Waits. */
+/* Singular values, descending, in s, m >= n; and, when u (m x n) and vt (n x n) are not
+ * NULL, the singular vectors. The contents of `a` are lost. Waits. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_gesvd(heddle_la *la, heddle_matrix *a, void *s,
                                                          heddle_matrix *u, heddle_matrix *vt,
                                                          int *info_out);

@@ -13,27 +13,29 @@
 extern "C" {
 #endif
 
+/* How a solution is refined. */
 enum heddle_la_refine {
     HEDDLE_LA_REFINE_AUTO = 0,
     HEDDLE_LA_REFINE_CLASSIC, /* Newton's steps */
     HEDDLE_LA_REFINE_GMRES    /* GMRES with the factors as preconditioner */
 };
 
+/* How a solve with mixed precision went. */
 struct heddle_la_refined {
     size_t size;               /* sizeof(struct heddle_la_refined) */
     int iterations;            /* of all right-hand sides together */
-    bool fell_back;            /* it was factorised in full precision after all */
-    enum heddle_la_refine how; /* what was used at the end */
-    enum heddle_la_low low;    /* of the factors that were refined last */
-    int tries;                 /* how many such factors were made: those that do not lead to a
-                  solution are made again with more digits */
+    bool fell_back;            /* the matrix was factorised in full precision after all */
+    enum heddle_la_refine how; /* the method that was used at the end */
+    enum heddle_la_low low;    /* the factors that were refined last */
+    int tries;                 /* how often factors of low precision were made: factors that do
+                  not lead to a solution are made again with more digits */
     double backward_error;     /* the largest |b - A x| / (|A| |x| + |b|), inf norms */
 };
 
-/* A X = B in F64 or C128 with factors of half as many digits; a keeps its values
- * unless it fell back (then it has the factors), b stays, x gets the solution. These
- * wait: they decide by what they compute. info as getrf's or potrf's. `out` may be
- * NULL. */
+/* Solves A X = B in F64 or C128 with factors of half as many digits. `a` keeps its values
+ * unless the solve fell back to full precision (then it has the factors); b does not
+ * change; x gets the solution. The routines wait, because they decide by numbers they have
+ * computed. info as getrf's or potrf's. `out` may be NULL. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_gesv_mixed(
     heddle_la *la, enum heddle_la_refine how, heddle_matrix *a, int *ipiv, heddle_matrix *b,
     heddle_matrix *x, struct heddle_la_refined *out, int *info_out);

@@ -5,30 +5,30 @@
 /*
  * heddle/log_graph.h - from the log of a run to a task graph and a machine.
  *
- * heddle_log_graph_create() makes what heddle_bound_all() bounds and what
- * offline schedulers schedule. docs/design/log-graph.md says why each rule is
- * sound: with the durations MEASURED and MIN, and the workers of the log, the
- * run itself is a schedule of the graph, so no lower bound exceeds its makespan.
+ * heddle_log_graph_create() makes the graph that heddle_bound_all() and the policies of
+ * heddle/offline.h take. docs/design/log-graph.md says why each rule is sound: with the
+ * durations MEASURED and MIN, and the workers of the log, the run itself is a schedule of
+ * the graph, so no lower bound exceeds its makespan.
  *
- * Tasks     one per id that ended well: its last execution that did, without
- *           the helpers of a gang. Executions that failed or were declined, and
- *           tasks that were cancelled or never ran, are not in the graph.
- * Times     nanoseconds. That of an execution is the time in which it was the
- *           last one begun on its lane and the lane did not say that it slept or
- *           looked for work: what ran inside it counts for itself, and waiting
- *           for children is no work.
- * Gangs     count as one worker for the time of the member that leads it, which
- *           is less than they need: `width` has the number of members.
- * Edges     the recorded dependencies; those that follow from the accesses of
- *           equal handles in order of submission, as a dependency that was
- *           satisfied at submission is not recorded; and for children, what
- *           their parent waited for and what waited for their parent. An edge
- *           that the run contradicts is left out and counted.
- * Types     workers that are alike: "cpu" are the lanes of workers, and others
- *           that ran a task; a device is one type with as many workers as it
- *           has streams ("cuda0" of the lanes "cuda0.0", "cuda0.1"...): a kernel
- *           that shared the device has the time it took sharing it. With a
- *           machine, its types (classes of equal kind and model) and workers.
+ * Tasks     one per id with an execution that ended well; its last such execution,
+ *           without the helpers of a gang. Executions that failed or were declined,
+ *           and tasks that were cancelled or never ran, are not in the graph.
+ * Times     nanoseconds. The time of an execution is the time during which it was
+ *           the last execution begun on its lane, without states in which the lane
+ *           slept or looked for work: an execution inside of it has its own time,
+ *           and waiting for children is no work.
+ * Gangs     count as one worker for the time of the leading member, which is less
+ *           than a gang needs: `width` has the number of members.
+ * Edges     the recorded dependencies; dependencies that follow from accesses of
+ *           equal handles in the order of submission, since a dependency that was
+ *           satisfied at submission is not recorded; and for children, the
+ *           predecessors and successors of their parent. An edge that the run
+ *           contradicts is left out and counted.
+ * Types     workers that are alike: "cpu" has the lanes of workers, and other lanes
+ *           that ran a task; a device is one type with as many workers as it has
+ *           streams ("cuda0" has the lanes "cuda0.0", "cuda0.1"...). The time of a
+ *           kernel that shared the device is the time it took while sharing. With a
+ *           machine: its types (classes of equal kind and model) and workers.
  * Kinds     tasks of one kernel with equal operands: bytes and mode of each, and
  *           flops and footprint when the log has them.
  *
@@ -50,24 +50,25 @@
 extern "C" {
 #endif
 
-#define HEDDLE_LOG_GRAPH_NONE UINT32_MAX /* no type, no lane */
+/* No type, no lane. */
+#define HEDDLE_LOG_GRAPH_NONE UINT32_MAX
 
-/* Where the durations come from. What none of the sources knows cannot run
- * there, and `notes` says so when the kernel has code for it. */
+/* Where the times of tasks come from. A task whose time on a type is not known from any
+ * source cannot run there; `notes` says so when the kernel has a variant for that type. */
 enum heddle_log_durations {
-    /* Where it ran, a task takes what it took; elsewhere the least that a task
-     * of its kind took there; else by the machine or the models. */
+    /* On the type where it ran, the measured time of the task itself; on other types the
+     * least time of a task of its kind; else the time of the machine or the models. */
     HEDDLE_DURATIONS_MEASURED = 0,
-    HEDDLE_DURATIONS_MIN,    /* the least its kind took there; else as above */
-    HEDDLE_DURATIONS_MEDIAN, /* the median of its kind there; else as above */
-    HEDDLE_DURATIONS_MODEL,  /* by the machine or the models; else the median */
+    HEDDLE_DURATIONS_MIN,    /* the least time of its kind; else machine or models */
+    HEDDLE_DURATIONS_MEDIAN, /* the median time of its kind; else machine or models */
+    HEDDLE_DURATIONS_MODEL,  /* machine or models; else the median time of its kind */
     HEDDLE_NDURATIONS
 };
 
 /* "measured", "min", "median", "model"; "?" otherwise. */
 HEDDLE_API const char *heddle_log_durations_name(unsigned durations);
 
-/* The opposite; HEDDLE_ENOENT: there are none of that name, HEDDLE_EINVAL. */
+/* The value for a name; HEDDLE_ENOENT: there is none of that name, HEDDLE_EINVAL. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_log_durations_find(const char *name,
                                                                    enum heddle_log_durations *out);
 
@@ -82,6 +83,7 @@ struct heddle_log_graph_opts {
     size_t why_bytes;                     /* of `why` */
 };
 
+/* A type of workers. */
 struct heddle_log_graph_type {
     const char *name; /* "cpu", "cuda0"; a machine's: kind and model */
     uint32_t device;  /* enum heddle_device; 0: not known */
@@ -91,6 +93,7 @@ struct heddle_log_graph_type {
     uint32_t first_cls; /* with a machine: a class of this type; else 0 */
 };
 
+/* Tasks of one kernel with equal operands. */
 struct heddle_log_graph_kind {
     const char *name; /* of the kernel; the log's */
     uint32_t kernel;  /* index in the log's kernels[] */
@@ -99,6 +102,7 @@ struct heddle_log_graph_kind {
     double flops;   /* 0: not known */
 };
 
+/* The task graph of a run, and its machine. */
 struct heddle_log_graph {
     size_t size; /* the size the library knows */
 
@@ -143,7 +147,8 @@ struct heddle_log_graph {
 };
 
 /*
- * `opts` may be NULL. A log without tasks gives a graph without tasks.
+ * Makes the graph of a log. `opts` may be NULL. A log without tasks gives a graph without
+ * tasks.
  *
  * HEDDLE_EINVAL     an argument is NULL or a size is wrong; no such durations; a
  *                   task of the log can run on no type of the machine

@@ -21,9 +21,11 @@
 extern "C" {
 #endif
 
+/* Bytes of the strings below. */
 #define HEDDLE_MACHINE_MODEL_MAX  96
 #define HEDDLE_MACHINE_SOURCE_MAX 16
 
+/* The machine that this process runs on. */
 struct heddle_machine_info {
     size_t size;          /* set it to sizeof(struct heddle_machine_info) */
     uint32_t cpus;        /* usable CPUs, hyperthreads counted */
@@ -45,7 +47,7 @@ struct heddle_machine_info {
     uint64_t huge_page_bytes; /* 0: none */
 
     char model[HEDDLE_MACHINE_MODEL_MAX];   /* of the processor */
-    char source[HEDDLE_MACHINE_SOURCE_MAX]; /* who told: "hwloc" or "sysfs" */
+    char source[HEDDLE_MACHINE_SOURCE_MAX]; /* where the facts are from: "hwloc", "sysfs" */
 };
 
 /*
@@ -59,8 +61,7 @@ struct heddle_machine_info {
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_machine_query(struct heddle_machine_info *info);
 
 /*
- * A machine as a description: what heddle simulates and schedulers are compared
- * on. Sources:
+ * The description of a machine, to simulate and to compare schedulers on. Sources:
  *
  *   FILE               a text file, docs/formats/machine.md
  *   starpu:DIR:NAME    measurements of StarPU: DIR/bus/NAME.config and so on,
@@ -70,9 +71,12 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_machine_query(struct heddle_mach
  */
 typedef struct heddle_machine heddle_machine;
 
+/* Bytes of a name. */
 #define HEDDLE_MACHINE_NAME_MAX 64
 
 /*
+ * Reads the description of a machine.
+ *
  * HEDDLE_OK       *out is the machine; close it with heddle_machine_close()
  * HEDDLE_EINVAL   source or out is NULL
  * HEDDLE_ENOENT   a file is not there
@@ -89,7 +93,8 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_machine_open(const char *source,
 /* NULL is fine. */
 HEDDLE_API void heddle_machine_close(heddle_machine *m);
 
-/* The structs below begin with their size, as heddle_machine_info does. */
+/* What a description has. This struct and the next ones begin with their size, as
+ * heddle_machine_info does. */
 struct heddle_machine_counts {
     size_t size;
     uint32_t classes; /* kinds of workers that share a memory */
@@ -102,11 +107,12 @@ struct heddle_machine_counts {
     double submit_ns; /* cost of one submission */
     double task_ns;   /* overhead per task on its worker */
     char name[HEDDLE_MACHINE_NAME_MAX];
-    double wake_ns;   /* until a core that sleeps begins a task */
-    double drive_ns;  /* per task of a device, on the thread that drives them */
-    double notice_ns; /* from the end of such a task until others know */
+    double wake_ns;   /* from waking a sleeping core until it begins a task */
+    double drive_ns;  /* per task of a device, on the device thread */
+    double notice_ns; /* from the end of such a task until the device thread sees it */
 };
 
+/* A class of a described machine. */
 struct heddle_machine_class {
     size_t size;
     char name[HEDDLE_MACHINE_NAME_MAX];
@@ -120,8 +126,10 @@ struct heddle_machine_class {
     double gbytes;     /* GB/s of one worker to its memory; 0: unknown */
 };
 
+/* heddle_machine_node.kind */
 enum heddle_machine_memory { HEDDLE_MEMORY_HOST, HEDDLE_MEMORY_DEVICE, HEDDLE_MEMORY_DISK };
 
+/* A memory of a described machine. */
 struct heddle_machine_node {
     size_t size;
     char name[HEDDLE_MACHINE_NAME_MAX];
@@ -129,6 +137,7 @@ struct heddle_machine_node {
     uint64_t bytes; /* 0: no limit */
 };
 
+/* A link of a described machine. */
 struct heddle_machine_link {
     size_t size;
     char name[HEDDLE_MACHINE_NAME_MAX];
@@ -140,6 +149,8 @@ struct heddle_machine_link {
 };
 
 /*
+ * The parts of a description; set out->size before.
+ *
  * HEDDLE_OK      *out is filled
  * HEDDLE_EINVAL  an argument is NULL, or out has no size
  * HEDDLE_ENOENT  there is no such class, node or link
@@ -157,9 +168,9 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_machine_get_link(const heddle_ma
                                                                  struct heddle_machine_link *out);
 
 /*
- * ns of one run of `kernel` on a worker of class `cls`; bytes: of all operands,
- * flops: 0 when unknown. By the timing of exactly these bytes; else by a power law
- * through other timings; else by rates. NAN: nobody knows.
+ * The ns of one run of `kernel` on a worker of class `cls`; bytes: of all operands,
+ * flops: 0 when unknown. From the timing for exactly these bytes; else by a power law
+ * through other timings; else by rates. NAN: not known.
  */
 HEDDLE_API double heddle_machine_time(const heddle_machine *m, const char *kernel, uint32_t cls,
                                       double bytes, double flops);

@@ -7,7 +7,7 @@
  *
  * The graph and the machine are those of heddle/bound.h, so that a schedule can
  * be compared with a bound. A policy turns them into a schedule: for each task a
- * worker, a start and an end. Workers are numbered through: those of type 0
+ * worker, a start and an end. Workers are numbered from 0, the workers of type 0
  * first. docs/design/offline.md says how the policies work.
  *
  * Threads:  pure functions; any thread.
@@ -32,34 +32,34 @@ struct heddle_offline_opts {
     size_t size;         /* sizeof(struct heddle_offline_opts) */
     const char *policy;  /* NULL: "best" */
     uint64_t seed;       /* of `best` */
-    uint64_t time_ns;    /* of `best`; 0: 2 s, UINT64_MAX: no limit. The first
+    uint64_t time_ns;    /* limit of `best`; 0: 2 s, UINT64_MAX: no limit. The first
                             schedule is made in any case */
     uint64_t iterations; /* of the search in `best`; 0: no limit. With no limit
                             of time the result depends on seed and iterations
                             only, and more iterations are never worse */
-    double stop_at;      /* `best` ends with a schedule this short, or this
-                            cheap: a bound */
+    double stop_at;      /* `best` ends when a schedule is this short, or this cheap;
+                            usually a bound */
 
-    const double *release; /* [ntasks] no task starts before */
+    const double *release; /* [ntasks] task t does not start before release[t] */
 
-    /* Edge e carries edge_bytes[e]; between two workers, the one of type i,
-     * the other of type j, it takes
-     * latency[i * ntypes + j] + edge_bytes[e] * byte_time[i * ntypes + j]
-     * from the end of the one task until the other can start. Nothing between
-     * tasks of one worker, or when there are no bytes. */
+    /* Edge e carries edge_bytes[e]. From a worker of type i to another worker of type j
+     * the transfer takes latency[i * ntypes + j] + edge_bytes[e] * byte_time[i * ntypes + j]
+     * from the end of the first task until the second can start. Between tasks of one
+     * worker, and without bytes, it takes no time. */
     const double *edge_bytes; /* [nedges] */
     const double *latency;    /* [ntypes x ntypes] */
     const double *byte_time;  /* [ntypes x ntypes] */
 
-    /* Of the policy "fixed": where, and who first. `best` tries it too. */
+    /* For the policy "fixed": the type of each task, and the order. `best` tries these
+     * too. */
     const uint32_t *type; /* [ntasks] */
-    const double *order;  /* [ntasks] lesser first; NULL: longest way behind */
+    const double *order;  /* [ntasks] smaller runs first; NULL: longest path behind first */
 
     /* What `best` and `shares` look for: the least
      *     sum of cost over the tasks + cost_rate * length
      * or, with cost_product, the least such sum times the length. NULL: the
-     * least length. A schedule longer than `within` (0: none) is worse than any
-     * that is not; they may still return one, when they find no other. */
+     * least length. A schedule longer than `within` (0: no limit) is worse than any
+     * schedule that is not; it is returned only when no other was found. */
     const double *cost; /* [rows x ntypes] as the times; finite, >= 0 where the
                            time is finite */
     double cost_rate;
@@ -71,6 +71,7 @@ struct heddle_offline_opts {
     const struct heddle_allocator *alloc; /* NULL: the default */
 };
 
+/* A schedule. */
 struct heddle_offline_result {
     size_t size; /* sizeof(struct heddle_offline_result) */
     void *own;   /* what fini frees */
@@ -80,7 +81,7 @@ struct heddle_offline_result {
     const uint32_t *worker; /* [ntasks] */
     const double *start;    /* [ntasks] */
     const double *end;      /* [ntasks] start + time */
-    const char *policy;     /* `best`: whose schedule it began with */
+    const char *policy;     /* `best`: the policy whose schedule the search began with */
     uint64_t iterations;    /* of the search in `best` */
     uint64_t time_ns;       /* the call took */
 };
@@ -106,20 +107,20 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_offline_schedule(
 HEDDLE_API void heddle_offline_fini(struct heddle_offline_result *result);
 
 /*
- * Is it a schedule? Every task on a worker that can run it, for as long as it
- * takes there, after its predecessors, transfers and release, and alone on its
- * worker; `makespan` is the last end. Times may be off by 1e-9 of the makespan.
- * Shares no code with the policies. Of `opts`, which may be NULL, release,
- * transfers, why and alloc are used.
+ * Checks a schedule, without any code of the policies: every task runs on a worker that can
+ * run it, for as long as it takes there, after its predecessors, transfers and release, and
+ * alone on its worker; `makespan` is the last end. Times may be off by 1e-9 of the makespan.
+ * Of `opts`, which may be NULL, release, transfers, why and alloc are used.
  *
- * HEDDLE_OK      it is
- * HEDDLE_EINVAL  it is not; the sentence says where
+ * HEDDLE_OK      the schedule is right
+ * HEDDLE_EINVAL  the schedule is wrong; the sentence says where
  * HEDDLE_ENOMEM  no memory
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_offline_check(const struct heddle_bound_graph *graph, const struct heddle_offline_opts *opts,
                      const struct heddle_offline_result *result);
 
+/* A policy. */
 struct heddle_offline_info {
     const char *name;
     const char *help; /* one line */

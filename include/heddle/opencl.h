@@ -5,9 +5,9 @@
 /*
  * heddle/opencl.h - inside of a variant for HEDDLE_DEV_OPENCL.
  *
- * The function of such a variant runs on the host and puts work on the queue of
- * its task; it does not wait for it. The task ends when that work has ended. Its
- * operands are dense buffers: heddle_exec_ptr() gives the cl_mem, not an address.
+ * The function of such a variant runs on the host, puts work on the queue of its task, and
+ * does not wait for that work. The task ends when the work has ended. The operands are
+ * dense buffers: heddle_exec_ptr() returns the cl_mem, not an address.
  *
  *     static heddle_status scale(struct heddle_exec *x)
  *     {
@@ -23,8 +23,8 @@
  *              : heddle_opencl_launch(x, kernel, 1, &n, NULL, args, 2);
  *     }
  *
- * No OpenCL header is needed here. Who has one may use the queue, the context and
- * the device directly; what he creates there is his to release.
+ * This header needs no header of OpenCL. A program that includes one may use the queue, the
+ * context and the device directly, and releases the objects that it creates there.
  *
  * Threads:  only from the function of the variant, on its thread.
  * Errors:   functions return heddle_status, and leave the sentence that explains
@@ -48,8 +48,8 @@ HEDDLE_API void *heddle_opencl_context(struct heddle_exec *x);
 HEDDLE_API void *heddle_opencl_device(struct heddle_exec *x);
 
 /*
- * The cl_kernel `entry` of a program in OpenCL C. It is compiled for the device
- * once and then kept, in memory and as a file in the cache: asking again is cheap.
+ * The cl_kernel `entry` of a program in OpenCL C. The program is compiled for the device
+ * once and then kept, in memory and as a file in the cache: a second call is cheap.
  * options: for the compiler, may be NULL.
  *
  * HEDDLE_EINVAL  it does not compile (the task's sentence has the beginning of

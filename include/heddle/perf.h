@@ -5,10 +5,10 @@
 /*
  * heddle/perf.h - performance models: what kernels cost, as measured.
  *
- * A heddle_perf is a set of models. A context has one of its own; a tool opens
- * another on the same directory to look at it. A wrong model costs time, never
- * correctness, so nothing here fails for what it finds in a file: what cannot
- * be read is ignored, and heddle_perf_error() says what and why.
+ * A heddle_perf is a set of models. A context has one of its own; a tool opens another on
+ * the same directory to look at the models. A wrong model costs time, never correctness,
+ * so no function fails because of the contents of a file: a line that cannot be read is
+ * ignored, and heddle_perf_error() says which one and why.
  *
  * Threads:  any function may be called from any thread, except destroy.
  * Errors:   functions return heddle_status; on failure nothing has changed.
@@ -24,6 +24,7 @@
 extern "C" {
 #endif
 
+/* A set of models. */
 typedef struct heddle_perf heddle_perf;
 
 /* The longest name of a kernel, a variant or a device, in bytes. */
@@ -38,6 +39,7 @@ enum heddle_estimate_source {
     HEDDLE_EST_MEASURED  /* median of measurements of this very shape */
 };
 
+/* A prediction. */
 struct heddle_estimate {
     double ns;         /* predicted time of one run */
     double confidence; /* 0: unknown, 1: certain */
@@ -72,6 +74,7 @@ struct heddle_perf_info {
     uint64_t ignored;  /* refused by this process: zero, negative, not finite */
 };
 
+/* A kernel that has measurements. */
 struct heddle_perf_kernel_info {
     const char *name;
     size_t nseries;   /* variant, device and version combinations */
@@ -79,7 +82,8 @@ struct heddle_perf_kernel_info {
     uint64_t samples; /* ever recorded */
 };
 
-/* Anything but HEDDLE_OK ends the walk and is returned by it. */
+/* Called for each kernel, or each shape. A status other than HEDDLE_OK ends the walk, which
+ * returns it. */
 typedef heddle_status (*heddle_perf_kernel_fn)(void *user,
                                                const struct heddle_perf_kernel_info *info);
 typedef heddle_status (*heddle_perf_info_fn)(void *user, const struct heddle_perf_info *info);
@@ -175,6 +179,7 @@ struct heddle_perf_link_info {
     uint64_t ignored;  /* refused by this process */
 };
 
+/* Called for each link. A status other than HEDDLE_OK ends the walk, which returns it. */
 typedef heddle_status (*heddle_perf_link_fn)(void *user, const struct heddle_perf_link_info *info);
 
 /* Calls fn for each link that has measurements, by `from` and `to`. None is no

@@ -36,8 +36,9 @@ struct heddle_pipeline_model {
                                   gradients of weights, <= backward; NULL: half */
 };
 
+/* How micro-batches follow each other. */
 enum heddle_pipeline_policy {
-    HEDDLE_PIPELINE_BEST = 0,  /* the shortest of those that flush */
+    HEDDLE_PIPELINE_BEST = 0,  /* the shortest of the next three, which flush */
     HEDDLE_PIPELINE_GPIPE,     /* all forwards, then all backwards */
     HEDDLE_PIPELINE_1F1B,      /* one forward, one backward; flush */
     HEDDLE_PIPELINE_ZB,        /* zero bubble: gradients of weights fill gaps */
@@ -54,8 +55,9 @@ struct heddle_pipeline_way {
                        end of its backward */
     uint64_t once;  /* more bytes while its forward or backward runs, at most */
 };
-#define HEDDLE_PIPELINE_WAYS 12 /* at most, of one stage */
+#define HEDDLE_PIPELINE_WAYS 12 /* the most ways to run one stage */
 
+/* Options; zero is a default everywhere. */
 struct heddle_pipeline_opts {
     size_t size;
     uint32_t policy; /* enum heddle_pipeline_policy */
@@ -72,6 +74,7 @@ struct heddle_pipeline_opts {
     size_t why_bytes;
 };
 
+/* A stage: consecutive layers on one device. */
 struct heddle_pipeline_stage {
     uint32_t first, last; /* layers */
     uint32_t device;
@@ -85,21 +88,23 @@ struct heddle_pipeline_stage {
     uint32_t first_step, nsteps; /* of its backward, in heddle_pipeline.steps */
 };
 
-/* What a backward does, in its order. Layer i has input x[i] and makes x[i + 1],
- * or its tape, which contains that. */
+/* The steps of the backward pass of a stage. Layer i has input x[i] and makes x[i + 1], or
+ * its tape, which contains x[i + 1]. */
 enum heddle_pipeline_step_kind {
-    HEDDLE_PIPELINE_KEEP = 0, /* its forward again; its tape stays */
-    HEDDLE_PIPELINE_SAVE,     /* its forward again; its input stays */
-    HEDDLE_PIPELINE_PASS,     /* its forward again; its input goes */
-    HEDDLE_PIPELINE_UNDO      /* its backward: takes the tape, and the input
+    HEDDLE_PIPELINE_KEEP = 0, /* the forward of the layer again; its tape stays */
+    HEDDLE_PIPELINE_SAVE,     /* the forward of the layer again; its input stays */
+    HEDDLE_PIPELINE_PASS,     /* the forward of the layer again; its input is dropped */
+    HEDDLE_PIPELINE_UNDO      /* the backward of the layer: drops the tape, and the input
                                  unless that is saved */
 };
 
+/* One step of a backward pass. */
 struct heddle_pipeline_step {
     uint32_t layer;
     uint32_t kind; /* enum heddle_pipeline_step_kind */
 };
 
+/* What an operation of the schedule does. */
 enum heddle_pipeline_op_kind {
     HEDDLE_PIPELINE_FORWARD = 0,
     HEDDLE_PIPELINE_BACKWARD, /* without `weight` when there are WEIGHT ops */
@@ -108,12 +113,14 @@ enum heddle_pipeline_op_kind {
     HEDDLE_PIPELINE_BACK  /* the gradient from the next stage */
 };
 
+/* One operation of the schedule. */
 struct heddle_pipeline_op {
     uint32_t stage, micro;
     uint32_t kind; /* enum heddle_pipeline_op_kind */
     double start, end;
 };
 
+/* A pipeline: stages, and a schedule of their operations. */
 struct heddle_pipeline {
     size_t size;
     uint32_t policy;  /* never BEST */
@@ -135,7 +142,7 @@ struct heddle_pipeline {
     uint32_t nsteps;
 };
 
-/* What becomes of a layer's tape between forward and backward. The input of a
+/* What becomes of the tape of a layer between forward and backward. The input of a
  * layer is saved behind one that is not KEPT, but for AGAIN. */
 enum heddle_pipeline_layer {
     HEDDLE_PIPELINE_KEPT = 0,
@@ -144,7 +151,9 @@ enum heddle_pipeline_layer {
 };
 
 /*
- * HEDDLE_OK      it fits
+ * Cuts a chain into stages and makes a schedule.
+ *
+ * HEDDLE_OK      *out is a pipeline within the budget of each device
  * HEDDLE_ENOENT  no partition fits, or none was found
  * HEDDLE_EINVAL  also: more than 512 layers, 256 devices or 2^20 operations
  * HEDDLE_ENOMEM
@@ -153,17 +162,18 @@ enum heddle_pipeline_layer {
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_pipeline_solve(
     const struct heddle_pipeline_model *model, const struct heddle_plan_machine *m,
     const struct heddle_pipeline_opts *opts, struct heddle_pipeline **out);
+/* Frees a pipeline. NULL is fine. */
 HEDDLE_API void heddle_pipeline_destroy(struct heddle_pipeline *p);
 
-/* Runs the schedule on paper, as long as the steady state takes: every layer in
- * one stage, everything in order, one thing at a time on devices and links,
- * memory within the budget, every number as claimed. HEDDLE_EINVAL: the sentence
- * says why. */
+/* Runs the schedule on paper until the steady state is reached, and checks that every
+ * layer is in one stage, operations are in order, a device or link does one operation at a
+ * time, memory is within the budget, and every number is as claimed. HEDDLE_EINVAL: the
+ * sentence says what is wrong. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_pipeline_check(
     const struct heddle_pipeline_model *model, const struct heddle_plan_machine *m,
     const struct heddle_pipeline *p, const struct heddle_plan_opts *opts);
 
-/* "gpipe"...; NULL: there is none. */
+/* The name of a policy, "gpipe"; NULL: there is no such policy. */
 HEDDLE_API const char *heddle_pipeline_get_policy(uint32_t policy);
 
 #ifdef __cplusplus

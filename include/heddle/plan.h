@@ -5,10 +5,10 @@
 /*
  * heddle/plan.h - train what does not fit.
  *
- * A graph of operations, a machine with a memory budget, and out comes a plan:
- * what is computed, computed again, dropped, moved to the host and back, in
- * which order and at which addresses. Every plan says what it proves, and
- * heddle_plan_check() verifies it without the code that made it.
+ * From a graph of operations and a machine with a memory budget a solver makes a plan:
+ * which values are computed, computed again, dropped, moved to the host and back, in
+ * which order and at which addresses. Every plan has a lower bound on the time, and
+ * heddle_plan_check() verifies a plan without the code that made it.
  * docs/design/planner.md has the models and the proofs.
  *
  * Threads:  pure functions; any thread. Objects do not change once made. An
@@ -32,30 +32,32 @@ extern "C" {
 
 /* --- graphs ---------------------------------------------------------------- */
 
+/* No operation, no value, no step. */
 #define HEDDLE_PLAN_NONE UINT32_MAX
 
-/* Something an operation makes. The values of an operation follow each other;
- * those of op NONE may be anywhere. */
+/* A value that an operation makes. The values of one operation have consecutive numbers;
+ * values with op NONE may have any. */
 struct heddle_plan_value {
-    uint64_t bytes; /* 0: a view, costs nothing */
-    uint32_t op;    /* that makes it; NONE: there from the beginning and at the
-                       end (weights, optimizer states), unless an operation took
-                       its memory in place */
+    uint64_t bytes; /* 0: a view, which needs no memory */
+    uint32_t op;    /* the operation that makes it; NONE: the value exists at the beginning
+                       and at the end (weights, optimizer states), unless an operation
+                       took its memory in place */
     uint32_t flags; /* enum heddle_plan_value_flag */
 };
 
-/* "There" at the end: in memory, or a copy of it on the host or disk. */
+/* heddle_plan_value.flags */
 enum heddle_plan_value_flag {
-    HEDDLE_PLAN_RESULT = 1, /* must be there at the end */
+    HEDDLE_PLAN_RESULT = 1, /* at the end it must be in memory, or on the host or disk */
     HEDDLE_PLAN_TAPE = 2,   /* saved for the backward operation only */
     HEDDLE_PLAN_AT_HOST = 4 /* op NONE: begins on the host, not in memory */
 };
 
+/* An operation of a graph. */
 struct heddle_plan_op {
     const char *name; /* may be NULL */
     double time;
-    uint64_t work_bytes;  /* while it runs */
-    uint32_t first_value; /* it makes values first_value .. + nvalues - 1 */
+    uint64_t work_bytes;  /* workspace while the operation runs */
+    uint32_t first_value; /* it makes values first_value .. first_value + nvalues - 1 */
     uint32_t nvalues;     /* at most 64; may be 0 */
     uint32_t first_input; /* in inputs[] */
     uint32_t ninputs;
@@ -64,18 +66,18 @@ struct heddle_plan_op {
     uint32_t flags;   /* enum heddle_plan_op_flag */
 };
 
+/* heddle_plan_op.flags */
 enum heddle_plan_op_flag {
-    HEDDLE_PLAN_BACKWARD = 1, /* known to be of the backward pass */
+    HEDDLE_PLAN_BACKWARD = 1, /* part of the backward pass */
     HEDDLE_PLAN_ONCE = 2      /* must not be computed again (random, update) */
 };
 
 /*
- * A graph. Operations are in a topological order, which is the order of their
- * first computation in plans that do not reorder. While an operation runs, its
- * inputs, the outputs that are asked of it, and its workspace are in memory. Its
- * first output is always made; another one that nobody asked for is not: the
- * forward pass of a layer without its tape is the same operation with fewer
- * outputs.
+ * A graph. Operations are in a topological order, which is the order of their first
+ * computation in plans that do not reorder. While an operation runs, its inputs, the
+ * outputs that the plan asks for, and its workspace are in memory. The first output is
+ * always made, the others only when the plan asks for them: the forward pass of a layer
+ * without its tape is the same operation with fewer outputs.
  */
 struct heddle_plan_graph {
     size_t size;
@@ -83,7 +85,7 @@ struct heddle_plan_graph {
     uint32_t nops, nvalues, ninputs;
     const struct heddle_plan_op *ops;
     const struct heddle_plan_value *values;
-    const uint32_t *inputs;                /* values; those of an op are sorted, each once */
+    const uint32_t *inputs;                /* values; the inputs of an op are sorted */
     double unit_s;                         /* seconds per unit of time; 0: not known */
     const struct heddle_plan_chain *chain; /* NULL: it was not given as a chain */
 };
@@ -110,6 +112,7 @@ struct heddle_plan_chain {
     const uint64_t *work_b; /* [n] */
 };
 
+/* What most functions need besides their arguments; zero is a default everywhere. */
 struct heddle_plan_opts {
     size_t size;
     const struct heddle_allocator *alloc; /* NULL: the default */
@@ -117,35 +120,38 @@ struct heddle_plan_opts {
     size_t why_bytes;
 };
 
-/* Functions below take graphs that one of these made. */
-/* Checks and copies; desc->chain is not looked at. HEDDLE_EINVAL (also: an output of a later op
- * as input, a sum
- * that overflows, a time that is negative or not finite), HEDDLE_ENOMEM. */
+/* Makes a graph: checks the description and copies it; desc->chain is not read. The other
+ * functions accept only graphs made by this function or by one of the next three.
+ * HEDDLE_EINVAL (also: an input that a later operation makes, a sum that overflows, a time
+ * that is negative or not finite), HEDDLE_ENOMEM. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_plan_graph_create(const struct heddle_plan_graph *desc, const struct heddle_plan_opts *opts,
                          struct heddle_plan_graph **out);
+/* Makes the graph of a chain. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_plan_graph_from_chain(const struct heddle_plan_chain *chain, const char *name,
                              const struct heddle_plan_opts *opts, struct heddle_plan_graph **out);
-/* Our text format (docs/formats/plan.md), `.dag` and `.chain` files; by content.
- * HEDDLE_EFORMAT with file and line in the sentence, HEDDLE_ENOENT, HEDDLE_EIO. */
+/* Reads a graph: our text format (docs/formats/plan.md), `.dag` or `.chain`, recognised by
+ * content. HEDDLE_EFORMAT with file and line in the sentence, HEDDLE_ENOENT, HEDDLE_EIO. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_graph_read(const char *path,
                                                                 const struct heddle_plan_opts *opts,
                                                                 struct heddle_plan_graph **out);
-/* The tasks of a run with what they took, and the handles they wrote. */
+/* Makes a graph of a run: its tasks with their times, and the handles they wrote. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_graph_from_log(
     const heddle_log *log, const struct heddle_plan_opts *opts, struct heddle_plan_graph **out);
+/* Frees a graph. NULL is fine. */
 HEDDLE_API void heddle_plan_graph_destroy(struct heddle_plan_graph *g);
 
 /* --- machines -------------------------------------------------------------- */
 
 /* A store beyond the device's memory: the host, a disk. */
 struct heddle_plan_store {
-    double out_rate; /* bytes per unit of time, towards it; 0: there is none */
+    double out_rate; /* bytes per unit of time towards the store; 0: there is no store */
     double in_rate;  /* and back */
     uint64_t bytes;  /* 0: no limit */
 };
 
+/* A device with its memory budget, and the stores beyond it. */
 struct heddle_plan_machine {
     size_t size;
     uint64_t budget; /* bytes of device memory, addresses included */
@@ -155,29 +161,30 @@ struct heddle_plan_machine {
     double link_rate;  /* between devices; 0: free */
 };
 
-/* A machine file (docs/formats/plan.md). Rates there may be per second: unit_s is
+/* Reads a machine file (docs/formats/plan.md). Rates there may be per second: unit_s is
  * heddle_plan_graph.unit_s; 0: such rates are refused. Set out->size before. Errors
  * as heddle_plan_graph_read. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_plan_machine_read(const char *path, double unit_s, const struct heddle_plan_opts *opts,
                          struct heddle_plan_machine *out);
-/* "12GB/s", "512MiB/s", "3.5": bytes per unit of time. HEDDLE_EINVAL. */
+/* Reads a rate, "12GB/s", "512MiB/s", "3.5", as bytes per unit of time. HEDDLE_EINVAL. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_parse_rate(const char *text, double unit_s,
                                                                 double *out);
 
 /* --- plans ----------------------------------------------------------------- */
 
+/* What a step does. `what` is an operation for COMPUTE, a value for the others. */
 enum heddle_plan_step_kind {
-    HEDDLE_PLAN_COMPUTE = 0, /* `what`: an op */
-    HEDDLE_PLAN_DISCARD,     /* `what`: a value, in memory; of op NONE: only with
-                                a copy elsewhere */
-    HEDDLE_PLAN_OFFLOAD,     /* a value: copied to the host (level 1) or disk (2) */
-    HEDDLE_PLAN_PREFETCH,    /* and back; has its room from its start on */
-    HEDDLE_PLAN_FORGET       /* the copy on the host or disk is not needed */
+    HEDDLE_PLAN_COMPUTE = 0, /* runs the operation */
+    HEDDLE_PLAN_DISCARD,     /* drops the value from memory; a value with op NONE only
+                                when it has a copy elsewhere */
+    HEDDLE_PLAN_OFFLOAD,     /* copies the value to the host (level 1) or disk (2) */
+    HEDDLE_PLAN_PREFETCH,    /* copies it back; takes its room when the step begins */
+    HEDDLE_PLAN_FORGET       /* drops the copy on the host or disk */
 };
 
 /*
- * Steps are a program: room is taken and given back in their order.
+ * A step of a plan. Steps are a program: room is taken and given back in their order.
  *
  * Computations run one after the other on one stream; copies to and from each
  * store run on one stream for each direction, in their order. A step begins when
@@ -185,13 +192,13 @@ enum heddle_plan_step_kind {
  *   COMPUTE   its inputs are in memory, its room is free, and copies of a value
  *             whose memory it takes in place have ended
  *   PREFETCH  the copy it reads is complete, and its room is free
- *   OFFLOAD   the value is in memory, and what steps before it forgot on that
- *             store is free
- * "Its room is free": everything that steps before it gave back is free. A
- * DISCARD gives back when the last computation before it and all copies of its
- * value have ended; a computation gives back its workspace, and what it took in
- * place beyond its needs, when it ends; a FORGET gives back when copies of its value to and from
- * that store have ended.
+ *   OFFLOAD   the value is in memory, and the room of copies that earlier steps
+ *             forgot on that store is free
+ * "Its room is free" means that all room that earlier steps give back is free. A DISCARD
+ * gives its room back when the last computation before it and all copies of its value have
+ * ended; a computation gives back its workspace, and what it took in place beyond its
+ * needs, when it ends; a FORGET gives its room back when the copies of its value to and
+ * from that store have ended.
  * The makespan is the end of the last step.
  */
 struct heddle_plan_step {
@@ -204,77 +211,82 @@ struct heddle_plan_step {
                          memory already; bit 0 is set when there are outputs */
 };
 
-/* Where something of more than 0 bytes is in the arena, from that step on. */
+/* The address of a value or workspace of more than 0 bytes in the arena, from a step on. */
 struct heddle_plan_place {
-    uint32_t step;  /* COMPUTE or PREFETCH; 0 for what is there before it */
-    uint32_t value; /* NONE: the workspace of the step, for the step */
+    uint32_t step;  /* COMPUTE or PREFETCH; 0 also for values that exist before step 0 */
+    uint32_t value; /* NONE: the workspace of the step, while it runs */
     uint64_t offset;
 };
 
+/* A plan: steps, addresses, and what they cost. */
 struct heddle_plan {
     size_t size;
-    const char *solver; /* that made it */
+    const char *solver; /* the solver that made the plan */
     uint64_t budget;
-    uint64_t peak_bytes;  /* sum of what is alive, at most */
-    uint64_t arena_bytes; /* addresses are below this; <= budget */
+    uint64_t peak_bytes;  /* the most bytes alive at once */
+    uint64_t arena_bytes; /* all addresses are below this; <= budget */
     double makespan;
-    double compute;         /* sum of all computations */
-    double baseline;        /* every op once */
-    double link_busy;       /* all copies */
-    double lower_bound;     /* no plan is shorter: see bound_note */
+    double compute;         /* time of all computations */
+    double baseline;        /* time of every operation once */
+    double link_busy;       /* time of all copies */
+    double lower_bound;     /* no plan of the kind that bound_note names is shorter */
     const char *bound_note; /* what the bound assumes; never NULL */
-    double seconds;         /* it took to find */
+    double seconds;         /* that the solver took */
     uint32_t nsteps, nplaces;
     const struct heddle_plan_step *steps;
     const struct heddle_plan_place *places; /* by step, then by value */
 };
 
+/* Options of a solver; zero is a default everywhere. */
 struct heddle_plan_solve_opts {
     size_t size;
     const char *solver;  /* NULL: the best for this graph */
-    double time_limit_s; /* 0: 2 s; solvers that improve use it */
+    double time_limit_s; /* for solvers that improve a plan; 0: 2 s */
     uint64_t seed;
-    uint32_t slots; /* of chain solvers that count in units; 0: they choose */
+    uint32_t slots; /* units of memory, for chain solvers that count in units; 0: theirs */
     bool moves;     /* data may be moved to machine.host and disk */
-    /* Called now and then with the best so far; false: stop. May be NULL. */
+    /* Called now and then with the best plan so far; false: stop. May be NULL. */
     bool (*progress)(void *user, double seconds, const struct heddle_plan *best);
     void *user;
     const struct heddle_allocator *alloc; /* NULL: the default */
     char *why;                            /* a sentence; may be NULL */
     size_t why_bytes;
-    /* A plan of the same graph that fits m->budget, or NULL: the answer is not
-     * worse. One for less memory is one for more: passed on from budget to budget,
-     * more memory never costs time. */
+    /* A plan of the same graph that fits m->budget, or NULL. The answer is not worse. A
+     * plan for less memory also fits more memory: a caller that passes it on from budget
+     * to budget never pays more time for more memory. */
     const struct heddle_plan *known;
 };
 
 /*
- * HEDDLE_OK      a plan; it fits
- * HEDDLE_ENOENT  no plan exists (the sentence names the operation that alone
- *                needs more), or none was found
- * HEDDLE_EINVAL  also: no such solver, or not one for this graph
+ * Makes a plan.
+ *
+ * HEDDLE_OK      *out is a plan within the budget
+ * HEDDLE_ENOENT  no plan exists (the sentence names the operation that needs more than
+ *                the budget by itself), or none was found
+ * HEDDLE_EINVAL  also: no such solver, or not a solver for this graph
  * HEDDLE_ENOMEM
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_plan_solve(const struct heddle_plan_graph *g, const struct heddle_plan_machine *m,
                   const struct heddle_plan_solve_opts *opts, struct heddle_plan **out);
+/* Frees a plan. NULL is fine. */
 HEDDLE_API void heddle_plan_destroy(struct heddle_plan *p);
 
-/* What is known of a sequence beyond its operations. */
+/* What the caller knows about a sequence of operations. */
 struct heddle_plan_sequence_claim {
-    const char *solver;     /* that found it; NULL: "sequence" */
-    double lower_bound;     /* on the makespan; 0: every op once */
+    const char *solver;     /* the solver that found it; NULL: "sequence" */
+    double lower_bound;     /* on the makespan; 0: the time of every op once */
     const char *bound_note; /* what the bound assumes; NULL: "every op once" */
 };
 
 /*
- * A plan of operations in an order that somebody else found; an op may occur
- * several times, and every op does. What an occurrence makes serves all readers up
- * to the next occurrence of the same op and is dropped behind the last of them.
+ * Makes a plan of a given sequence of operations, in which every operation occurs at least
+ * once. The values of an occurrence serve all readers up to the next occurrence of the
+ * same operation, and are dropped after the last of these readers.
  *
- * HEDDLE_OK      it fits
- * HEDDLE_ENOENT  what is alive or its addresses need more than m->budget
- * HEDDLE_EINVAL  a reader without what it reads, an op that is missing or
+ * HEDDLE_OK      *out is a plan within the budget
+ * HEDDLE_ENOENT  the values alive, or their addresses, need more than m->budget
+ * HEDDLE_EINVAL  an input is missing when an operation reads it, an operation is missing or
  *                repeated though it must not be, a bound above the makespan
  * HEDDLE_ENOMEM
  */
@@ -283,31 +295,32 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_from_sequence(
     size_t nops, const struct heddle_plan_sequence_claim *claim,
     const struct heddle_plan_opts *opts, struct heddle_plan **out);
 
+/* A solver. */
 struct heddle_plan_solver {
     const char *name, *help;
     bool is_for_chains; /* only graphs that were given as chains */
 };
-/* Number i, or NULL. */
+/* Solver number i; NULL: there are no more. */
 HEDDLE_API const struct heddle_plan_solver *heddle_plan_get_solver(size_t i);
 
-/* Least memory that any plan needs: that of the op with the largest inputs +
- * first output + workspace, or that of the beginning (*op_out is NONE then);
- * op_out may be NULL. */
+/* The least memory that any plan needs: inputs, first output and workspace of the
+ * operation for which this sum is largest, or the values that exist at the beginning
+ * (*op_out is NONE then). op_out may be NULL. */
 HEDDLE_API uint64_t heddle_plan_floor(const struct heddle_plan_graph *g, uint32_t *op_out);
-/* The same for plans that move nothing, and better: an operation needs inputs that
- * have to be computed while others are there, in whatever order. A search of at
- * most so many seconds; what it has by then is a bound as well. HEDDLE_ENOMEM,
- * HEDDLE_EINVAL. */
+/* A larger lower bound on the memory, for plans that move nothing: the inputs of an
+ * operation have to be computed one after another, in any order, while those computed
+ * before stay in memory. The search ends after `seconds` at the latest; its result is a
+ * bound in any case. HEDDLE_ENOMEM, HEDDLE_EINVAL. */
 HEDDLE_API heddle_status heddle_plan_least(const struct heddle_plan_graph *g, double seconds,
                                            const struct heddle_plan_opts *o, uint64_t *out);
-/* Memory of the given order with nothing dropped before its last use, and
- * everything that somebody needs made once. What begins on the host counts from
- * its first use. */
+/* The memory of the graph as it is: every operation once in the given order, and every
+ * value dropped after its last use. A value that begins on the host counts from its first
+ * use. */
 HEDDLE_API uint64_t heddle_plan_peak(const struct heddle_plan_graph *g);
 
-/* When each step begins and ends, by the rules above: arrays of p->nsteps. Those
- * of a DISCARD and a FORGET are when they give back. HEDDLE_EINVAL: a step that
- * cannot be done. */
+/* When each step begins and ends, by the rules above: arrays of p->nsteps. The times of a
+ * DISCARD and a FORGET are those at which they give room back. HEDDLE_EINVAL: a step
+ * cannot be carried out. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_times(const struct heddle_plan_graph *g,
                                                            const struct heddle_plan_machine *m,
                                                            const struct heddle_plan *p,
@@ -316,21 +329,23 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_times(const struct heddle_p
 
 /* --- the checker ------------------------------------------------------------ */
 
+/* What the checker has computed. */
 struct heddle_plan_report {
     size_t size;
     uint64_t peak_bytes, arena_bytes, host_bytes, disk_bytes;
     double makespan, compute, link_busy;
     uint32_t ncomputed, nrepeated, nmoved; /* steps */
-    uint32_t bad_step;                     /* NONE: all is well */
+    uint32_t bad_step;                     /* the step that is wrong; NONE: no step is */
 };
 
 /*
- * Runs the plan on paper: shares no code with the solvers. HEDDLE_OK: it is whole
- * (every op at least once, results there at the end), never needs what is not
- * there, addresses do not overlap, budget and stores suffice, and what it claims
- * (peak, arena, makespan, compute, baseline, link) is so: bytes exactly, times to
- * 1e-9 of their size. It cannot verify the lower bound beyond bound <= makespan.
- * HEDDLE_EINVAL: the sentence says which step and why. report_out may be NULL.
+ * Runs the plan on paper, without any code of the solvers. HEDDLE_OK: the plan is whole
+ * (every operation at least once, results exist at the end), every step finds what it
+ * needs, addresses do not overlap, budget and stores suffice, and the claimed numbers
+ * (peak, arena, makespan, compute, baseline, link) are right: bytes exactly, times to 1e-9
+ * of their size. Of the lower bound the checker verifies only that it is not above the
+ * makespan. HEDDLE_EINVAL: the sentence says which step is wrong and why. report_out may
+ * be NULL.
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_check(const struct heddle_plan_graph *g,
                                                            const struct heddle_plan_machine *m,
@@ -338,13 +353,13 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_check(const struct heddle_p
                                                            const struct heddle_plan_opts *opts,
                                                            struct heddle_plan_report *report_out);
 
-/* Text, versioned (docs/formats/plan.md). */
+/* Writes a plan, with its graph and machine, as text (docs/formats/plan.md). */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_write(const struct heddle_plan_graph *g,
                                                            const struct heddle_plan_machine *m,
                                                            const struct heddle_plan *p,
                                                            const char *path,
                                                            const struct heddle_plan_opts *opts);
-/* With the graph and the machine it is for; set machine_out->size before. */
+/* Reads a plan, with its graph and machine; set machine_out->size before. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_plan_read(const char *path,
                                                           const struct heddle_plan_opts *opts,
                                                           struct heddle_plan_graph **graph_out,

@@ -5,10 +5,10 @@
 /*
  * heddle/status.h - what every call returns.
  *
- * 0 is success, a negative value is a failure, a positive value is neither
- * ("look at me"). Nothing in Heddle aborts, exits or prints because of what the
- * caller or the machine did: the status is the only channel, and the sentence
- * that explains it is kept in the context (heddle_ctx_error).
+ * 0 is success, a negative value is a failure, a positive value is neither ("not yet").
+ * Heddle never aborts, exits or prints because of what the caller or the machine did: the
+ * status is the only report, and the context keeps the sentence that explains it
+ * (heddle_ctx_error).
  */
 #ifdef __cplusplus
 extern "C" {
@@ -22,7 +22,7 @@ extern "C" {
 #define HEDDLE_MUST_USE
 #endif
 
-/* One line per status: X(name, value, text). Code and text live together. */
+/* One line per status: X(name, value, text). */
 #define HEDDLE_STATUS_LIST(X)                                                                      \
     X(HEDDLE_OK, 0, "success")                                                                     \
     X(HEDDLE_AGAIN, 1, "not yet, ask again")                                                       \
@@ -45,6 +45,7 @@ extern "C" {
     X(HEDDLE_EOVERFLOW, -17, "a size does not fit")                                                \
     X(HEDDLE_ENOENT, -18, "no such thing")
 
+/* What a call returns. */
 typedef enum heddle_status {
 #define HEDDLE_STATUS_ENUM(name, value, text) name = value,
     HEDDLE_STATUS_LIST(HEDDLE_STATUS_ENUM)

@@ -5,16 +5,16 @@
 /*
  * heddle/task.h - kernels, tasks, groups and events.
  *
- * A kernel says what a computation is; its variants say how it can be done. A
- * task is one call of a kernel on handles. Tasks end as if they had run one
- * after another in the order of submission.
+ * A kernel describes a computation; its variants are ways to run it, each for one kind
+ * of device. A task is one call of a kernel on handles. The results are those of running
+ * the tasks one after another in the order of submission.
  *
  * Threads:  any function may be called from any thread unless it says otherwise.
- *           Tasks submitted by several threads are ordered as their calls are.
+ *           Tasks of several submitting threads are ordered as their calls are.
  * Errors:   functions return heddle_status; on failure nothing was submitted.
  * Lifetime: kernels are constant and outlive the contexts that use them.
- *           Arguments are copied at submission. Names are not: they are literals
- *           or outlive the task.
+ *           Arguments are copied at submission. Names are not copied: a name is a
+ *           literal or outlives the task.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,20 +28,25 @@
 extern "C" {
 #endif
 
+/* An event completes once: with a task, or by hand. Tasks may wait for events. */
 typedef struct heddle_event heddle_event;
+/* Tasks that are waited for, or cancelled, together. */
 typedef struct heddle_group heddle_group;
 
-/* What a running task is given. Valid until its function returns. */
+/* A running task, as its function sees it. Valid until the function returns. */
 struct heddle_exec;
 
+/* The function of a variant. Its status becomes the status of the task. */
 typedef heddle_status (*heddle_run_fn)(struct heddle_exec *x);
 
+/* A kind of device. */
 enum heddle_device { HEDDLE_DEV_CPU = 1, HEDDLE_DEV_CUDA = 2, HEDDLE_DEV_OPENCL = 3 };
 
 /* A set of kinds of devices; HEDDLE_DEVS_ANY is no restriction. */
 typedef uint32_t heddle_devices;
 
-#define HEDDLE_DEVS(kind)  ((heddle_devices)1 << (kind)) /* of an enum heddle_device */
+/* The set of one kind (an enum heddle_device), no restriction, and ready-made sets. */
+#define HEDDLE_DEVS(kind)  ((heddle_devices)1 << (kind))
 #define HEDDLE_DEVS_ANY    ((heddle_devices)0)
 #define HEDDLE_DEVS_CPU    HEDDLE_DEVS(HEDDLE_DEV_CPU)
 #define HEDDLE_DEVS_CUDA   HEDDLE_DEVS(HEDDLE_DEV_CUDA)
@@ -50,25 +55,27 @@ typedef uint32_t heddle_devices;
 /* "cpu", "cuda", "opencl"; "unknown" for anything else. Never NULL. */
 HEDDLE_API const char *heddle_device_name(enum heddle_device kind);
 
+/* One way to run a kernel, on one kind of device. */
 struct heddle_variant {
-    const char *name;          /* NULL: the device's name */
-    enum heddle_device device; /* required; 0 ends the list */
-    heddle_run_fn run;         /* NULL: runs on simulated devices only */
-    unsigned gang;             /* workers at once, all or nothing; 0: 1. With
-                                  too few there, the next variant is taken */
+    const char *name;          /* NULL: the name of the kind of device */
+    enum heddle_device device; /* required; 0 ends the list of variants */
+    heddle_run_fn run;         /* NULL: the variant runs on simulated devices only */
+    unsigned gang;             /* workers at once, all or nothing; 0: 1. When too few
+                                  workers can take part, the next variant runs */
     size_t scratch_bytes;      /* see heddle_exec_scratch() */
-    unsigned digits;           /* decimal digits of its results; 0: all there are */
-    bool is_urgent;            /* many wait for it; on a device that can do so its
-                           kernels go before those of others */
+    unsigned digits;           /* decimal digits of its results; 0: full precision */
+    bool is_urgent;            /* many tasks wait for this one: a device with
+                           priorities runs its GPU kernels before other kernels */
     uint64_t reserved[2];      /* zero: fields to come (ADR 0029) */
 };
 
-/* What one call costs, for models and reports. */
+/* The work of one task, for models and reports. */
 struct heddle_cost {
     double flops;
     double bytes;
 };
 
+/* The most operands and variants of a kernel. */
 #define HEDDLE_KERNEL_OPERANDS 16
 #define HEDDLE_KERNEL_VARIANTS 8
 
@@ -76,11 +83,12 @@ struct heddle_cost {
 enum heddle_expand {
     HEDDLE_EXPAND_NO = 0, /* run the task whole */
     HEDDLE_EXPAND_YES,    /* call expand() */
-    HEDDLE_EXPAND_KNOWN   /* the same; but in a context with devices only once the
-                             whole task has been timed on a core, which the
-                             scheduler compares places by */
+    HEDDLE_EXPAND_KNOWN   /* call expand() too; but in a context with devices run the
+                             task whole on a core until its time there is measured,
+                             because schedulers compare it with the devices' times */
 };
 
+/* A kernel: constant, and it outlives the contexts that use it. */
 typedef struct heddle_kernel {
     size_t size;      /* sizeof(heddle_kernel) */
     const char *name; /* required */
@@ -88,54 +96,58 @@ typedef struct heddle_kernel {
     enum heddle_mode mode[HEDDLE_KERNEL_OPERANDS];
     struct heddle_variant variants[HEDDLE_KERNEL_VARIANTS];
 
-    /* Optional. A task of this kernel is timed and predicted when set. Computes
-     * from what heddle_exec_* tells it, and calls nothing else of Heddle: it may
-     * be called under a lock. */
+    /* Optional. When it is set, tasks of this kernel are timed and their times are
+     * predicted. The function computes from what heddle_exec_* returns, and calls no
+     * other function of Heddle: it may be called under a lock. */
     struct heddle_cost (*cost)(struct heddle_exec *x);
 
-    /* Optional: makes the task recursive. Called instead of a variant when the
-     * runtime finds that it needs more parallelism, or when `want_expand` says
-     * so: submits the same work as smaller tasks with heddle_exec_submit(). */
+    /* Optional: makes the kernel recursive. The function submits the same work as
+     * smaller tasks with heddle_exec_submit(). It is called instead of a variant when
+     * want_expand() says so, or, without want_expand, when a worker is idle. */
     heddle_run_fn expand;
     enum heddle_expand (*want_expand)(struct heddle_exec *x);
 
-    uint64_t version; /* change it when the code changes: old timings go */
+    uint64_t version; /* change it when the code changes: older timings are dropped */
 } heddle_kernel;
 
+/* Operands that fit into a struct heddle_call. */
 #define HEDDLE_CALL_OPERANDS 6
 
-/* The rarely needed part of a call. Zero means none. */
+/* The options of a task, which most tasks do not need. Zero means none. */
 struct heddle_task_opts {
     size_t size;                /* sizeof(struct heddle_task_opts) */
     const char *name;           /* for messages and the log */
-    heddle_event *const *after; /* starts after these; cancelled if one failed */
+    heddle_event *const *after; /* the task starts after these events; it is cancelled
+                                   if one of them failed */
     size_t nafter;
-    heddle_group *group;
-    uint64_t timeout_ns; /* cancelled (HEDDLE_ETIMEDOUT) if not started by then */
-    unsigned retries;    /* failed runs repeated, on the next variant if any;
-                            operands are put back before each */
-    void (*done)(void *user, heddle_status st); /* called once when it ended, by
-                            the thread that ran it; may submit, must not wait */
+    heddle_group *group; /* NULL: none */
+    uint64_t timeout_ns; /* a task that has not started by then ends with
+                            HEDDLE_ETIMEDOUT; 0: no limit */
+    unsigned retries;    /* how often a run that failed is repeated, on the next
+                            variant if there is one; operands are put back before */
+    void (*done)(void *user, heddle_status st); /* called once when the task has ended,
+                            by the thread that ran it; may submit, must not wait */
     void *done_user;
     heddle_event **event_out; /* a new event that completes with the task */
     unsigned variant;         /* 1 + index of the only variant to use; 0: any */
-    heddle_devices devices;   /* kinds that may run it: HEDDLE_DEVS_CPU | HEDDLE_DEVS_CUDA;
-                                 0: any */
+    heddle_devices devices;   /* kinds that may run the task, as in
+                                 HEDDLE_DEVS_CPU | HEDDLE_DEVS_CUDA; 0: any */
     unsigned digits;          /* decimal digits the result must have; 0: any variant */
 };
 
-/* A task has at most 255 operands. Of these the first HEDDLE_KERNEL_OPERANDS may
- * be commutative, reductions or scratch; a task with retries and a recorded task
- * have no more than that. */
+/* One call of a kernel: operands, argument, priority. A task has at most 255 operands.
+ * Only the first HEDDLE_KERNEL_OPERANDS of them may be commutative, reductions or
+ * scratch. A task with retries, and a recorded task, have at most
+ * HEDDLE_KERNEL_OPERANDS operands. */
 struct heddle_call {
     heddle_handle *operand[HEDDLE_CALL_OPERANDS];
-    const void *arg; /* copied; kernels get it from heddle_exec_arg() */
+    const void *arg; /* copied; the function gets it from heddle_exec_arg() */
     size_t arg_bytes;
-    int priority; /* higher first, where the scheduler looks at it */
+    int priority; /* higher runs first, where the scheduler uses priorities */
 
-    /* For more operands, or a number that differs from call to call: when
-     * noperands is not 0, these replace `operand` and the kernel's modes (modes
-     * may be NULL when the kernel has as many). */
+    /* For more operands, or a number that differs from call to call: when noperands is
+     * not 0, `operands` replaces `operand` and `modes` replaces the kernel's modes
+     * (modes may be NULL when the kernel has as many operands). */
     unsigned noperands;
     heddle_handle *const *operands;
     const enum heddle_mode *modes;
@@ -145,23 +157,23 @@ struct heddle_call {
 };
 
 /*
- * Submits one task. It may have run before the call returns. When the window is
- * full the calling thread runs tasks first: so a task must not wait, inside of
- * its function, for what only this thread would do later.
+ * Submits one task. The task may have run before the call returns. When the window is
+ * full the calling thread runs tasks first: so the function of a task must not wait for
+ * something that only this thread would do later.
  *
- * HEDDLE_EINVAL   no kernel, no name, no variant; an operand is NULL or belongs
- *                 to another context; more operands than the kernel declares; a mode
- *                 that is none; a gang larger than the context; a reduction on a
- *                 handle that has none
- * HEDDLE_ENOVARIANT  opts->variant names none
+ * HEDDLE_EINVAL   no kernel, or a kernel without name or variant; an operand is NULL or
+ *                 belongs to another context; more operands than the kernel declares; an
+ *                 unknown mode; a gang larger than the context; a reduction on a handle
+ *                 without init and combine
+ * HEDDLE_ENOVARIANT  opts->variant names no variant of the kernel
  * HEDDLE_ENOMEM   no memory for the task
  * HEDDLE_ESTATE   the context is being destroyed
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_submit(heddle_ctx *ctx, const heddle_kernel *kernel,
                                                        const struct heddle_call *call);
 
-/* Submits n tasks of one kernel, in order, up to the first that is refused: its
- * status is returned. *n_out (may be NULL): how many were submitted. */
+/* Submits n tasks of one kernel, in order. Stops at the first call that is refused and
+ * returns its status. *n_out (may be NULL): how many tasks were submitted. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_submit_n(heddle_ctx *ctx,
                                                          const heddle_kernel *kernel,
                                                          const struct heddle_call *calls, size_t n,
@@ -177,18 +189,20 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_submit_n(heddle_ctx *ctx,
  *     st = heddle_go(ctx, &gemm, HEDDLE_NO_ARG, a, b, c);
  *
  * HEDDLE_ARG(&a) is the object a, copied at submission. Statuses as heddle_submit();
- * HEDDLE_EINVAL also for more operands than the kernel has. What else a call can
- * have (a priority, options) needs a struct heddle_call.
+ * HEDDLE_EINVAL also for more operands than the kernel has. A task with a priority
+ * or options needs a struct heddle_call and heddle_submit().
  */
 #define heddle_go(ctx, kernel, ...) heddle_submit_call(ctx, kernel, HEDDLE_CALL(__VA_ARGS__))
-/* The same with heddle_exec_submit(). */
+/* heddle_go() for a child: with heddle_exec_submit(). */
 #define heddle_exec_go(x, kernel, ...) heddle_exec_submit_call(x, kernel, HEDDLE_CALL(__VA_ARGS__))
 
+/* An argument for heddle_go(): HEDDLE_ARG() or HEDDLE_NO_ARG. */
 struct heddle_arg {
     const void *ptr;
     size_t bytes;
 };
 
+/* The argument *ptr, and no argument. */
 #define HEDDLE_ARG(ptr) heddle_arg_of(ptr, sizeof(*(ptr)))
 #define HEDDLE_NO_ARG   heddle_arg_of(NULL, 0)
 
@@ -198,8 +212,10 @@ struct heddle_arg {
 #define HEDDLE_CALL_OF(arg, o0, o1, o2, o3, o4, o5, end, ...)                                      \
     heddle_call_of(arg, o0, o1, o2, o3, o4, o5, end)
 
+/* Not defined: only NULL converts to a pointer to it without a warning. */
 struct heddle_no_operand;
 
+/* For HEDDLE_ARG() and HEDDLE_NO_ARG. */
 static inline struct heddle_arg heddle_arg_of(const void *ptr, size_t bytes)
 {
     struct heddle_arg a;
@@ -209,6 +225,7 @@ static inline struct heddle_arg heddle_arg_of(const void *ptr, size_t bytes)
     return a;
 }
 
+/* For HEDDLE_CALL(). */
 static inline struct heddle_call heddle_call_of(struct heddle_arg arg, heddle_handle *o0,
                                                 heddle_handle *o1, heddle_handle *o2,
                                                 heddle_handle *o3, heddle_handle *o4,
@@ -222,6 +239,7 @@ static inline struct heddle_call heddle_call_of(struct heddle_arg arg, heddle_ha
     return c;
 }
 
+/* For heddle_go(). */
 static inline HEDDLE_MUST_USE heddle_status heddle_submit_call(heddle_ctx *ctx,
                                                                const heddle_kernel *kernel,
                                                                struct heddle_call call)
@@ -231,33 +249,34 @@ static inline HEDDLE_MUST_USE heddle_status heddle_submit_call(heddle_ctx *ctx,
 
 /* --- inside a task ------------------------------------------------------- */
 
-/* What is asked is borrowed from the task: valid until its function returns. An
- * operand that does not exist is NULL or 0. */
+/* The pointers below are borrowed from the task: valid until its function returns. For an
+ * operand that does not exist the functions return NULL or 0. */
 
-/* First element of operand i. */
+/* The address of operand i, in the memory where the task runs (OpenCL: a cl_mem). */
 HEDDLE_API void *heddle_exec_ptr(struct heddle_exec *x, unsigned i);
-/* Number of its elements. */
+/* The number of elements of operand i. */
 HEDDLE_API size_t heddle_exec_count(struct heddle_exec *x, unsigned i);
-/* Its shape and strides; dense for HEDDLE_REDUCE and HEDDLE_SCRATCH, which get
- * private memory. */
+/* Shape and strides of operand i where the task runs; without gaps on devices, and for
+ * HEDDLE_REDUCE and HEDDLE_SCRATCH, which get private memory. */
 HEDDLE_API const struct heddle_layout *heddle_exec_layout(struct heddle_exec *x, unsigned i);
-/* Its handle, to make views of it and to submit children on. */
+/* The handle of operand i, to make views of it and to submit children on it. */
 HEDDLE_API heddle_handle *heddle_exec_operand(struct heddle_exec *x, unsigned i);
+/* The number of operands. */
 HEDDLE_API unsigned heddle_exec_noperands(struct heddle_exec *x);
 /* The copy of the argument, and its size; NULL and 0 when there is none. */
 HEDDLE_API const void *heddle_exec_arg(struct heddle_exec *x);
 HEDDLE_API size_t heddle_exec_arg_bytes(struct heddle_exec *x);
-/* The variant's scratch_bytes, aligned to 64, not zeroed, one for all members of
- * a gang; NULL when it has none. */
+/* Memory of the variant's scratch_bytes, aligned to 64, not zeroed, one block for all
+ * members of a gang; NULL when the variant asks for none. */
 HEDDLE_API void *heddle_exec_scratch(struct heddle_exec *x);
-/* The kind of device that runs this. */
+/* The kind of device that runs the task. */
 HEDDLE_API enum heddle_device heddle_exec_device(struct heddle_exec *x);
-/* The worker that runs this, from 0, and its context. */
+/* The number of the worker that runs the task, from 0, and the context. */
 HEDDLE_API unsigned heddle_exec_worker(struct heddle_exec *x);
 HEDDLE_API heddle_ctx *heddle_exec_ctx(struct heddle_exec *x);
 
-/* This member of a gang, their number, and a barrier among them. Alone: 0, 1,
- * and the barrier returns at once. */
+/* The rank of this member of a gang, the number of members, and a barrier among them. In
+ * a task without a gang: 0, 1, and the barrier returns at once. */
 HEDDLE_API unsigned heddle_exec_gang_rank(struct heddle_exec *x);
 HEDDLE_API unsigned heddle_exec_gang_size(struct heddle_exec *x);
 HEDDLE_API void heddle_exec_gang_barrier(struct heddle_exec *x);
@@ -265,24 +284,26 @@ HEDDLE_API void heddle_exec_gang_barrier(struct heddle_exec *x);
 /* True when the task's group or context was cancelled meanwhile. */
 HEDDLE_API bool heddle_exec_cancelled(struct heddle_exec *x);
 
-/* The sentence that goes with a failure the function is about to return; it is
+/* Sets the sentence for a failure that the function is about to return; the sentence is
  * copied. Returns st. */
 HEDDLE_API heddle_status heddle_exec_fail(struct heddle_exec *x, heddle_status st,
                                           const char *message);
 
 /*
- * Submits a child; not from a device. Children are ordered among themselves; the parent ends, and
- * its operands are released, when all of them have. A child may use the
- * parent's operands, parts of them, and handles made by the parent.
+ * Submits a child of the running task, which must run on a core. Children are ordered
+ * among themselves; the parent ends, and its operands are released, when all children
+ * have ended. A child may use the parent's operands, views of them, and handles made by
+ * the parent.
  *
  * HEDDLE_ESTATE   the parent runs on a device
- * HEDDLE_EACCESS  an operand that the parent does not hold in such a mode
+ * HEDDLE_EACCESS  the parent does not hold an operand, or not in a mode that covers it
  * others          as heddle_submit()
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_exec_submit(struct heddle_exec *x,
                                                             const heddle_kernel *kernel,
                                                             const struct heddle_call *call);
 
+/* For heddle_exec_go(). */
 static inline HEDDLE_MUST_USE heddle_status heddle_exec_submit_call(struct heddle_exec *x,
                                                                     const heddle_kernel *kernel,
                                                                     struct heddle_call call)
@@ -290,21 +311,22 @@ static inline HEDDLE_MUST_USE heddle_status heddle_exec_submit_call(struct heddl
     return heddle_exec_submit(x, kernel, &call);
 }
 
-/* Runs tasks until all children so far have ended; the first failure of one, or
- * HEDDLE_OK. */
+/* Runs tasks until all children submitted so far have ended. Returns the first failure of
+ * a child, or HEDDLE_OK. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_exec_wait(struct heddle_exec *x);
 
 /* --- groups: cancel and wait for some tasks ------------------------------ */
 
-/* *g_out is a new reference. HEDDLE_EINVAL, HEDDLE_ENOMEM. */
+/* Makes a group; *g_out is a new reference. HEDDLE_EINVAL, HEDDLE_ENOMEM. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_group_create(heddle_ctx *ctx, heddle_group **g_out);
-/* Drops the reference; its tasks go on. NULL is fine. */
+/* Drops the reference; the tasks of the group go on. NULL is fine. */
 HEDDLE_API void heddle_group_unref(heddle_group *g);
-/* Tasks of the group that have not started end as cancelled when their turn
- * comes, later ones too. */
+/* Cancels the tasks of the group that have not started, and tasks that join it later:
+ * they end without running when their turn comes. */
 HEDDLE_API heddle_status heddle_group_cancel(heddle_group *g);
-/* Runs tasks until those of the group have ended. timeout_ns 0: no limit. The
- * status of the first that did not end well since the last wait, or HEDDLE_OK.
+/* Runs tasks until the tasks of the group have ended. timeout_ns 0: no limit. Returns the
+ * status of the first task of the group that failed or was cancelled since the last wait,
+ * or HEDDLE_OK.
  *
  * HEDDLE_ETIMEDOUT  tasks remain
  * HEDDLE_ESTATE     the context is gone
@@ -313,27 +335,29 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_group_wait(heddle_group *g, uint
 
 /* --- events: wait for one task, or for something outside ----------------- */
 
-/* An event that a thread completes by hand; *e_out is a new reference. When the
- * last reference goes before that, it completes as cancelled.
+/* Makes an event that the program completes by hand; *e_out is a new reference. When the
+ * last reference is dropped before that, the event completes as cancelled.
  * HEDDLE_EINVAL, HEDDLE_ENOMEM. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_event_create(heddle_ctx *ctx, heddle_event **e_out);
 /* One more reference; returns e. */
 HEDDLE_API heddle_event *heddle_event_ref(heddle_event *e);
 /* Drops a reference. NULL is fine. */
 HEDDLE_API void heddle_event_unref(heddle_event *e);
-/* Completes it; a failure cancels the tasks after it. HEDDLE_ESTATE: it is
- * complete already, belongs to a task, or its context is gone. HEDDLE_EINVAL:
- * st is positive. */
+/* Completes an event with status `st`; a failure cancels the tasks that wait for it.
+ * HEDDLE_ESTATE: the event is complete already, belongs to a task, or its context is
+ * gone. HEDDLE_EINVAL: st is positive. */
 HEDDLE_API heddle_status heddle_event_complete(heddle_event *e, heddle_status st);
-/* Makes a hand-completed event complete only after `pred` has as well.
- * HEDDLE_ECYCLE: pred waits, through events and tasks, for e. HEDDLE_ESTATE: e
- * is complete, or a task's. HEDDLE_EINVAL: they are of two contexts.
+/* Delays the completion of `e`, an event completed by hand, until `pred` is complete as
+ * well. HEDDLE_ECYCLE: pred waits, through events and tasks, for e. HEDDLE_ESTATE: e is
+ * complete, or belongs to a task. HEDDLE_EINVAL: the events are of two contexts.
  * HEDDLE_ENOMEM: no memory. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_event_after(heddle_event *e, heddle_event *pred);
-/* HEDDLE_AGAIN: not complete; else how it ended. Never blocks. */
+/* HEDDLE_AGAIN: the event is not complete; otherwise the status it completed with. Never
+ * blocks. */
 HEDDLE_API heddle_status heddle_event_poll(heddle_event *e);
-/* Runs tasks until it is complete; then how it ended. timeout_ns 0: no limit.
- * HEDDLE_ETIMEDOUT: not by then. HEDDLE_ESTATE: the context is gone. */
+/* Runs tasks until the event is complete and returns the status it completed with.
+ * timeout_ns 0: no limit. HEDDLE_ETIMEDOUT: the event was not complete by then.
+ * HEDDLE_ESTATE: the context is gone. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_event_wait(heddle_event *e, uint64_t timeout_ns);
 
 #ifdef __cplusplus

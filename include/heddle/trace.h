@@ -5,16 +5,16 @@
 /*
  * heddle/trace.h - read the log of a run.
  *
- * A context writes a log when it is asked to (docs/formats/log.md has the
- * bytes). heddle_log_open() turns such a file into arrays; summaries and
- * exports work on them.
+ * A context writes its log to a file on request (docs/formats/log.md has the bytes).
+ * heddle_log_open() turns such a file into arrays; summaries and exports work on these
+ * arrays.
  *
  * Threads:  a heddle_log never changes after it was opened: any number of
- *           threads may read it. Close it once, when nobody uses it.
+ *           threads may read it. Close it once, when no thread uses it.
  * Errors:   functions return heddle_status; on failure nothing was created.
  * Times:    int64_t nanoseconds since the log was started, HEDDLE_LOG_NONE
  *           when not known. Two known times never overflow when subtracted.
- * Lifetime: every pointer reached through a log is the log's.
+ * Lifetime: every pointer reached through a log is valid until the log is closed.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,18 +27,20 @@
 extern "C" {
 #endif
 
+/* An open log. */
 typedef struct heddle_log heddle_log;
 
+/* A time that is not known, no lane, and the most dimensions of a handle in a log. */
 #define HEDDLE_LOG_NONE     INT64_MAX  /* a time that is not known */
 #define HEDDLE_LOG_NO_LANE  UINT32_MAX /* the task has not run */
 #define HEDDLE_LOG_MAX_DIMS 8
 
-/* How much a context writes; each level includes the ones before. */
+/* Record levels: how much a context writes. Each level includes the levels before. */
 enum heddle_log_level {
     HEDDLE_LOG_OFF = -1,
     HEDDLE_LOG_TASKS = 0, /* one record per task, and when a worker sleeps */
     HEDDLE_LOG_GRAPH = 1, /* submissions, dependencies, accesses, states */
-    HEDDLE_LOG_SCHED = 2, /* reserved for what the scheduler did; now as 1 */
+    HEDDLE_LOG_SCHED = 2, /* reserved for decisions of the scheduler; now as 1 */
     HEDDLE_LOG_EXPERT = 3 /* reserved; now as 1 */
 };
 
@@ -48,7 +50,7 @@ enum heddle_log_status {
     HEDDLE_LOG_FAILED = 1,
     HEDDLE_LOG_CANCELLED = 2,
     HEDDLE_LOG_DECLINED = 3, /* another variant was tried afterwards */
-    HEDDLE_LOG_PENDING = 7,  /* submitted; the log has no execution of it */
+    HEDDLE_LOG_PENDING = 7,  /* the task was submitted; the log has no execution of it */
 };
 
 /* heddle_log_task.flags */
@@ -59,6 +61,7 @@ enum heddle_log_task_flag {
     HEDDLE_LOG_REPLAYED = 0x40, /* from a recorded graph */
 };
 
+/* heddle_log_lane.kind: the records of which part of a run a lane has. */
 enum heddle_log_lane_kind {
     HEDDLE_LOG_WORKER = 0,
     HEDDLE_LOG_SUBMITTER = 1,
@@ -79,6 +82,7 @@ enum heddle_log_state_kind {
     HEDDLE_LOG_MEMORY = 7,   /* waits for memory */
 };
 
+/* heddle_log_mark.phase: a moment, or the two ends of a span. */
 enum heddle_log_mark_phase {
     HEDDLE_LOG_MARK_POINT = 0,
     HEDDLE_LOG_MARK_BEGIN = 1,
@@ -93,8 +97,9 @@ enum heddle_log_attr_key {
     HEDDLE_LOG_ATTR_ITERATION = 4,
     HEDDLE_LOG_ATTR_TAG = 5,
     HEDDLE_LOG_ATTR_DEADLINE = 6, /* CLOCK_MONOTONIC nanoseconds */
-    /* Nanoseconds, on the device that ran it; also in
-     * heddle_log_task.predicted_ns, where else it is that of its submission. */
+    /* Predicted nanoseconds on the device that ran the task; also in
+     * heddle_log_task.predicted_ns, which otherwise has the prediction made at the
+     * submission. */
     HEDDLE_LOG_ATTR_PREDICTED = 7,
 };
 
@@ -116,17 +121,17 @@ enum heddle_log_event_kind {
 
 /* heddle_log_event.c of POWER. */
 enum heddle_log_power_flag {
-    HEDDLE_LOG_POWER_GAP = 1, /* energy since the sample before is not known: it
-                                 is missing in this and all later ones */
+    HEDDLE_LOG_POWER_GAP = 1, /* the energy since the sample before is not known: it is
+                                 missing in this sample and all later ones */
 };
 
 /*
- * One execution of a task, or one task that never ran (status PENDING). A task
- * that was retried, or that ran on a gang, has several, with one id.
+ * One execution of a task, or one task that never ran (status PENDING). A task that was
+ * retried, or that ran on a gang, has several executions with one id.
  */
 struct heddle_log_task {
     uint64_t id;
-    uint64_t parent; /* the task that submitted it; 0: the main program */
+    uint64_t parent; /* the task that submitted this one; 0: the main program */
     int64_t submit_ns;
     int64_t ready_ns;
     int64_t start_ns;
@@ -141,11 +146,13 @@ struct heddle_log_task {
     uint8_t flags;  /* enum heddle_log_task_flag */
 };
 
+/* A dependency: task `succ` waited for task `pred`. */
 struct heddle_log_dep {
     uint64_t succ;
     uint64_t pred;
 };
 
+/* An operand of a task. */
 struct heddle_log_access {
     uint64_t task;
     uint32_t handle; /* index in handles[] */
@@ -153,7 +160,8 @@ struct heddle_log_access {
     uint8_t mode; /* the runtime's access mode */
 };
 
-/* Lasts until the next state or the next start or end of a task there. */
+/* What a lane did between tasks. A state lasts until the next state, or the next start or
+ * end of a task, of its lane. */
 struct heddle_log_state {
     int64_t start_ns;
     int64_t end_ns;
@@ -162,6 +170,7 @@ struct heddle_log_state {
     uint8_t state; /* enum heddle_log_state_kind */
 };
 
+/* A named moment that the program put into the log (heddle_mark). */
 struct heddle_log_mark {
     int64_t t_ns;
     const char *text;
@@ -169,12 +178,15 @@ struct heddle_log_mark {
     uint8_t phase; /* enum heddle_log_mark_phase */
 };
 
+/* A further fact about a task. */
 struct heddle_log_attr {
     uint64_t task;
     uint64_t value;
     uint8_t key; /* enum heddle_log_attr_key */
 };
 
+/* Something else that happened: a transfer, a change of memory, a sample of power.
+ * docs/formats/log.md has the meaning of the fields for each kind. */
 struct heddle_log_event {
     int64_t t_ns;
     uint64_t task;
@@ -187,11 +199,13 @@ struct heddle_log_event {
     uint8_t kind; /* enum heddle_log_event_kind */
 };
 
+/* A variant of a kernel. */
 struct heddle_log_variant {
     const char *name;
     uint32_t device; /* the runtime's device kind */
 };
 
+/* A kernel that the run used. */
 struct heddle_log_kernel {
     uint32_t id;
     uint32_t nvariants;
@@ -199,6 +213,7 @@ struct heddle_log_kernel {
     const struct heddle_log_variant *variants;
 };
 
+/* A lane: the records of one thread, stream or link. */
 struct heddle_log_lane {
     uint32_t id;
     uint32_t kind; /* enum heddle_log_lane_kind */
@@ -210,6 +225,7 @@ struct heddle_log_lane {
     uint64_t overwritten; /* 16-byte slots the flight recorder reused */
 };
 
+/* A handle or view that the run used. */
 struct heddle_log_handle {
     uint32_t id;
     uint32_t parent; /* index in handles[]; its own index: not a view */
@@ -223,6 +239,7 @@ struct heddle_log_handle {
     int64_t step[HEDDLE_LOG_MAX_DIMS];
 };
 
+/* A memory node. */
 struct heddle_log_node {
     uint32_t id;
     uint32_t kind;
@@ -230,7 +247,7 @@ struct heddle_log_node {
     const char *name;
 };
 
-/* A way from one memory to another. Nodes are indices in nodes[]. */
+/* A link from one memory node to another; from and to are indices in nodes[]. */
 struct heddle_log_link {
     uint32_t from;
     uint32_t to;
@@ -245,10 +262,7 @@ struct heddle_log_info {
     const char *value;
 };
 
-/*
- * The whole log. `size` is the size the library knows: a field beyond it is
- * not there.
- */
+/* The whole log as arrays. `size` is the size that the library knows. */
 struct heddle_log_view {
     size_t size;
 
@@ -295,6 +309,7 @@ struct heddle_log_view {
     size_t nlinks;
 };
 
+/* Options for opening and writing logs; zero is a default everywhere. */
 struct heddle_log_opts {
     size_t size;                              /* sizeof(struct heddle_log_opts) */
     const struct heddle_allocator *allocator; /* NULL: the default */
@@ -303,39 +318,40 @@ struct heddle_log_opts {
 };
 
 /*
- * Reads and checks a log. A file that is cut or damaged is read as far as its
- * chunks are whole: then is_partial is set. `opts` may be NULL.
+ * Reads and checks a log. Of a file that was cut or damaged the whole chunks are read, and
+ * is_partial is set. `opts` may be NULL.
  *
  * HEDDLE_EINVAL    path or log_out is NULL
  * HEDDLE_ENOENT    no such file
- * HEDDLE_EIO       it cannot be read, or is not a plain file
- * HEDDLE_EFORMAT   it is not a log, or its header is damaged
- * HEDDLE_EVERSION  it was written by a newer Heddle
- * HEDDLE_EOVERFLOW it has more than 2^32 - 2 records of one kind
+ * HEDDLE_EIO       the file cannot be read, or is not a plain file
+ * HEDDLE_EFORMAT   the file is not a log, or its header is damaged
+ * HEDDLE_EVERSION  a newer Heddle wrote the file
+ * HEDDLE_EOVERFLOW  more than 2^32 - 2 records of one kind
  * HEDDLE_ENOMEM    no memory
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_log_open(const char *path,
                                                          const struct heddle_log_opts *opts,
                                                          heddle_log **log_out);
 
-/* The same for a log in memory, which may be freed afterwards. */
+/* heddle_log_open() for a log in memory, which may be freed afterwards. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_log_parse(const void *data, size_t bytes,
                                                           const struct heddle_log_opts *opts,
                                                           heddle_log **log_out);
 
-/* NULL is fine. */
+/* Frees the log. NULL is fine. */
 HEDDLE_API void heddle_log_close(heddle_log *log);
 
+/* The arrays of a log. */
 HEDDLE_API const struct heddle_log_view *heddle_log_get_view(const heddle_log *log);
 
 /* One sentence: what is missing; "" when the log is whole. Never NULL. */
 HEDDLE_API const char *heddle_log_get_partial(const heddle_log *log);
 
-/* Index of the first execution of a task; SIZE_MAX: the log has none. */
+/* The index of the first execution of a task; SIZE_MAX: the log has none. */
 HEDDLE_API size_t heddle_log_find_task(const heddle_log *log, uint64_t id);
 
-/* Range [*first, *last) of the task's entries in deps[] (as successor), in
- * accesses[], in attrs[]. Empty when there are none. */
+/* The range [*first, *last) of a task's entries in deps[] (as successor), in accesses[],
+ * in attrs[]. The range is empty when there are none. */
 HEDDLE_API void heddle_log_find_deps(const heddle_log *log, uint64_t succ, size_t *first,
                                      size_t *last);
 HEDDLE_API void heddle_log_find_accesses(const heddle_log *log, uint64_t task, size_t *first,
@@ -348,10 +364,7 @@ HEDDLE_API const char *heddle_log_status_name(unsigned status);
 HEDDLE_API const char *heddle_log_state_name(unsigned state);
 HEDDLE_API const char *heddle_log_event_name(unsigned kind);
 
-/*
- * One lane within the makespan:
- * busy_ns + idle_ns + overhead_ns == makespan_ns, exactly.
- */
+/* The time of one lane: busy_ns + idle_ns + overhead_ns == makespan_ns, exactly. */
 struct heddle_log_lane_sum {
     uint64_t ntasks;     /* executions, cancelled ones too */
     int64_t busy_ns;     /* inside a task; nested tasks count once */
@@ -360,6 +373,7 @@ struct heddle_log_lane_sum {
                             work */
 };
 
+/* The executions of one kernel. */
 struct heddle_log_kernel_sum {
     uint64_t ntasks; /* executions, without helpers of a gang and cancelled
                         tasks */
@@ -371,6 +385,7 @@ struct heddle_log_kernel_sum {
     double model_error;  /* mean of |predicted - measured| / measured */
 };
 
+/* A summary of a run. */
 struct heddle_log_summary {
     size_t size;
     struct heddle_log_lane_sum *lanes;     /* one per lane of the log */
@@ -383,17 +398,17 @@ struct heddle_log_summary {
     int64_t first_ns;  /* first submission or start */
     int64_t last_ns;   /* last end */
     int64_t makespan_ns;
-    int64_t busy_ns; /* sums over those lanes */
+    int64_t busy_ns; /* this and the next two: sums over the nworkers lanes */
     int64_t idle_ns;
     int64_t overhead_ns;
     double utilisation;      /* busy / (workers * makespan); 0: no makespan */
     double overhead_task_ns; /* overhead per executed task */
 };
 
-/* HEDDLE_EINVAL, HEDDLE_ENOMEM. */
+/* Makes the summary of a log. HEDDLE_EINVAL, HEDDLE_ENOMEM. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_log_summary_create(const heddle_log *log, struct heddle_log_summary **sum_out);
-/* NULL is fine. Destroy it before the log is closed. */
+/* Frees a summary, before the log is closed. NULL is fine. */
 HEDDLE_API void heddle_log_summary_destroy(const heddle_log *log, struct heddle_log_summary *sum);
 
 /* flags of heddle_log_export */
@@ -415,11 +430,13 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_log_export(const heddle_log *log
                                                            const char *format, const char *path,
                                                            unsigned flags);
 
+/* A format of heddle_log_export(). */
 struct heddle_log_format {
     const char *name; /* "chrome" */
     const char *help; /* one line */
-    /* Other files it writes beside a plain one: the same name with one of these
-     * extensions instead. NULL at the end, or instead of the list. */
+    /* The extensions of further files that the format writes, beside the file at `path`
+     * and with the same name otherwise. NULL ends the list; NULL instead of the list: no
+     * further file. */
     const char *const *parts;
 };
 

@@ -15,6 +15,7 @@
 extern "C" {
 #endif
 
+/* The version of the headers that the program was compiled with. */
 #define HEDDLE_VERSION_MAJOR 0
 #define HEDDLE_VERSION_MINOR 1
 #define HEDDLE_VERSION_PATCH 0

@@ -7,7 +7,7 @@
  * Le, Pop, Cohen and Zappa Nardelli 2013, with sequentially consistent accesses
  * in the place of the fence, which TSan cannot follow).
  *
- * The owner pushes and pops at the bottom (last in, first out); anybody steals
+ * The owner pushes and pops at the bottom (last in, first out); any thread steals
  * at the top (first in, first out). A full deque refuses the push: the caller
  * has an overflow list. Nothing is allocated after init.
  *
@@ -103,7 +103,7 @@ static inline void *heddle_deque_pop_alone(struct heddle_deque *d)
     return heddle_load_rlx(&d->slot[(size_t)b & d->mask]);
 }
 
-/* Anybody. The oldest item, or NULL: empty or another thief was faster. */
+/* Any thread. The oldest item, or NULL: empty or another thief was faster. */
 static inline void *heddle_deque_steal(struct heddle_deque *d)
 {
     int64_t t = heddle_load_sc(&d->top);
@@ -116,7 +116,7 @@ static inline void *heddle_deque_steal(struct heddle_deque *d)
     return heddle_cas_sc(&d->top, &t, t + 1) ? item : NULL;
 }
 
-/* Anybody; a moment's truth. */
+/* Any thread; true for a moment only. */
 static inline bool heddle_deque_seems_empty(struct heddle_deque *d)
 {
     return heddle_load_rlx(&d->top) >= heddle_load_rlx(&d->bottom);

@@ -13,7 +13,7 @@
 
 struct heddle_fsize {
     sigset_t before; /* the thread's mask */
-    bool is_waiting; /* a SIGXFSZ of somebody else was pending already */
+    bool is_waiting; /* a SIGXFSZ from elsewhere was pending already */
 };
 
 void heddle_fsize_enter(struct heddle_fsize *f);

@@ -30,7 +30,7 @@ struct heddle_mutex {
 };
 
 void heddle_mutex_init(struct heddle_mutex *l, enum heddle_rank rank, const char *name);
-/* Nobody holds it. */
+/* No thread holds the mutex. */
 void heddle_mutex_fini(struct heddle_mutex *l);
 void heddle_mutex_lock(struct heddle_mutex *l);
 /* false: someone else holds it. Cannot wait, so any rank is allowed. */

@@ -4,8 +4,8 @@
  *
  * Invariants (1) nparked >= number of slots in state PARKED, and equal when no
  *                thread is inside prepare, cancel or wake
- *            (2) who changes PARKED to AWAKE, by CAS, takes 1 from nparked
- * Threads    prepare, cancel, commit: the owner of the slot; wake*: anybody.
+ *            (2) the thread that changes PARKED to AWAKE, by CAS, takes 1 from nparked
+ * Threads    prepare, cancel, commit: the owner of the slot; wake*: any thread.
  */
 #include "base/park.h"
 

@@ -3,20 +3,22 @@
 #define HEDDLE_BASE_PARK_H
 
 /*
- * Parking: threads sleep when there is no work and are woken when there is. The
- * lost-wake-up problem is solved here, once, for everybody.
+ * Parking: threads sleep when there is no work and are woken up when there is. This
+ * file solves the lost-wake-up problem, once, for all modules.
  *
- * Each thread has a slot. Who makes work rings its own bell *after* publishing
- * the work and then looks whether anybody sleeps. Who wants to sleep announces
- * itself (nparked), touches every bell, and only then looks for work a last time.
- * Ring and touch are read-modify-writes of the same word, so they are ordered:
+ * Each thread has a slot. A thread that makes work rings its own bell *after*
+ * publishing the work, and then looks whether a thread sleeps. A thread that wants
+ * to sleep announces itself (nparked), touches every bell, and only then looks for
+ * work a last time. Ring and touch are read-modify-writes of the same word, so they
+ * are ordered:
  *   ring before touch: the touch reads the ring, so the last look finds the work;
- *   touch before ring: the ring reads the touch, so nparked is seen, and somebody
- *                      is woken.
+ *   touch before ring: the ring reads the touch, so the thread that rings sees
+ *                      nparked and wakes a sleeping thread up.
  * A ring costs one uncontended atomic on an own line, no fence, no shared line.
  *
- * Threads that are about to look for work (spinners) are counted too: nobody is
- * woken while one exists, and the last one to find work wakes the next.
+ * Threads that are about to look for work (spinners) are counted too: no thread is
+ * woken up while a spinner exists, and the last spinner that finds work wakes up the
+ * next thread.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,7 +54,7 @@ void heddle_park_wake(struct heddle_park *p, unsigned slot);
 
 /* Announces sleep. Then look for work once more, and call one of the next two. */
 void heddle_park_prepare(struct heddle_park *p, unsigned slot);
-/* False: somebody has woken the slot meanwhile, perhaps for other work than the
+/* False: another thread has woken up the slot meanwhile, perhaps for other work than the
  * caller found; then pass the call on with heddle_park_wake_one(). */
 bool heddle_park_cancel(struct heddle_park *p, unsigned slot);
 /* Sleeps until woken or until timeout_ns (0: no limit) have passed. */

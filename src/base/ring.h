@@ -57,7 +57,7 @@ static inline bool heddle_ring_push(struct heddle_ring *r, void *item)
 }
 
 /*
- * Anybody. Claims up to `max` items, but at most 1/share of what is there
+ * Any thread. Claims up to `max` items, but at most 1/share of what is there
  * (rounded up), so that others get some too. Returns how many; 0: empty, or
  * another consumer was faster.
  */
@@ -79,7 +79,7 @@ static inline size_t heddle_ring_claim(struct heddle_ring *r, void **out, size_t
     return heddle_cas_acqrel(&r->head, &h, h + n) ? n : 0;
 }
 
-/* Anybody; a moment's truth. */
+/* Any thread; true for a moment only. */
 static inline bool heddle_ring_seems_empty(struct heddle_ring *r)
 {
     return heddle_load_rlx(&r->head) >= heddle_load_rlx(&r->tail);

@@ -22,7 +22,7 @@ static inline struct heddle_scratch heddle_scratch_make(const struct heddle_allo
 
 /* n * bytes, zeroed; n or bytes may be 0. NULL means that there is no memory. */
 void *heddle_scratch_get(struct heddle_scratch *s, size_t n, size_t bytes);
-/* The same, not zeroed: pages of it that nobody touches cost nothing. */
+/* The same, not zeroed: pages that are never touched cost nothing. */
 void *heddle_scratch_raw(struct heddle_scratch *s, size_t n, size_t bytes);
 
 /* A copy of the text, "" for NULL. NULL means that there is no memory. */

@@ -6,7 +6,7 @@
  *            to use one thread differs from one to the other, so these functions
  *            are looked up by name; a BLAS that has none of them has no threads,
  *            or reads OMP_NUM_THREADS.
- * Invariant  the table does not change while anybody uses it.
+ * Invariant  the table does not change while a caller uses it.
  * Threads    `lock` guards opening and closing; calls need no lock.
  */
 #include "blas/blas.h"

@@ -36,7 +36,7 @@ struct heddle_blas {
 /* Loads it, or adds a user. NULL: there is none; why (may be NULL) says so. */
 const struct heddle_blas *heddle_blas_open(const char *library, char *why, size_t why_bytes);
 void heddle_blas_close(void);
-/* NULL: nobody has opened it. */
+/* NULL: it is not open. */
 const struct heddle_blas *heddle_blas_get(void);
 
 /* Is this thread inside of a routine of the BLAS that a task called? */

@@ -8,7 +8,7 @@
  *            method goes on. An expert is a new row, which keeps the reduced
  *            costs right: the dual method goes on. Both begin near the optimum.
  * Invariants a row belongs to the basis column basis[row]; columns of free
- *            slots are zero, so nobody has to skip them.
+ *            slots are zero, so no loop has to skip them.
  * Rounding   each solution is checked against `load`: both players' mixes are
  *            evaluated anew. When they disagree the tableau is made anew, once.
  * Cost       a pivot is O(experts * (plans + experts)); a step takes a few.

@@ -293,3 +293,10 @@ heddle_status heddle_sched_get_info(unsigned i, struct heddle_sched_info *out)
         }
     return HEDDLE_ENOENT;
 }
+
+const char *heddle_sched_get_name(const char *name)
+{
+    const struct heddle_sched_ops *s = name != NULL ? heddle_sched_find(name) : NULL;
+
+    return s != NULL ? s->name : NULL;
+}

@@ -7,7 +7,7 @@
  * Invariants (1) a task is run by exactly one slot, after every task it waits for
  *            (2) worker.done counts a task of the context after all its effects,
  *                so that equal sums mean that everything has ended
- *            (3) every waiting is a scheduling point: who waits runs tasks. A
+ *            (3) every wait is a scheduling point: a thread that waits runs tasks. A
  *                frame waits only for frames that began later (its children, or
  *                what lies above it on its stack), so waits cannot form a cycle
  * Threads    the holder of a slot (ctx.h).

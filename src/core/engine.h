@@ -59,7 +59,7 @@ static inline void heddle_ring(heddle_ctx *ctx, unsigned slot)
 }
 
 /* A task that the scheduler gave to slot w does not run now: it will be pushed again. Called
- * before anybody can push it. Schedulers of cores alone are not told. */
+ * before any thread can push it. Schedulers of cores alone are not told. */
 static inline void heddle_engine_defer(struct worker *w, struct heddle_sched_task *t)
 {
     heddle_ctx *ctx = w->ctx;
@@ -87,7 +87,7 @@ heddle_engine_hand_on(struct worker *w, struct heddle_sched_task *keep, bool has
     }
     if (has_pushed) {
         w->has_pushed = true;
-        if (!ctx->runs_inline) /* else there is nobody to call */
+        if (!ctx->runs_inline) /* else there is no worker to wake up */
             heddle_ring(ctx, w->id);
     }
     return keep;

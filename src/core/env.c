@@ -85,7 +85,8 @@ enum env_kind {
     X("HEDDLE_EXECUTE", ENV_SWITCH, execute,                                                       \
       "in virtual time, call the functions as well; default off")                                  \
     X("HEDDLE_FAULTS", ENV_WORD, faults, "what shall go wrong on purpose, see heddle(7)")          \
-    X("HEDDLE_PLAN", ENV_WORD, plan, "placement file for the scheduler replay")                    \
+    X("HEDDLE_PLACEMENT", ENV_WORD, placement, "placement file for the scheduler replay")          \
+    X("HEDDLE_PLAN", ENV_WORD, placement, "the older name of HEDDLE_PLACEMENT")                    \
     X("HEDDLE_ENERGY_MODEL", ENV_WORD, energy_model, "file of an energy model; default: none")     \
     X("HEDDLE_ENERGY_WEIGHT", ENV_SHARE, energy_weight,                                            \
       "how much joules count besides time; default 0")                                             \

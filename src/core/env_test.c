@@ -33,7 +33,7 @@ TEST(list_is_complete)
         CHECK(v->help != NULL && v->help[0] != '\0');
         n++;
     }
-    CHECK_EQ(n, 31);
+    CHECK_EQ(n, 32);
 }
 
 TEST(nothing_set_changes_nothing)
@@ -130,6 +130,20 @@ TEST(caller_wins)
     CHECK_EQ(o.bind, HEDDLE_ON);
     CHECK_EQ(o.memory_budget, 5);
     CHECK_STR(o.model_dir, "");
+    clear_all();
+}
+
+TEST(older_names)
+{
+    struct heddle_ctx_opts o;
+
+    clear_all();
+    setenv("HEDDLE_PLAN", "old.place", 1);
+    o = apply(HEDDLE_OK);
+    CHECK_STR(o.placement, "old.place");
+    CHECK_STR(o.plan, "old.place"); /* one field with two names */
+    setenv("HEDDLE_PLACEMENT", "new.place", 1);
+    CHECK_STR(apply(HEDDLE_OK).placement, "new.place");
     clear_all();
 }
 
@@ -230,5 +244,5 @@ TEST(cache_dir)
 }
 
 TEST_MAIN(list_is_complete, nothing_set_changes_nothing, all_kinds, shares_are_from_0_to_1,
-          caller_wins, ignored_when_asked, empty_is_not_set, percent_of_memory, malformed,
-          cache_dir)
+          caller_wins, older_names, ignored_when_asked, empty_is_not_set, percent_of_memory,
+          malformed, cache_dir)

@@ -3,7 +3,7 @@
  * exec: the record of a running task: how it is filled, and what a kernel may ask
  * about its task.
  *
- * Threads    whoever is about to run the task, or asks what it would cost.
+ * Threads    the thread that is about to run the task, or that asks for its cost.
  */
 #include "core/exec.h"
 #include "base/atomic.h"

@@ -42,12 +42,12 @@ struct exec_slow {
     struct gang *gang;
     struct dev_task *dev;              /* on a device */
     void *check;                       /* the checker's */
-    bool is_skipped;                   /* the engine decided not to run it */
-    bool is_missing;                   /* as what it needs had failed */
+    bool is_skipped;                   /* the engine decided not to run the task */
+    bool is_missing;                   /* because its data or an event had failed */
     void *ptr[HEDDLE_KERNEL_OPERANDS]; /* replaces the operands' memory */
     struct heddle_partial *partial[HEDDLE_KERNEL_OPERANDS];
     void *backup[HEDDLE_KERNEL_OPERANDS];
-    char message[200]; /* last: the rest is cleared, of this the first */
+    char message[200]; /* last field: all others are cleared, and its first byte */
 };
 
 /* Around the function of a task. */

@@ -3,11 +3,12 @@
  * gang: one task on several workers at once, all or nothing.
  *
  * Structure  one gang forms at a time (gang_lock): its leader publishes it in
- *            ctx->gang, workers that come to their loop join, and when enough
- *            have, all start. The leader waits for all of them in the end.
- * Invariants (1) nobody waits while holding gang_lock for anything but workers
- *                that will come: if too few can (slot 0 is empty), the gang
- *                dissolves and the task goes back to the scheduler
+ *            ctx->gang, workers join when they come back to their loop, and when
+ *            enough have joined, all start. At the end the leader waits for all
+ *            members.
+ * Invariants (1) a forming gang waits only for workers that will come: if too few
+ *                can (slot 0 is empty), the gang dissolves and the task goes back
+ *                to the scheduler
  *            (2) a worker inside a gang's body joins and leads no other gang, and
  *                a gang has no gang among its children: so the workers a forming
  *                gang waits for never wait for it

@@ -4,17 +4,13 @@
 
 /*
  * Public objects that may outlive their context: events, groups, graphs. The
- * context lists them and tells them when it goes (ctx becomes NULL; public calls
- * then return HEDDLE_ESTATE).
+ * context keeps a list of these objects; when the context is destroyed, `ctx` of each
+ * becomes NULL, and public calls on it return HEDDLE_ESTATE.
  */
 #include "base/alloc.h"
 #include "heddle/ctx.h"
 
-/*
- * Public objects that may outlive their context: events, groups, graphs. The
- * context lists them and tells them when it goes (ctx becomes NULL; public calls
- * then return HEDDLE_ESTATE).
- */
+/* The first member of such an object. */
 struct heddle_object {
     heddle_ctx *ctx;                   /* NULL: gone */
     struct heddle_object *prev, *next; /* guarded by ctx->event_lock */
@@ -22,13 +18,13 @@ struct heddle_object {
     unsigned kind;
 };
 
-/* What to do when the context goes. */
+/* What kind of object it is, for the end of the context. */
 enum heddle_object_kind { OBJECT_EVENT, OBJECT_GROUP, OBJECT_GRAPH };
 
 void heddle_object_add(heddle_ctx *ctx, struct heddle_object *o, enum heddle_object_kind kind);
 /* The last reference is gone: takes it off the list. */
 void heddle_object_remove(struct heddle_object *o);
-/* The context goes: its events, groups and graphs learn it. */
+/* The context is being destroyed: detaches its events, groups and graphs. */
 void heddle_objects_orphan(heddle_ctx *ctx);
 
 #endif /* HEDDLE_CORE_OBJECT_H */

@@ -26,19 +26,19 @@ static inline void heddle_foreign_leave(heddle_ctx *ctx)
     heddle_sub_acqrel(&ctx->nforeign, 1u); /* the last access to ctx */
 }
 
-/* Slot 0, if nobody has it; NULL: somebody has, or the context is not helped. */
+/* Slot 0, if it is free; NULL: another thread has it, or the option helps is off. */
 struct worker *heddle_master_trylock(heddle_ctx *ctx);
 void heddle_master_unlock(heddle_ctx *ctx);
 /* heddle_engine_help() for an outside thread: takes slot 0 or sleeps while another has it. */
 bool heddle_ctx_help(heddle_ctx *ctx, stop_fn stop, void *arg, uint64_t deadline_ns);
-/* Wakes who waits for a condition that may have become true. */
+/* Wakes up threads that wait for a condition that may have become true. */
 void heddle_ctx_signal(heddle_ctx *ctx);
 /* An outside thread that shares a CPU with a bound worker moves to the one that
  * was left for it. */
 void heddle_ctx_nudge(heddle_ctx *ctx);
 /* Have all tasks of the context ended? */
 bool heddle_ctx_is_quiet(heddle_ctx *ctx);
-/* Nobody runs anything: only an event or a release can help. */
+/* No task runs: only an event or a release can make one ready. */
 bool heddle_ctx_is_stuck(heddle_ctx *ctx);
 
 #endif /* HEDDLE_CORE_OUTSIDE_H */

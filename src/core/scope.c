@@ -7,8 +7,8 @@
  *            holds. The parent keeps its operands until the last child has ended,
  *            so outside tasks cannot see the difference.
  * Structure  made with the first child; a table from units to histories.
- *            `pending` counts children and the body; who brings it to 0 ends the
- *            parent.
+ *            `pending` counts children and the body; the thread that brings it to 0 ends
+ *            the parent.
  * Invariants (1) a child's access lies inside an operand of the parent, in a mode
  *                the parent's covers, or on a handle the parent made
  *            (2) only the worker that runs the body submits into the scope, so

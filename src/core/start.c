@@ -5,7 +5,7 @@
  * Structure  options are checked, devices found, the parts made in the order of
  *            struct heddle_ctx, threads started last. A half-built context is freed
  *            by heddle_ctx_free() (ctx.c), as a whole one is.
- * Threads    the one that creates the context; nobody else knows of it.
+ * Threads    the thread that creates the context; no other thread knows of it yet.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -197,7 +197,7 @@ static heddle_status ctx_init_workers(heddle_ctx *ctx, const int *cpu)
         if (is_slot)
             kind = ctx->time->name_slot(i, name, sizeof(name));
         else
-            snprintf(name, sizeof(name), i == n ? "outside" : "driver");
+            snprintf(name, sizeof(name), i == n ? "outside" : "device thread");
         heddle_trace_define_lane(ctx->trace, lane, kind, name, w->cpu, 0);
     }
     ctx->foreign = &ctx->worker[n];
@@ -226,7 +226,7 @@ static heddle_status ctx_start_sched(heddle_ctx *ctx, const struct heddle_ctx_op
     struct heddle_sched_env env = {.alloc = &ctx->alloc,
                                    .nworkers = ctx->nworkers,
                                    .steal_order = ctx->steal_order,
-                                   .plan = o->plan,
+                                   .placement = o->placement,
                                    .why = why,
                                    .why_bytes = sizeof(why)};
     heddle_status st;
@@ -329,7 +329,7 @@ static void ctx_configure(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
     ctx->forms_gangs = !ctx->checks && ctx->time->has_threads;
     ctx->runs_inline = ctx->helps && ctx->nworkers == 1 && ctx->dev == NULL;
     ctx->allows_handoff = ctx->sched->allows_handoff && ctx->dev == NULL;
-    ctx->rings_all = ctx->sched->names_workers && o->plan != NULL;
+    ctx->rings_all = ctx->sched->names_workers && o->placement != NULL;
     ctx->spin_ticks = (uint64_t)(spin * 1000.0 / ctx->clock.ns_per_tick);
     ctx->rest_ticks = (uint64_t)(100.0 / ctx->clock.ns_per_tick) + 1;
     ctx->is_window_hard = o->window != 0;

@@ -80,7 +80,7 @@ static inline void heddle_cell_begin(heddle_ctx *ctx, struct submission *s, stru
     c->ext = 0;
 }
 
-/* Before the task can start: somebody may wait for all of them. */
+/* Before the task can start: a thread may wait for all tasks. */
 static inline void heddle_submit_count(heddle_ctx *ctx, const struct submission *s)
 {
     if (HEDDLE_UNLIKELY(s->scope != NULL))

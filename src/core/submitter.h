@@ -12,7 +12,7 @@
 #include "task/task.h"
 #include "trace/trace.h"
 
-/* Who makes tasks: the holder of the submission lock, or a worker. */
+/* A maker of tasks: the holder of the submission lock, or a worker. */
 struct submitter {
     struct heddle_slab slab;
     struct heddle_domain domain; /* of the context; workers do not use it */

@@ -2,12 +2,12 @@
 /*
  * turn: tasks that commute on a unit run one at a time, in any order.
  *
- * Structure  each unit has a turn: held or not, and a queue of tasks that are
- *            ready but for it. Who ends passes it on.
+ * Structure  each unit has a turn: held or not, and a queue of tasks that wait for
+ *            nothing but this turn. A task that ends passes its turns on.
  * Invariants (1) a task takes turns in the order of the units' addresses and waits
  *                for one at most, so turns cannot form a cycle
- *            (2) the number of turns a task holds is in its flags; who passes a
- *                turn on counts for the other
+ *            (2) the number of turns a task holds is in its flags; a task that
+ *                passes a turn on adds to the number of the receiver
  * Threads    the slot that runs the task; the queue has its own lock.
  */
 #include "core/turn.h"

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * watchdog: which tasks are pending, and what do they wait for?
+ * watchdog: which tasks are pending, and what does each of them wait for?
  *
  * Purpose    a wait that makes no progress explains itself: a task that runs
- *            for too long, an event that nobody completes, data that nobody
- *            releases.
+ *            for too long, an event that was not completed, data that were not
+ *            released.
  * Structure  two walks over all cells. The first finds the oldest pending
- *            tasks, by their numbers; the second, what those wait for. A live
- *            cell knows who waits for it, so edges are found from their far
- *            end.
+ *            tasks, by their numbers; the second, what these tasks wait for. A
+ *            live cell lists the tasks that wait for it, so an edge is found
+ *            from its predecessor.
  * Invariants (1) a cell is read only if its making happens before: the
  *                submission lock covers the tasks of the context; for children
  *                it is the CAS that links a waiter, seen in `succ`
- *            (2) what was read is used only if the cell whose end would change
- *                it was still live afterwards (survey_is_live)
+ *            (2) a value that was read is used only if the cell whose end would
+ *                change it was still live afterwards (survey_is_live)
  * Threads    any thread that waits, while workers may run. The read-modify-
- *            write in survey_is_live() orders our reads before the end of the
- *            task and so before every later use of the cells. A task that ends
- *            between our reads and that look makes them worthless, and they
- *            are dropped; indices are checked before they are followed. These
+ *            write in survey_is_live() orders the reads before the end of the
+ *            task and so before every later use of the cells. When a task ends
+ *            between the reads and survey_is_live(), the values read are
+ *            dropped; indices are checked before they are followed. These
  *            reads are hidden from the thread sanitizer (OPTIMISTIC).
  */
 #include <stdio.h>

@@ -21,7 +21,7 @@ struct worker {
     unsigned id;
     int pusher;
     int cpu;         /* -1: not bound */
-    unsigned popper; /* with devices: who got the task from the scheduler */
+    unsigned popper; /* with devices: the worker that popped the task */
     uint64_t popped_ns;
 
     /* owner only */
@@ -36,18 +36,18 @@ struct worker {
     bool is_spinning;
     uint8_t shown;   /* the state in its lane, while it spins */
     bool was_woken;  /* and has found no task since */
-    bool has_pushed; /* since somebody looked: its own queue is not empty */
+    bool has_pushed; /* since the last look: its own queue is not empty */
 
     struct submitter sub;
 
-    /* written by the owner, read by anybody */
+    /* written by the owner, read by any thread */
     _Alignas(HEDDLE_CACHE_LINE) _Atomic uint64_t done; /* tasks of the context */
     _Atomic uint64_t executed;
     _Atomic uint64_t failed;
     _Atomic uint64_t cancelled;
     _Atomic uint64_t parks;
     _Atomic uint32_t is_busy; /* in a task */
-    _Atomic uintptr_t self;   /* pthread_self() of the holder, 0: nobody */
+    _Atomic uintptr_t self;   /* pthread_self() of the holder; 0: none */
 };
 
 /* Only the owner writes such a counter; others read it for reports. */

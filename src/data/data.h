@@ -3,7 +3,7 @@
 #define HEDDLE_DATA_DATA_H
 
 /*
- * Data module: handles, views, and what is remembered about each for ordering.
+ * Data module: handles, views, and the access history of each.
  *
  * A handle is a *unit*: either a whole array (a root) or a view, a box of a
  * root. Each unit has its own access history (struct heddle_dep). Two units of
@@ -14,11 +14,11 @@
  * Threads  `dep` and the overlap lists are guarded by the submission lock of the
  *          context; lists are changed under the registry's `lock` as well, so
  *          that a nested submission, which does not hold the submission lock, can
- *          read them under `lock` alone. base and mark are atomic. The rest is
- *          constant once the handle is handed out.
+ *          read them under `lock` alone. base and mark are atomic. All other
+ *          fields are constant once the program has the handle.
  * Lifetime a reference for each of: the user, a view of it, a scope that has it
- *          in its table, a graph that was recorded with it. Tasks hold none: who
- *          drops the last reference (core) waits for the history instead.
+ *          in its table, a graph that was recorded with it. Tasks hold none: when the
+ *          last reference is dropped, core waits for the tasks of the history instead.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -78,7 +78,7 @@ struct heddle_partial {
 struct heddle_extra {
     struct heddle_reduction reduction;
     struct heddle_spin lock;     /* guards the rest */
-    struct heddle_partial *free; /* partial results nobody works on */
+    struct heddle_partial *free; /* partial results that no task uses */
     void *acquired;              /* core: open grants, newest first */
 };
 

@@ -5,37 +5,38 @@
 /*
  * Driver contract: what the engine asks of a device.
  *
- * A driver is a kind of device (opencl, sim, disk, ...); a heddle_dev is one open
- * device: a memory and, unless it is a disk, a processor with a few streams. The
- * engine decides everything (what runs, what is copied, what is evicted); a
- * driver does what it is told and says when it is done.
+ * A driver is the table of functions for one kind of device (opencl, sim, disk,
+ * ...); a heddle_dev is one open device: a memory and, unless it is a disk, a
+ * processor with a few streams. The engine decides which tasks run, which data are
+ * copied and which copies are evicted; the driver carries out these operations and
+ * reports the end of each.
  *
  * Streams   A device has info.nstreams streams for kernels, numbered from 0, and
- *           one more, number nstreams, that the engine gives its transfers to.
- *           There the engine relies on no order: it never has two transfers in
- *           flight that touch the same bytes, unless nobody will use what one of
- *           them brings (the data were written elsewhere since).
- * Memory    A pointer may be anything but NULL: nobody adds to it.
- * Order     Work on one stream of a device runs in the order in which it was
- *           given; work on different streams does not wait for each other unless
- *           order() says so. alloc() and free() are ordered with their stream:
- *           memory may be freed after the last use was *enqueued*.
- * Ends      copy() and launch() return at once. When HEDDLE_OK was returned,
- *           op->done(op, st) is called exactly once, later, from progress() and
- *           from nowhere else. When they return anything else, done() is not
- *           called. done() may call alloc, free, copy, launch, order of any
- *           device, but not progress().
+ *           one more, number nstreams, for the engine's transfers. The engine relies
+ *           on no order on that stream: two transfers in flight never touch the same
+ *           bytes, unless no task will use what one of them brings (the data were
+ *           written elsewhere since).
+ * Memory    A device pointer may be any value but NULL: the engine does no arithmetic
+ *           on it.
+ * Order     Operations on one stream of a device run in the order in which they were
+ *           submitted; operations on different streams do not wait for each other
+ *           unless order() says so. alloc() and free() are ordered with their stream:
+ *           memory may be freed after the last operation that uses it was *enqueued*.
+ * Ends      copy() and launch() return at once. After HEDDLE_OK, op->done(op, st) is
+ *           called exactly once, later, from progress() and from nowhere else. After
+ *           any other status done() is not called. done() may call alloc, free, copy,
+ *           launch and order of any device, but not progress().
  * Failure   every failure is a value. HEDDLE_EDEV: the device is lost; from then
- *           on every call on it returns HEDDLE_EDEV, and whatever is in flight
- *           ends with HEDDLE_EDEV. HEDDLE_ENOMEM from alloc(): not now; the
- *           engine evicts and asks again. Other statuses are the operation's.
- *           `why`, where the last failure left a sentence, is read with error().
+ *           on every call on it returns HEDDLE_EDEV, and every operation in flight
+ *           ends with HEDDLE_EDEV. HEDDLE_ENOMEM from alloc(): there is no memory now;
+ *           the engine evicts copies and calls again. Any other status is a failure of
+ *           that operation alone. error() returns the sentence of the last failure.
  * Threads   one thread at a time calls into all devices of a context: no driver
  *           needs a lock against the engine. A driver may have threads of its
- *           own (disk); they never call done().
+ *           own (disk, cuda); these never call done().
  * Loading   probe() must work on a machine that has no such device and no such
- *           library: then it finds none. Vendor libraries are loaded by probe(),
- *           with dlopen, when they are not certain to be there.
+ *           library, and then finds no device. probe() loads vendor libraries with
+ *           dlopen when they are not certain to be there.
  *
  * One folder and one line of drive.def add a driver; tests/conformance/drive_conformance.c
  * runs each through the same script.
@@ -55,12 +56,12 @@ struct heddle_op;
 /* One asynchronous operation. The engine embeds it in its own records. */
 struct heddle_op {
     void (*done)(struct heddle_op *op, heddle_status st);
-    /* Set by the driver before done(), in ns of the driver env's clock; 0 and 0
-     * when it cannot tell. */
+    /* The driver sets these times before done(), in ns of the environment's clock; 0
+     * and 0 when it cannot tell. */
     uint64_t begin_ns, end_ns;
-    bool is_rough;          /* they are a share of a group's, good for pictures */
-    bool is_loading;        /* most of it is what happens once: libraries, code */
-    struct heddle_op *next; /* the driver's while in flight, as is priv */
+    bool is_rough;          /* the times are a share of a batch's: for pictures only */
+    bool is_loading;        /* most of the time was spent loading libraries or code, once */
+    struct heddle_op *next; /* next and priv belong to the driver while in flight */
     void *priv[2];
 };
 
@@ -102,17 +103,17 @@ struct heddle_copy {
 };
 
 struct heddle_dev_launch {
-    /* Its end and its times matter; else it may end with others behind it, and
-     * the times may be rough. */
+    /* The end and the times of this launch matter. False: the driver may report its end
+     * together with that of launches behind it, and the times may be rough. */
     bool wants_time;
-    /* Called by the driver, on the thread that called launch() or progress(),
-     * with `x`: puts the kernel on the stream (cpu, sim: does the work). Its
-     * status, when not OK, is the operation's. NULL: nothing to run (sim). */
+    /* The driver calls run(x) on the thread that called launch() or progress(): the
+     * function puts the kernel on the stream (cpu, sim: does the work). A status other
+     * than HEDDLE_OK becomes that of the operation. NULL: nothing to run (sim). */
     heddle_run_fn run;
     struct heddle_exec *x;
-    double model_ns; /* sim: how long it takes, alone */
-    double share_ns; /* sim: how long with the whole device, had others the rest;
-                        0: it shares nothing */
+    double model_ns; /* sim: how long the kernel takes when it runs alone */
+    double share_ns; /* sim: share_ns / model_ns is the share of the device that the
+                        kernel takes while it runs; 0: the kernel shares nothing */
 };
 
 /* What a driver may need to know; lives as long as the devices. */
@@ -128,9 +129,9 @@ struct heddle_drive_env {
 };
 
 /*
- * A recorded region as one operation: `n` launches, put on the stream by put(), in
- * this order; i may run as soon as pred[first[i]] .. pred[first[i + 1] - 1], all of
- * them before i, have run.
+ * A recorded region as one operation: `n` launches, which put() puts on the stream in
+ * this order. Launch i may run as soon as its predecessors pred[first[i]] ..
+ * pred[first[i + 1] - 1], all of them less than i, have run.
  */
 struct heddle_region {
     unsigned n;
@@ -138,14 +139,14 @@ struct heddle_region {
     void *user;
     const uint32_t *first; /* n + 1 */
     const uint32_t *pred;
-    /* For a graph that is there already: a bit for each launch that is not what it
-     * was; NULL: any may have changed. n, first and pred are what they were. */
+    /* When an existing graph is brought up to date: a bit for each launch that has
+     * changed; NULL: any may have changed. n, first and pred have not. */
     const uint64_t *changed;
 };
 
 struct heddle_dev_info {
     char name[32];                       /* "opencl0": unique in a context */
-    char model[64];                      /* equal devices have equal ones: key of the models */
+    char model[64];                      /* equal for equal devices: key of the models */
     enum heddle_device kind;             /* 0: runs no kernels (disk) */
     unsigned nstreams;                   /* kernels that make sense at once */
     uint64_t memory_total, memory_free;  /* bytes; free: now */
@@ -157,15 +158,15 @@ struct heddle_driver {
     const char *name;        /* unique */
     const char *help;        /* one line for `heddle info` */
     enum heddle_device kind; /* 0: memory only */
-    bool is_slow;            /* to load: looked for only when the user asks for it */
-    bool has_urgent;         /* kernels on the last stream go before those of others */
-    /* Launches queue on its streams, order() is there, and a launch whose function
-     * returned HEDDLE_OK need not be done again unless the device is lost. So tasks
-     * are put behind it before it has ended, and streams have more of them. */
+    bool is_slow;            /* slow to load: used only when the user asks for it */
+    bool has_urgent;         /* kernels on the last stream run before those of others */
+    /* Launches queue on the streams, order() exists, and a launch whose function
+     * returned HEDDLE_OK need not be repeated unless the device is lost. So the engine
+     * launches tasks behind one that has not ended, and more of them per stream. */
     bool is_sure;
 
-    /* Required. Up to `cap` devices into info; *n_out: how many there are. None is
-     * no failure. `env` may hold nothing but alloc. */
+    /* Required. Describes up to `cap` devices in info; *n_out: how many there are. No
+     * device is no failure. `env` may hold nothing but alloc. */
     heddle_status (*probe)(const struct heddle_drive_env *env, struct heddle_dev_info *info,
                            unsigned cap, unsigned *n_out);
 
@@ -179,28 +180,28 @@ struct heddle_driver {
     heddle_status (*alloc)(struct heddle_dev *dev, size_t bytes, unsigned stream, void **ptr_out);
     void (*free)(struct heddle_dev *dev, void *ptr, size_t bytes, unsigned stream);
 
-    /* Required. The copy record may go when this returns. */
+    /* Required. The caller may reuse *c when this returns. */
     heddle_status (*copy)(struct heddle_dev *dev, const struct heddle_copy *c, unsigned stream,
                           struct heddle_op *op);
-    /* May this device copy straight to `to`? NULL: never. */
+    /* May this device copy to `to` without the host? NULL: never. */
     bool (*can_peer)(struct heddle_dev *dev, struct heddle_dev *to);
 
     /* Required when kind is not 0. */
     heddle_status (*launch)(struct heddle_dev *dev, const struct heddle_dev_launch *l,
                             unsigned stream, struct heddle_op *op);
 
-    /* Optional. What is given to `stream` from now on starts after `op`, an
-     * operation in flight on any stream of a device of this driver. NULL: the
-     * engine waits on the host instead. */
+    /* Optional. Operations submitted to `stream` from now on start after `op` has ended,
+     * an operation in flight on any stream of a device of this driver. NULL: the engine
+     * waits on the host instead. */
     heddle_status (*order)(struct heddle_dev *dev, unsigned stream, struct heddle_op *op);
 
     /*
      * Optional, all three or none. region() makes a graph of the launches, or, when
-     * *graph_inout is not NULL, brings that one up to date: put() is called for
-     * each, or for those alone that `changed` says. When it fails the graph is what
-     * it was, or replay() answers HEDDLE_EDECLINED until region() succeeds.
-     * replay() runs it, like a launch; once accepted it ends well, or the device is
-     * lost. A graph in flight is neither brought up to date nor freed.
+     * *graph_inout is not NULL, brings that graph up to date: it calls put() for every
+     * launch, or only for those that `changed` names. When region() fails, the graph is
+     * unchanged, or replay() returns HEDDLE_EDECLINED until region() succeeds. replay()
+     * runs the graph, like a launch; once accepted it ends well, or the device is lost.
+     * A graph in flight is neither brought up to date nor freed.
      */
     heddle_status (*region)(struct heddle_dev *dev, const struct heddle_region *r, unsigned stream,
                             void **graph_inout);
@@ -210,20 +211,20 @@ struct heddle_driver {
 
     /*
      * Optional, both or none; any thread. pin(): these bytes of the host will be
-     * copied often; the driver may make that fast, now or later, or not. unpin():
-     * the same range; nothing uses it, and it may go when this returns.
+     * copied often; the driver may page-lock them, now or later, or not. unpin(): the
+     * same range; no operation uses it, and the memory may be freed when this returns.
      */
     void (*pin)(struct heddle_dev *dev, void *host, size_t bytes);
     void (*unpin)(struct heddle_dev *dev, void *host, size_t bytes);
 
-    /* Required. Calls done() for what has ended; returns how many. */
+    /* Required. Calls done() for operations that have ended; returns how many. */
     unsigned (*progress)(struct heddle_dev *dev);
 
-    /* Optional. Free bytes now, counting what others use; 0: unknown. */
+    /* Optional. Bytes that are free now, with other processes counted; 0: unknown. */
     uint64_t (*memory_free)(struct heddle_dev *dev);
 
-    /* Optional. What a variant may ask for: "queue", "context", "stream", ... as
-     * the driver's public header documents. NULL: no such thing. */
+    /* Optional. A native object for a variant: "queue", "context", "stream", ... as the
+     * driver's public header documents. NULL: there is none of that name. */
     void *(*native)(struct heddle_dev *dev, unsigned stream, const char *what);
 
     /* Optional. The sentence behind the last failure; "" when there is none. */

@@ -2,14 +2,14 @@
 /*
  * implied: dependencies that follow from the operands of tasks.
  *
- * Purpose    a task does not wait for another one that had ended when it was
- *            submitted, so the log has no dependency there; but it could not have
- *            run before it either. Paths and causes need these too.
- * Method     per handle two groups of tasks: those that use it now, and those
- *            before. Readers are a group, tasks that commute or reduce as well,
- *            each writer is one. The first of a group waits for the whole group
- *            before it, the others for at most NJOIN of them: fewer edges than
- *            there are never make a path too long.
+ * Purpose    when a predecessor had ended before a task was submitted, the log has
+ *            no dependency between the two, although the task could not have run
+ *            before the predecessor. Paths and causes need these dependencies too.
+ * Method     per handle two groups of tasks: the latest group, and the group before.
+ *            Readers form a group, and so do tasks that commute or reduce; each
+ *            writer is a group of its own. The first task of a group waits for the
+ *            whole group before it, the other tasks for at most NJOIN of that group:
+ *            with fewer edges than there are, no path becomes too long.
  * Limits     tasks of the main program only, whose order is that of their ids;
  *            the same handle only: views of one array are not seen.
  * Cost       linear in the accesses; at most 1 + NJOIN edges per access.

@@ -2,16 +2,16 @@
 /*
  * gate: calls that a task calls off.
  *
- * What a call finds may end the calls behind it that belong to the same routine
- * (no solve after a pivot that is zero), while the calls that follow the routine go
- * on. Nobody waits: the calls are submitted, and their tasks look at the gate.
+ * A call may find something that calls off the later calls of the same routine (no solve
+ * after a pivot that is zero), while calls after the routine go on. No thread waits for
+ * that: all calls are submitted, and their tasks look at the gate before they work.
  *
- * Where there is a device, tasks look at the block columns where these are and leave a
- * number; the task that shuts the gate reads only that, on a core.
+ * In a context with a device, a task on that device inspects the block columns and leaves
+ * a number; the task that shuts the gate, on a core, reads only that number.
  *
- * Invariant  the task that may shut a gate ends before any task behind it begins:
- *            it has the block columns that they use as operands, or is what the
- *            sequence waits for (`looked`)
+ * Invariant  the task that may shut a gate ends before any task behind the gate begins:
+ *            its operands are the block columns that those tasks use, or the sequence
+ *            waits for it (`looked`)
  */
 #include "base/alloc.h"
 #include "la/cuda/cuda.h"

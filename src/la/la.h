@@ -222,7 +222,7 @@ heddle_status heddle_la_pivots_read(heddle_la *la, const int *ipiv, size_t n, si
  * tasks may still write it, or one for the program's memory. */
 heddle_status heddle_la_pivots_part(heddle_la *la, const int *ipiv, size_t n, heddle_handle **out);
 
-/* How many belong together in pivots that begin at ipiv; 0: nobody knows them. */
+/* How many belong together in pivots that begin at ipiv; 0: not known. */
 size_t heddle_la_pivots_width(const heddle_la *la, const int *ipiv);
 
 /* All of them go home; their tasks have ended. */

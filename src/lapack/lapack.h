@@ -6,16 +6,16 @@
  * Contract of libheddle_lapack.so: LAPACK's symbols in front of LAPACK.
  *
  * A routine checks its arguments as LAPACK does. Calls that are legal and large
- * enough become tasks; all others go to the routine of the same name behind us,
- * which also reports what is illegal:
+ * enough become tasks; all others go to the routine of the same name in the
+ * program's own library, which also reports illegal arguments:
  *
  *   if (legal && heddle_lapack_begin(&c, ...) &&
  *       heddle_lapack_end(&c, heddle_la_potrf(c.la, ...), info))
  *       return;
  *   LAPACK_REAL(potrf, t, ...)(...);
  *
- * Hidden lengths of strings are no parameters of ours: callers from C may not
- * pass them. We do.
+ * The routines have no parameters for Fortran's hidden lengths of strings, since callers
+ * from C may not pass them. Calls that are passed on do have them.
  */
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,8 +5,8 @@
  * LAPACK keeps tau only, so the triangular factor T of each block of reflectors
  * is made anew, a task per block: with G = V^H V (V V^H when reflectors are rows),
  *   T(j, j) = tau(j),   T(0:j, j) = -tau(j) T(0:j, 0:j) G(0:j, j)
- * Almost all of that is one product. These tasks read the program's memory, which
- * nobody writes before they have ended: they are waited for.
+ * Almost all of that is one product. These tasks read the program's memory; the call
+ * waits for them before it returns, so the program does not write that memory meanwhile.
  */
 #include <string.h>
 

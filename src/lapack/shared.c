@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shared: the context of the process, and who may use it.
+ * shared: the context of the process, and when it may be used.
  *
- * Life       made by the first call that is large enough, never by a small one.
- *            It stays: threads may call until the process is gone. Only a log
- *            that was asked for is a reason to end it, when the library goes and
- *            no call is under way.
- * fork()     a child has no workers: it forgets the context and makes its own,
- *            or goes direct when another thread was inside of a call at that
- *            moment (its locks stay as they were).
- * One thread a BLAS that was told to use one thread is obeyed: everything goes
- *            direct while that is so.
+ * Life       the first call that is large enough makes the context. It stays until the
+ *            process ends, because threads may call until then. It is destroyed only
+ *            when the user asked for a log, at the unloading of the library, if no call
+ *            is under way.
+ * fork()     a child process has no workers: it drops the context and makes its own, or
+ *            passes all calls on when another thread was inside of a call at the moment
+ *            of the fork (that thread's locks stay locked).
+ * One thread while the BLAS is told to use one thread, all calls are passed on.
  * Threads    any; `lock` guards the context, `nactive` counts calls.
  */
 #include <pthread.h>

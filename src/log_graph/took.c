@@ -2,11 +2,11 @@
 /*
  * took: how long each execution had its lane for itself.
  *
- * Each moment of a lane belongs to the execution that began last and has not
- * ended: what a waiting task ran meanwhile counts for what ran. Moments in which
- * the lane says that it slept or looked for work belong to nobody. So the times
- * of a lane add up to at most the makespan, and those of a chain of tasks too,
- * because moments before the end of a predecessor do not count.
+ * Each moment of a lane belongs to the execution that began last and has not ended: a
+ * task that ran inside of a waiting task has that time for itself. Moments in which the
+ * lane slept or looked for work belong to no execution. So the times of a lane add up to
+ * at most the makespan, and so do the times of a chain of tasks, because moments before
+ * the end of a predecessor do not count.
  */
 #include "log_graph/log_graph.h"
 

@@ -4,9 +4,9 @@
  *
  * Invariants (1) node.used is the sum of the bytes of its copies, of private
  *                buffers of requests, and of garbage that was not collected
- *            (2) only the mover gives memory of a device back: others put it on
- *                the garbage list
- * Threads    the module's lock.
+ *            (2) only the mover frees memory of a device: other threads put the
+ *                memory on the garbage list
+ * Threads    callers hold the module's lock.
  */
 #include "mem/internal.h"
 

@@ -48,11 +48,11 @@ struct heddle_where {
     bool is_listed_away;
     bool is_zero; /* never written and without memory: all zeros */
     bool wont_use;
-    uint64_t wished; /* nodes where somebody wants it: the mover sees to it */
+    uint64_t wished; /* nodes for which a prefetch waits for the mover */
     struct heddle_where *wish_next;
     unsigned nwriters; /* requests that write it and have not ended */
     unsigned nowners;  /* the program writes it (an acquire) */
-    bool is_going;     /* its release has run: nobody waits for its data */
+    bool is_going;     /* its release has run: no request waits for its data */
     bool is_frozen;    /* its handle is being freed: nothing moves any more */
     uint64_t pinned;   /* nodes where the user wants it to stay */
     struct heddle_layout compact;
@@ -83,7 +83,7 @@ struct mem_xfer {
     struct heddle_where *where;
     unsigned from, to;
     enum heddle_mem_reason why;
-    uint64_t task; /* for whom it was begun */
+    uint64_t task; /* the task whose request began it */
     uint64_t asked_ns, begin_ns;
     uint64_t version;
     struct mem_copy *src, *dst; /* src NULL: zeros */
@@ -137,7 +137,7 @@ struct heddle_mem {
     struct heddle_mem_req *wake;             /* all transfers there: look again */
     struct heddle_mem_req *done, *done_last; /* ready() is to be called */
     struct mem_copy *garbage;
-    uint64_t whom;    /* the task for whose request things are done now; 0: none */
+    uint64_t whom;    /* the task whose request is served now; 0: none */
     unsigned nhoming; /* threads that wait for everything */
     size_t inflight;  /* transfers begun or to begin */
     size_t nwaiting;  /* requests queued or waiting for data */

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * room: whole working sets in one step; whom to evict.
+ * room: whole working sets in one step; which copies to evict.
  *
  * Structure  a request that does not fit waits in the queue of its node. Whenever
- *            something changes there, the oldest looks again: it is admitted, or
- *            copies are evicted for it. Younger ones may overtake it only when
- *            they need no room at all, and only so often.
+ *            something changes on the node, the oldest request is tried again: it is
+ *            admitted, or copies are evicted for it. Younger requests may overtake it
+ *            only when they need no room at all, and only a limited number of times.
  * Invariants (1) a queued request holds nothing: no buffer, no pin
- *            (2) an admitted one has every buffer it needs and never waits for
+ *            (2) an admitted request has every buffer it needs and never waits for
  *                room again
- *            (3) while requests wait and nobody is admitted, every copy without a
- *                pin can be evicted; so the oldest fits, or it never will and is
- *                told so
- * Cost       evicting looks at all copies of the node.
- * See also   docs/design/memory.md: why nobody waits for ever.
+ *            (3) while requests wait and none is admitted, every copy without a pin
+ *                can be evicted; so the oldest request fits, or it never will, and
+ *                then it fails
+ * Cost       an eviction looks at all copies of the node.
+ * See also   docs/design/memory.md: why no request waits for ever.
  */
 #include "mem/internal.h"
 

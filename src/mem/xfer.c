@@ -2,15 +2,16 @@
 /*
  * xfer: bringing a unit from one node to another.
  *
- * Structure  heddle_xfer_get() finds or makes a transfer and puts it on the list of those
- *            to be started; the mover starts them without the lock; the driver
- *            ends them (xfer_done) and those who wait look again.
+ * Structure  heddle_xfer_get() finds or makes a transfer and puts a new one on the list
+ *            of transfers to be started; the mover starts them without the lock; the
+ *            driver reports their ends (xfer_done), and requests that wait for the
+ *            transfer look again.
  * Invariants (1) source and destination are pinned while a transfer is in flight
  *            (2) a transfer makes its destination valid only when the data were
  *                not written meanwhile (version) and the node is not lost
  *            (3) one transfer at a time goes through the staging buffer, and it
  *                waits for nothing but its own two legs
- * Threads    the lock, but where a function says otherwise.
+ * Threads    callers hold the lock, except where a function says otherwise.
  */
 #include "mem/internal.h"
 

@@ -2,11 +2,11 @@
 /*
  * cheapen: moves many tasks at once to types where they cost less.
  *
- * Method     of the tasks that could be cheaper, some at random go where they
- *            are; when the schedule is worth it, they stay. The number goes down
- *            by half when that fails several times in a row. So a graph of
- *            thousands of tasks needs some hundred schedules, where single
- *            moves would need one for each task.
+ * Method     a random part of the tasks that another type could run for less moves to
+ *            that type; when the new schedule is better, the move is kept. The size of
+ *            the part is halved when moves fail several times in a row. So a graph of
+ *            thousands of tasks needs some hundred schedules, where single moves would
+ *            need one schedule for each task.
  */
 #include "base/rng.h"
 #include "offline/offline.h"

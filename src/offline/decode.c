@@ -2,8 +2,8 @@
 /*
  * decode: list schedules by the thousand.
  *
- * Purpose    the search spends its time here: a point is types and an order,
- *            its value the length of the list schedule they make.
+ * Purpose    the search spends its time here: a point of the search is a type for each
+ *            task and an order, and its value is the length of their list schedule.
  * Structure  workers of a type are alike, so only their number is kept. Ready
  *            tasks are bits at the place of the task in the order, in levels of
  *            64: the first of them is found by a few bit scans. The tasks that
@@ -11,8 +11,8 @@
  * Backwards  the same with the edges turned round, from the end of the schedule
  *            to its start. Pushing a schedule against its end and back
  *            (justification, as for projects with scarce resources) shortens
- *            it: tasks that need not be early make room for those that must.
- * Others     with transfers or releases a point is evaluated by the engine, and
+ *            it: tasks that need not be early make room for tasks that must be.
+ * Others     with transfers or releases the engine (engine.c) evaluates a point, and
  *            only forwards.
  */
 #include <string.h>

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shares: how many tasks of each group go to which type, and those of a group
- * that have the most slack go.
+ * shares: how many tasks of each group go to which type; of a group, the tasks with
+ * the most slack go to the slower types.
  *
  * Groups     tasks whose times on the types have about the same ratios, so a
- *            group is a kernel, or several that are alike.
- * Search     levelled loads say how many at most; they know no dependencies, so
- *            parts of them are tried. From the best of these, single counts go
- *            up and down, or one up and one down, in steps that become smaller. Each trial is a
- *            list schedule, pushed
- *            to and fro.
+ *            group is a kernel, or several kernels that are alike.
+ * Search     levelled loads say how many tasks at most go to a slower type. They do not
+ *            know dependencies, so fractions of these numbers are tried. From the best
+ *            trial, single counts go up and down, or one up and one down, in steps that
+ *            become smaller. Each trial is a list schedule, justified from both ends.
  */
 #include <string.h>
 

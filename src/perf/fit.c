@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fit: time as a function of work, for shapes nobody has measured yet.
+ * fit: time as a function of work, for shapes that were not measured yet.
  *
  * Candidates y = a x^b, by Theil and Sen in log-log space: b is the median of
  *            the slopes of all pairs, log a the median of what is left. Up to

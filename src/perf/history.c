@@ -17,7 +17,7 @@
  * Threads    record() claims a slot by one relaxed add and stores into it by
  *            another relaxed store; no other data hang on either. A reader may
  *            see a claimed slot with its old value, which is a sample of this
- *            shape all the same. `lock` is tried, never waited for: whoever
+ *            shape all the same. `lock` is tried, never waited for: a thread that
  *            loses leaves the estimate to the winner or to the next refresh.
  * Cost       about 24 ns per record in a stream (AMD EPYC, 2.6 GHz), refreshes
  *            included: one for each of the first 16 samples and every 8th

@@ -3,8 +3,8 @@
  * link: what it costs to copy bytes from one memory to another.
  *
  * Structure  a link is a series of the reserved kernel HEDDLE_PERF_LINKS: its
- *            variant is where bytes come from, its device where they go. So it
- *            is saved, merged, shown and forgotten like any other series. Its
+ *            variant is the source memory, its device the destination. So a link is
+ *            saved, merged, shown and forgotten like any other series. Its
  *            shapes are half octaves of the size, all made when the link is, so
  *            that record() finds its own without a lock.
  * Samples    are kept as if they had had the size of the first one of their bin
@@ -19,7 +19,7 @@
  *            time.
  * Estimate   the bin's own median when it has 3 samples, unless the fit says
  *            otherwise and is trusted more; else the fit; else the prior, 10 us
- *            and 5 GB/s, of which nothing is believed.
+ *            and 5 GB/s, with confidence 0.
  * Invariant  latency >= 0 and 0 < ns per byte, both finite.
  * Cost       a fit takes up to 70 us with 46 bins. It is made when the series'
  *            `gen` grew by an eighth, as for kernels, so seldom. Else 38 ns for

@@ -27,7 +27,7 @@
 
 /* --- graphs (graph/graph.c) ----------------------------------------------- */
 
-/* Who reads each value: ops user[first[v]] .. user[first[v + 1] - 1], increasing. */
+/* The readers of each value: ops user[first[v]] .. user[first[v + 1] - 1], increasing. */
 struct heddle_plan_users {
     uint32_t *first; /* [nvalues + 1] */
     uint32_t *user;  /* [ninputs] */

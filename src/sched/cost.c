@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cost: what each sort of task takes on each class, as the view says, and how far
- * that is to be trusted.
+ * cost: how long each sort of task takes on each class, as the view says, and how far
+ * that number can be trusted.
  *
  * Trust   a cost counts when the view is sure of it or when it was measured a few
- *         times in this run. Until then the class is given one task of the sort
- *         at a time: a single bad measurement cannot draw the work of a whole run.
- *         What can run on one type only needs no measurement.
- * Data    are not carried away to measure: a device that has them is given more at
- *         once, and classes that have not are asked now and then only.
- * Delay   a long task is not measured on a core while that would make others wait:
- *         only where accelerators have so much to do that it ends before them, as
- *         far as a guess tells. An accelerator comes first; of its speed there is
- *         no guess that is worth anything.
+ *         times in this run. Until then the class gets one task of the sort at a
+ *         time: a single bad measurement cannot attract the work of a whole run.
+ *         A sort that can run on one type only needs no measurement.
+ * Data    are not moved in order to measure: a device that has the data gets more tasks
+ *         at once, and classes that do not have them get a task now and then only.
+ * Delay   a long task is not measured on a core while other tasks would wait for it:
+ *         only where accelerators have so much to do that the task ends before them,
+ *         as far as a guess tells. An accelerator is measured first; there is no
+ *         useful guess of its speed.
  * Asking  when a sort is new, and after its 1st, 2nd, 4th, 8th, ... end; then every
- *         64 ends. The view is asked by whoever pushes or submits next, without
- *         the lock.
+ *         64 ends. The thread that pushes or submits next asks the view, without the
+ *         lock.
  * Counts  nrun and nout are kept per type: equal in all classes of a type.
  */
 #include "sched/cost.h"

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dual: prices of the types say who may run what; ranks say when.
+ * dual: prices of the types decide which type may run a task; ranks decide when.
  *
- * Prices     of the area bound over everything submitted and not started: a price
- *            per type such that no schedule without dependencies beats the sum of
- *            price * time. A slower type may take a task when that costs it no
- *            more than anybody: price * ns <= (1 + DUAL_EPS) * the least.
- * Slack      and only when there is time: the task, run here, and the way behind
- *            it (rank, with a margin) must fit into the estimated rest of the run.
- * Fastest    the type on which a task is fastest may always take it: nothing
- *            starves. Among those it prefers what nobody else should do.
- * Idle       a worker with nothing to do may also take what it would end before
- *            the fastest type would get through what waits for it.
- * Energy     where it counts, it is added to price * time, and "fastest" is the type
- *            with the least of time and energy; heddle_sched_pool_own() says what is
- *            its own then.
+ * Prices     of the area bound over the tasks that were submitted and have not started:
+ *            a price per type such that no schedule without dependencies beats the sum
+ *            of price * time. A slower type may take a task when price * ns there is at
+ *            most (1 + DUAL_EPS) times the least over all types.
+ * Slack      and only when there is time: the task, run on the slower type, and the path
+ *            behind it (rank, with a margin) must fit into the estimated rest of the run.
+ * Fastest    the type on which a task is fastest may always take it, so no task starves.
+ *            Among such tasks a worker prefers those that no other type should run.
+ * Idle       an idle worker may also take a task that it would end before the fastest
+ *            type could get through its waiting tasks.
+ * Energy     where energy counts, it is added to price * time, and "fastest" means the
+ *            type with the least sum of time and energy (heddle_sched_pool_own()).
  * Structure, threads   see pool.h; prices are made anew every few pops.
  */
 #include <math.h>

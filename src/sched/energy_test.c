@@ -2,13 +2,13 @@
 /*
  * Policies with an energy objective, on machines on paper: where the answer is
  * obvious they give it, what they may spend on time is kept, and nothing gets lost
- * whatever else happens. The planner with energies.
+ * whatever else happens. Forecasts with energies.
  */
 #include "base/atomic.h"
+#include "sched/forecast.h"
 #include "sched/offline_test.h"
-#include "sched/plan.h"
 
-static const char *const policies[] = {"heft", "plan", "dual", "heteroprio", "multiprio"};
+static const char *const policies[] = {"heft", "lookahead", "dual", "heteroprio", "multiprio"};
 
 enum { NPOLICIES = 5 };
 
@@ -213,13 +213,13 @@ TEST(runs_repeat)
     off_graph_fini(&g);
 }
 
-/* --- the planner -------------------------------------------------------------*/
+/* --- forecasts --------------------------------------------------------------*/
 
 /* 140 tasks, four slow workers that take 10 and a fast one that takes 1. */
-static void plan_start(struct heddle_window_plan *p)
+static void forecast_start(struct heddle_forecast *p)
 {
     memset(p, 0, sizeof(*p));
-    CHECK_OK(heddle_window_plan_reserve(p, 140, 0));
+    CHECK_OK(heddle_forecast_reserve(p, 140, 0));
     p->ntypes = 2;
     p->nworkers[0] = 4;
     p->nworkers[1] = 1;
@@ -238,7 +238,7 @@ static void plan_start(struct heddle_window_plan *p)
     p->pred_end[140] = 0;
 }
 
-static unsigned count_slow(const struct heddle_window_plan *p)
+static unsigned count_slow(const struct heddle_forecast *p)
 {
     unsigned n = 0;
 
@@ -248,43 +248,43 @@ static unsigned count_slow(const struct heddle_window_plan *p)
 }
 
 /* Length 100 with 40 slow ones; each that comes home adds 1 - 1/4 and saves 2 J. */
-TEST(plans_weigh_energy)
+TEST(forecasts_weigh_energy)
 {
-    struct heddle_window_plan p;
+    struct heddle_forecast p;
 
-    plan_start(&p);
+    forecast_start(&p);
     p.joule_ns = 0.1;
-    CHECK(heddle_window_plan_make(&p, 40));
+    CHECK(heddle_forecast_make(&p, 40));
     CHECK(count_slow(&p) >= 36);
     p.joule_ns = 10;
-    CHECK(heddle_window_plan_make(&p, 40));
+    CHECK(heddle_forecast_make(&p, 40));
     CHECK_EQ(count_slow(&p), 0);
     CHECK(p.length == 140 && p.energy == 140);
-    heddle_window_plan_fini(&p);
+    heddle_forecast_fini(&p);
 }
 
-TEST(plans_keep_their_slack)
+TEST(forecasts_keep_their_slack)
 {
-    struct heddle_window_plan p;
+    struct heddle_forecast p;
     double length;
 
-    plan_start(&p);
-    CHECK(heddle_window_plan_make(&p, 20));
+    forecast_start(&p);
+    CHECK(heddle_forecast_make(&p, 20));
     length = p.length;
     p.slack = 0.1;
-    CHECK(heddle_window_plan_make(&p, 40));
+    CHECK(heddle_forecast_make(&p, 40));
     CHECK(p.length <= 1.1 * length && count_slow(&p) <= 32);
     p.slack = 1;
-    CHECK(heddle_window_plan_make(&p, 40));
+    CHECK(heddle_forecast_make(&p, 40));
     CHECK_EQ(count_slow(&p), 0);
     /* Idle power of 1 J per ns: only what pays for its time. */
     p.idle_watts = 1e9 * 3;
-    CHECK(heddle_window_plan_make(&p, 40));
+    CHECK(heddle_forecast_make(&p, 40));
     CHECK(count_slow(&p) >= 30);
     CHECK(p.ntrials <= 40);
-    heddle_window_plan_fini(&p);
+    heddle_forecast_fini(&p);
 }
 
 TEST_MAIN(energy_alone_takes_the_efficient_type, idle_power_makes_haste,
           more_weight_takes_less_energy, slack_is_kept, nothing_is_left_behind, runs_repeat,
-          plans_weigh_energy, plans_keep_their_slack)
+          forecasts_weigh_energy, forecasts_keep_their_slack)

@@ -4,8 +4,8 @@
 
 /*
  * Pairing heap through the tasks themselves: link[0] is the first child, link[1]
- * the next sibling. Needs no memory. Who comes first is the caller's function; it
- * must not change its mind about two tasks that are in the heap. No lock.
+ * the next sibling. Needs no memory. The caller's function says which of two tasks comes
+ * first; its answer must not change while both are in the heap. No lock.
  */
 #include "sched/sched.h"
 

@@ -4,7 +4,7 @@
  * transfers counted; then by the user's priority or, without, by its rank.
  *
  * Purpose    machines with accelerators, when costs are known. Simple and quick to
- *            decide; `plan` looks further ahead.
+ *            decide; `lookahead` sees the tasks behind them too.
  * Energy     where it counts, prices of the types come first: see place.h.
  * Structure, threads, cost   see place.h.
  */

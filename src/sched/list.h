@@ -4,8 +4,8 @@
 
 /*
  * A first-in-first-out list of tasks under a spin lock, linked through link[0]:
- * needs no memory and never refuses. The count is a hint that spares those who
- * find nothing the lock; the lock carries the data.
+ * needs no memory and never refuses. The count is a hint with which a thread that
+ * finds the list empty need not take the lock; the lock carries the data.
  */
 #include "base/spin.h"
 #include "sched/sched.h"

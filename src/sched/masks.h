@@ -3,10 +3,10 @@
 #define HEDDLE_SCHED_MASKS_H
 
 /*
- * What prio and eager are with several classes: the first task that can run on
- * the worker's class. A heap per set of classes (mask) that can run a task; a
- * worker looks at the heads of those that contain its class. When there are too
- * many different sets, a task waits with those of one of its classes alone.
+ * prio and eager with several classes: a worker gets the first task that can run on
+ * its class. There is a heap per set of classes (mask) that can run a task; a worker
+ * looks at the heads of the heaps whose mask contains its class. When there are too
+ * many different sets, a task waits in the heap of one of its classes alone.
  *
  * Threads  its own lock; the view is asked without it.
  * Cost     push: one cost() per class. pop: O(masks + log n).

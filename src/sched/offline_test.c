@@ -77,7 +77,7 @@ TEST(table)
 
             run_row(*o, transfers, nsizes, &row);
             print_row((*o)->name, transfers, nsizes, &row);
-            if (strcmp((*o)->name, "plan") == 0 && nsizes == NSIZES)
+            if (strcmp((*o)->name, "lookahead") == 0 && nsizes == NSIZES)
                 CHECK(row.mean <= 1.13 && row.worst <= 1.30);
             if (strcmp((*o)->name, "heft") == 0 && nsizes == NSIZES)
                 CHECK(row.mean <= 1.20 && row.worst <= 1.45);
@@ -335,12 +335,13 @@ TEST(other_graphs)
 {
     static const char *const name[] = {"Cholesky", "LU", "QR", "random"};
     static const unsigned window[] = {0, 500, 100};
-    const struct heddle_sched_ops *ops[2] = {heddle_sched_find("heft"), heddle_sched_find("plan")};
+    const struct heddle_sched_ops *ops[2] = {heddle_sched_find("heft"),
+                                             heddle_sched_find("lookahead")};
 
     CHECK(ops[0] != NULL && ops[1] != NULL);
     for (int which = 0; which < 4; which++)
         for (int w = 0; w < 3; w++) {
-            printf("     %s, window %u: plan / heft", name[which], window[w]);
+            printf("     %s, window %u: lookahead / heft", name[which], window[w]);
             for (int m = 0; m < NMACHINES; m++) {
                 double length[2];
 
@@ -436,11 +437,11 @@ static void write_placement(const char *path, const struct off_graph *g, const s
 
 TEST(replay_follows_a_placement)
 {
-    const struct heddle_sched_ops *plan = heddle_sched_find("plan");
+    const struct heddle_sched_ops *ahead = heddle_sched_find("lookahead");
     const struct heddle_sched_ops *replay = heddle_sched_find("replay");
     char path[64];
 
-    CHECK(plan != NULL && replay != NULL);
+    CHECK(ahead != NULL && replay != NULL);
     snprintf(path, sizeof(path), "placement_%ld.tmp", (long)getpid());
     for (int m = 0; m < NMACHINES; m++)
         for (int by_worker = 0; by_worker < 2; by_worker++) {
@@ -453,13 +454,13 @@ TEST(replay_follows_a_placement)
 
             off_machine(&mach, machines[m]);
             off_cholesky(&g, 12);
-            length = off_run(&x, &g, &mach, plan, &opt);
+            length = off_run(&x, &g, &mach, ahead, &opt);
             cls = calloc(g.ntasks, sizeof(*cls));
             CHECK(cls != NULL);
             for (unsigned i = 0; i < g.ntasks; i++)
                 cls[i] = by_worker ? g.task[i].worker : x.class_of[g.task[i].worker];
             write_placement(path, &g, &x, by_worker, 0);
-            opt.plan = path;
+            opt.placement = path;
             again = off_run(&x, &g, &mach, replay, &opt);
             for (unsigned i = 0; i < g.ntasks; i++)
                 same += cls[i] == (by_worker ? g.task[i].worker : x.class_of[g.task[i].worker]);
@@ -492,8 +493,10 @@ TEST(replay_never_waits_for_good)
 
     snprintf(path, sizeof(path), "anyorder_%ld.tmp", (long)getpid());
     for (unsigned seed = 0; seed < 200; seed++) {
-        struct off_options opt = {
-            .plan = path, .window = seed % 5 == 0 ? 40 : 0, .hides = seed % 3, .returns = seed % 7};
+        struct off_options opt = {.placement = path,
+                                  .window = seed % 5 == 0 ? 40 : 0,
+                                  .hides = seed % 3,
+                                  .returns = seed % 7};
         struct off_machine mach;
         struct off_graph g;
         struct off_run x;
@@ -539,7 +542,7 @@ TEST(replay_refuses_bad_files)
 
     snprintf(path, sizeof(path), "badplace_%ld.tmp", (long)getpid());
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        struct off_options opt = {.plan = path};
+        struct off_options opt = {.placement = path};
         FILE *f = fopen(path, "w");
         struct off_machine mach;
         struct off_graph g;
@@ -562,7 +565,7 @@ TEST(replay_refuses_bad_files)
     }
     unlink(path);
     {
-        struct off_options opt = {.plan = "no/such/file"};
+        struct off_options opt = {.placement = "no/such/file"};
         struct off_machine mach;
         struct off_graph g;
         struct off_run x;

@@ -270,7 +270,7 @@ static inline void off_setup(struct off_run *x, struct off_graph *g, const struc
                                        .class_of = x->class_of,
                                        .view = &off_view,
                                        .view_self = x,
-                                       .plan = o->plan,
+                                       .placement = o->placement,
                                        .energy = o->energy};
     for (unsigned c = 0; c <= m->ngpu; c++) {
         snprintf(x->cls_name[c], sizeof(x->cls_name[c]), "%s%u", c == 0 ? "cpu" : "cuda",

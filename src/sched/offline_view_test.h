@@ -19,7 +19,7 @@ struct off_options {
     double wrong;                 /* the first measurement of each is this factor off */
     int lose;                     /* a class that is lost half way; 0: none */
     uint64_t seed;
-    const char *plan;
+    const char *placement;
     unsigned depth;   /* tasks an accelerator has popped; 0: 2 */
     bool has_prio;    /* give user priorities: position from the end */
     unsigned hides;   /* every so many-th predecessor is told as unknown; 0: none */

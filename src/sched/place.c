@@ -213,7 +213,7 @@ static unsigned place_choose(const struct heddle_place *p, const struct heddle_w
 
     if (only >= 0)
         return (unsigned)only;
-    if (HEDDLE_UNLIKELY(p->win.joule_ns > 0) && q->s != NULL && (r == NULL || r->plan < 0)) {
+    if (HEDDLE_UNLIKELY(p->win.joule_ns > 0) && q->s != NULL && (r == NULL || r->target < 0)) {
         best = place_choose_cheap(p, q, r);
         return best != UINT32_MAX ? best : place_any(p, q);
     }
@@ -224,8 +224,8 @@ static unsigned place_choose(const struct heddle_place *p, const struct heddle_w
             least_all = end;
             best_all = c;
         }
-        if (end < least && r != NULL && r->plan >= 0 &&
-            p->win.copy.cls[c].type == (unsigned)r->plan) {
+        if (end < least && r != NULL && r->target >= 0 &&
+            p->win.copy.cls[c].type == (unsigned)r->target) {
             least = end;
             best = c;
         }

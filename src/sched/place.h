@@ -4,18 +4,19 @@
 
 /*
  * Placing: each task goes, when it is ready, to the class where it would end
- * first. The base of heft and plan.
+ * first. The base of heft and lookahead.
  *
  * Structure a heap per class, by the user's priority, then rank. A worker takes
- *           from its class's heap; one that finds nothing takes from another class
- *           what would end earlier here. `anyone` holds tasks whose costs nobody
- *           knows: who is free takes them, few at a time, until they are measured.
+ *           from the heap of its class; a worker that finds that heap empty takes a
+ *           task of another class that would end earlier on this worker. `anyone`
+ *           holds tasks whose costs are not known: any free worker takes them, few at
+ *           a time, until they are measured.
  * Estimate  a task waits for the work of its class that comes before it: the work
  *           is kept in 64 bins by rank. Then end = max(begin, data there) + cost.
- * Energy    where it counts, first those classes that cost about the least
- *           (heddle_win_price), then the first end.
- * Plan      a record with plan >= 0 is placed on classes of that type only, as
- *           long as one of them can run it.
+ * Energy    where energy counts, a task goes to one of the classes that cost about the
+ *           least (heddle_win_price), and among these to the one with the first end.
+ * Target    a record with target >= 0 is placed on classes of that type only, as
+ *           long as one of these classes can run the task.
  *
  * Threads   the lock of the window; functions below that say "locked" are called
  *           with it, the others take it.

@@ -3,14 +3,14 @@
 #define HEDDLE_SCHED_POOL_H
 
 /*
- * The pool: ready tasks that are not placed yet. A worker that is free looks
- * through it and takes what suits it best.
+ * The pool: ready tasks that are not placed yet. A free worker looks through the
+ * pool and takes the task that suits it best.
  *
  * Buckets  tasks of one sort, in bins by rank on a logarithmic scale; a bin is a
- *          heap. So the first of a bucket is found at once, and so is the first
- *          one whose rank is below a limit: one that has time. When there are
- *          more sorts than buckets, a sort shares one with a sort that can run on
- *          the same classes and has similar relations of costs.
+ *          heap. So the first task of a bucket is found at once, and so is the first
+ *          task whose rank is below a limit, which can wait. When there are more
+ *          sorts than buckets, a sort shares a bucket with a sort that can run on the
+ *          same classes and has similar ratios of costs.
  * Forced   a heap per class: tasks that must be measured there, or that found no
  *          bucket.
  * Plain    without classes: one heap by priority.

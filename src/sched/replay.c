@@ -5,18 +5,18 @@
  * Purpose    a schedule that was recorded, or made by another program, on the real
  *            machine or another one.
  * Structure  a heap per target (each class, each worker) of ready tasks that the
- *            file has, by their place in its order. Everything else is heft: tasks
- *            the file does not name, and those that cannot run where it says.
+ *            file names, by their position in its order. Other tasks go as in heft:
+ *            tasks that the file does not name, and tasks that cannot run where the
+ *            file says.
  * Order      a worker takes the first task of its targets that was submitted, and
- *            waits until it is ready. What was not submitted is not waited for, so
- *            nothing that is missing or lost blocks anybody.
+ *            waits until that task is ready. No worker waits for a task that was not
+ *            submitted, so a task that is missing or lost blocks no worker.
  * Progress   a worker waits only for a task all of whose predecessors, near and
- *            far, are known and before it in the order: the first that is waited
- *            for then needs none that waits behind another. A task for which that
- *            is not so (a file that somebody made up; the engine's own tasks in
- *            between) is waited for only when all its predecessors are running.
- *            With tasks inside of tasks nobody waits at all: a task that runs may
- *            need one that waits.
+ *            far, are known and before it in the order: the first task that a worker
+ *            waits for then depends on no task behind another such task. For any other
+ *            task (in a file written by hand; with the engine's own tasks in between) a
+ *            worker waits only when all predecessors are running. With tasks inside of
+ *            tasks no worker waits at all: a task that runs may need one that waits.
  * Threads    the lock of the window.
  */
 #include <math.h>
@@ -80,13 +80,13 @@ static heddle_status replay_init(void *self, const struct heddle_sched_env *env)
     st = heddle_place_init(&r->place, env);
 
     r->file.alloc = env->alloc;
-    if (st != HEDDLE_OK || env->cls == NULL || env->plan == NULL)
+    if (st != HEDDLE_OK || env->cls == NULL || env->placement == NULL)
         return st;
     r->ntargets = env->ncls + env->nworkers;
     r->queue = heddle_zalloc(env->alloc, r->ntargets, sizeof(*r->queue));
     if (r->queue == NULL)
         return HEDDLE_ENOMEM;
-    st = heddle_placement_read(&r->file, env, env->plan);
+    st = heddle_placement_read(&r->file, env, env->placement);
     return st == HEDDLE_OK && r->file.n != 0 ? replay_sort_out(r) : st;
 }
 

@@ -20,8 +20,11 @@ const struct heddle_sched_ops *const heddle_sched_table[] = {
 
 const struct heddle_sched_ops *heddle_sched_find(const char *name)
 {
-    for (size_t i = 0; heddle_sched_table[i] != NULL; i++)
-        if (strcmp(heddle_sched_table[i]->name, name) == 0)
-            return heddle_sched_table[i];
+    for (size_t i = 0; heddle_sched_table[i] != NULL; i++) {
+        const struct heddle_sched_ops *s = heddle_sched_table[i];
+
+        if (strcmp(s->name, name) == 0 || (s->alias != NULL && strcmp(s->alias, name) == 0))
+            return s;
+    }
     return NULL;
 }

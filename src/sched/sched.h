@@ -6,10 +6,11 @@
  * Scheduler contract.
  *
  * A scheduler is a container of ready tasks: the engine puts tasks in with
- * push() and takes them out with pop(). It decides order and placement and
- * nothing else. Waking and parking workers, tracing, counting and dependencies
- * are the engine's job, so a policy holds no thread and no event, and runs as
- * well in a unit test or offline on a recorded graph.
+ * push() and takes them out with pop(). The scheduler decides in which order
+ * tasks run and which worker runs each, and nothing else. The engine wakes and
+ * parks workers, writes the log, counts, and follows dependencies, so a policy
+ * holds no thread and no event, and runs as well in a unit test or offline on a
+ * recorded graph.
  *
  * Threads   push() and pop() run at the same time on any thread. At any moment
  *           one thread at most calls with a given worker number, and one at most
@@ -21,8 +22,8 @@
  *           returns it; meanwhile `link` is the policy's to use.
  * Failure   push() cannot fail: a policy whose arrays are full chains tasks
  *           through `link`, which needs no memory.
- * Progress  a pushed task must be returned by pop() sooner or later, if every
- *           worker keeps asking; NULL means "nothing for this worker now".
+ * Progress  if every worker keeps calling pop(), each pushed task is returned
+ *           sooner or later. NULL means "no task for this worker now".
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,7 +34,7 @@
 
 struct heddle_sched_task {
     int prio;
-    uint32_t aux; /* the policy's from submitted() or push() on; link: from push() */
+    uint32_t aux; /* for the policy, from submitted() or push() on; link: from push() on */
     struct heddle_sched_task *link[2];
 };
 
@@ -57,9 +58,9 @@ struct heddle_sched_class {
 };
 
 /*
- * What a policy may ask about a task it was given, while it has it. All of it may
- * be asked from push(), pop() and submitted(); nothing blocks for long. Costs are
- * models: good enough to decide by, never to be relied on.
+ * What a policy may ask about a task, from push(), pop() and submitted(), while the
+ * policy owns the task. No function blocks for long. Costs come from models: good
+ * enough to decide by, never to be relied on.
  */
 struct heddle_sched_view {
     /* ns of the task on a worker of the class. INFINITY: it cannot run there.
@@ -85,23 +86,24 @@ struct heddle_sched_view {
     uint64_t (*id)(void *view, const struct heddle_sched_task *t);
     /* The context's clock: real or virtual. */
     uint64_t (*now_ns)(void *view);
-    /* Nobody runs anything now; tasks that were popped at most wait for others. May
-     * be NULL: not known. A policy that gives nobody anything then gives nobody
-     * anything for ever. */
+    /* True: no worker runs a task; tasks that were popped wait for others at most. A
+     * policy that answers every pop() with NULL in this state would block the context
+     * for ever. May be NULL: not known. */
     bool (*is_idle)(void *view);
 };
 
 /*
- * That energy counts as well. A joule is worth ns_per_joule of time: a policy that
- * would choose by time chooses by time + ns_per_joule * joules instead
+ * How much energy counts. A joule is worth ns_per_joule of time: a policy that would
+ * choose by time chooses by time + ns_per_joule * joules instead
  * (docs/design/energy-online.md).
  */
 struct heddle_sched_energy {
-    /* > 0: the policy finds ns_per_joule by itself, so that what it expects the
-     * run to take grows by this share at most. Else it is given. */
+    /* > 0: the policy computes ns_per_joule, so that the expected length of the run
+     * grows by this share at most. 0: ns_per_joule is given. */
     double slack;
     double idle_watts; /* drawn as long as the run lasts */
-    /* A policy may change it at any time, for whoever chooses variants. */
+    /* The policy may change this number at any time; the engine reads it when it
+     * chooses variants. */
     _Atomic double ns_per_joule;
 };
 
@@ -120,35 +122,37 @@ struct heddle_sched_env {
     const unsigned *class_of; /* worker -> class */
     const struct heddle_sched_view *view;
     void *view_self;                    /* the first argument of its functions */
-    const char *plan;                   /* replay: a placement file; or NULL */
+    const char *placement;              /* replay: a placement file; or NULL */
     struct heddle_sched_energy *energy; /* NULL: time is all that counts */
     char *why;                          /* init() that fails may leave a sentence; or NULL */
     size_t why_bytes;
 };
 
-/* A task of which a worker has got or ended; see noted(). */
+/* One call of took() or ended() that is told late: see noted(). */
 struct heddle_sched_note {
-    uint32_t aux; /* the task's, as the policy left it */
+    uint32_t aux; /* of the task, as the policy left it */
     unsigned worker;
-    double ns; /* < 0: took(); else ended() */
+    double ns; /* < 0: the call was took(); >= 0: ended(), after running for so long */
 };
 
 struct heddle_sched_ops {
     const char *name;     /* unique; the user selects it with HEDDLE_SCHED=name */
+    const char *alias;    /* an older name that selects it too; NULL: none */
     const char *help;     /* one line for `heddle info` */
     size_t instance_size; /* the engine allocates it, zeroed, before init() */
 
-    /* The engine may run one task that another has just made ready at once, on
-     * the same worker, without a push and a pop. False where order matters. */
+    /* True: when a task that ends makes another one ready, the engine may run that one
+     * at once on the same worker, without a push and a pop. False where order matters. */
     bool allows_handoff;
 
     /* Required. On failure leave `self` in a state fini() accepts. */
     heddle_status (*init)(void *self, const struct heddle_sched_env *env);
 
-    /* Required. Called once, also after a failed init(). It is empty. */
+    /* Required. Called once, also after a failed init(). No task is in the container. */
     void (*fini)(void *self);
 
-    /* Required. `worker`: who pushes, a number or one of the two above. */
+    /* Required. `worker`: the worker that pushes, or HEDDLE_SCHED_FOREIGN, or
+     * HEDDLE_SCHED_SUBMITTER. */
     void (*push)(void *self, struct heddle_sched_task *t, int worker);
 
     /* Required. Never blocks. With classes: only a task that can run on the
@@ -158,48 +162,50 @@ struct heddle_sched_ops {
     /* The policy asks cost() and so on: it can be used with several classes. */
     bool knows_classes;
 
-    /* With a plan, a task may be for one worker alone: after a push all of them
-     * have to look. */
+    /* With a placement file, a task may be for one worker alone: after a push every
+     * worker must call pop(). */
     bool names_workers;
 
-    /* Optional, called only when there are classes. The task was submitted: it
-     * will be pushed after the tasks `pred`: those of its predecessors that may
-     * still run, 32 at most; only `aux` of each counts, as the policy left it in
-     * submitted(), or 0: one that it was not told of, or another thread's. One
-     * caller at a time per submitting thread; the policy locks. */
+    /* Optional, called only when there are classes. The task was submitted and will be
+     * pushed later. `pred`: its predecessors that may still run, 32 at most. Only `aux`
+     * of a predecessor counts: as the policy left it in submitted(), or 0 for a task that
+     * the policy was not told of or that another thread submitted. Each submitting thread
+     * calls this for one task at a time; several threads may call at once, so the policy
+     * locks. */
     void (*submitted)(void *self, struct heddle_sched_task *t,
                       struct heddle_sched_task *const *pred, unsigned npred);
 
-    /* Optional. The next submitted() of this thread is about a task inside of
-     * another one, which does not end before it. */
+    /* Optional. The next submitted() of this thread is about a child of a running task,
+     * which does not end before the child. */
     void (*nested)(void *self);
 
     /* Optional, called only when there are classes. A task that pop() gave to
      * `worker` has ended after running for `ns`, or could not be run (ns < 0) and
-     * will be pushed again. NAN: what it took tells nothing; it is over, or will be
-     * submitted() again, as its sort has changed. `aux` is as the policy left it.
+     * will be pushed again. NAN: the time tells nothing; the task is over, or its sort
+     * has changed and submitted() follows. `aux` is as the policy left it.
      * With HEDDLE_SCHED_NOBODY the task is over before any pop() gave it to a worker
-     * (no device is left that can run it): nothing may wait for that task. */
+     * (no device is left that can run it): the policy must not wait for that task. */
     void (*ended)(void *self, const struct heddle_sched_task *t, unsigned worker, double ns);
 
-    /* Optional. A task that was not pushed goes to `worker` all the same: it runs
-     * right behind one that is there. ended() follows. */
+    /* Optional. A task that was not pushed goes to `worker`: it runs right behind a task
+     * that this worker has. ended() follows. */
     void (*took)(void *self, struct heddle_sched_task *t, unsigned worker);
 
-    /* Optional, with took() and ended(). Several calls of took(), and of ended()
-     * with ns >= 0, in their order and a little late: one lock for all. The tasks
-     * may be gone by now. */
+    /* Optional, with took() and ended(). The engine reports several calls of took(), and
+     * of ended() with ns >= 0, at once and a little late, in their order, so that the
+     * policy locks once. The records of these tasks may have been reused by then. */
     void (*noted)(void *self, const struct heddle_sched_note *note, unsigned n);
 
-    /* Optional. A task that was submitted and has not ended: tasks will run about
-     * in the growing order of this number. For what to keep in memory. NAN: no
-     * idea. *type_out: the type of class it will run on; -1: open. */
+    /* Optional, for a task that was submitted and has not ended. Tasks will run about in
+     * the increasing order of the returned number; the engine decides by it which data to
+     * keep in memory. NAN: not known. *type_out: the type of class that will run the task;
+     * -1: not decided. */
     double (*order)(void *self, const struct heddle_sched_task *t, int *type_out);
 
-    /* Required when knows_classes. Nobody will pop for the class any more, and
-     * cost() says INFINITY for it from now on. Takes out every task that is placed
-     * on the class or can run nowhere now, chained through link[0]: the engine
-     * pushes them again or ends them. */
+    /* Required when knows_classes. The class is lost: no worker will pop for it any more,
+     * and cost() returns INFINITY for it from now on. Takes out every task that is placed
+     * on the class, or that can run nowhere now, and returns these tasks chained through
+     * link[0]; the engine pushes them again or ends them. */
     struct heddle_sched_task *(*lost)(void *self, unsigned cls);
 
     /* Optional. Tasks taken from another worker so far. */
@@ -208,12 +214,12 @@ struct heddle_sched_ops {
 
 /* The policy that is used with accelerators when none is named; why:
  * docs/design/schedulers.md. */
-#define HEDDLE_SCHED_WITH_DEVICES "plan"
+#define HEDDLE_SCHED_WITH_DEVICES "lookahead"
 
 /* NULL-terminated; built from sched.def. The first is the default on cores. */
 extern const struct heddle_sched_ops *const heddle_sched_table[];
 
-/* NULL when there is none of that name. */
+/* By name or alias; NULL when there is none of that name. */
 const struct heddle_sched_ops *heddle_sched_find(const char *name);
 
 #endif /* HEDDLE_SCHED_SCHED_H */

@@ -6,7 +6,7 @@
  * Prices     of all that was submitted and not started, by sort: shares on types with
  *            the least T + k * E, where T is the greatest load per worker and E the
  *            energy. The prices of the types' time that belong to the optimum say
- *            what it costs everybody to occupy a worker.
+ *            what it costs the whole run to occupy a worker.
  * Slack      k is not given: the least energy with T <= D, where D is (1 + slack)
  *            times what is expected when only time counts: the area bound, or the
  *            longest path when that is more. T grows with k, so the greatest k that

@@ -146,7 +146,7 @@ static struct heddle_win_rec *win_new(struct heddle_win *w, struct heddle_sched_
     t->aux = c->id * HEDDLE_WIN_CHUNK + c->nused;
     memset(r, 0, sizeof(*r));
     r->seq = ++w->seq;
-    r->cls = r->plan = -1;
+    r->cls = r->target = -1;
     r->is_flat = w->is_flat;
     return r;
 }
@@ -302,7 +302,7 @@ void heddle_win_popped(struct heddle_win *w, struct heddle_win_rec *r, unsigned 
 
 static inline double win_weight(const struct heddle_win_rec *r)
 {
-    return r->plan >= 0 ? r->own : r->sort->weight;
+    return r->target >= 0 ? r->own : r->sort->weight;
 }
 
 static inline void win_up(struct heddle_win *w, const struct heddle_win_rec *r, uint32_t aux)

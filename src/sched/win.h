@@ -3,21 +3,22 @@
 #define HEDDLE_SCHED_WIN_H
 
 /*
- * The window: what the policies that know classes have in common.
+ * The window: the submitted tasks that have not ended, as the policies that know
+ * classes see them.
  *
- * Records  one per submitted task that has not ended, found by `aux`. They are
- *          laid down in the order of submission, so that a walk backwards meets
- *          every successor before its predecessors.
- * Sorts    the costs of each sort of task, asked from the view now and then and
- *          kept: no policy asks for costs while it decides.
- * Ranks    rank = own weight + the longest way behind it. Made in one walk
- *          backwards, when the first task is wanted after submissions.
+ * Records  one per task of the window, found by `aux`. Records are laid down in the
+ *          order of submission, so that a walk backwards meets every successor
+ *          before its predecessors.
+ * Sorts    the costs of each sort of task. The window asks the view for costs now and
+ *          then and keeps them: no policy asks for costs while it decides.
+ * Ranks    rank of a task = its own weight + the longest path behind it. The first pop
+ *          or push after submissions computes the ranks in one walk backwards.
  * Load     how long each worker is still busy, as far as the costs tell.
  *
- * Threads  `lock` guards everything; the functions below say who takes it. The
- *          view and the allocator are called without it.
- * Memory   without memory a task has no record (aux 0): it has no rank and is
- *          placed by what the view says at that moment. Nothing fails.
+ * Threads  `lock` guards everything; each function below says whether its caller holds
+ *          the lock. The view and the allocator are called without it.
+ * Memory   without memory a task has no record (aux 0): it has no rank, and the policy
+ *          places it by what the view says at that moment. No function fails.
  */
 #include "base/spin.h"
 #include "sched/heap.h"
@@ -78,7 +79,7 @@ struct heddle_win_rec {
     double rank;    /* ns */
     double tail;    /* longest rank of a successor */
     double nod;     /* sum over successors of 1 / its predecessors */
-    double own;     /* ns it adds to a path when plan >= 0 */
+    double own;     /* ns it adds to a path when target >= 0 */
     double est;     /* the policy's: ns it was placed or popped with */
     double since;   /* when it was popped */
     double fetch;   /* the policy's: ns its data were away when it was pushed */
@@ -88,12 +89,12 @@ struct heddle_win_rec {
     struct heddle_win_more *more; /* NULL: all are in pred */
     uint32_t pred[HEDDLE_WIN_PREDS];
     int prio;
-    int16_t cls;  /* the policy's: where it is queued; -1: nowhere */
-    int16_t plan; /* the policy's: planned class or type; -1: none */
-    bool is_out;  /* popped and not ended */
-    bool is_sent; /* placed to be measured, and counted as given */
-    bool is_flat; /* goes by its submission, before all that go by rank */
-    uint8_t bin;  /* the policy's */
+    int16_t cls;    /* the policy's: where it is queued; -1: nowhere */
+    int16_t target; /* the policy's: the class or type it should run on; -1: none */
+    bool is_out;    /* popped and not ended */
+    bool is_sent;   /* placed to be measured, and counted as given */
+    bool is_flat;   /* goes by its submission, before all that go by rank */
+    uint8_t bin;    /* the policy's */
 };
 
 struct heddle_win_chunk {
@@ -146,7 +147,7 @@ struct heddle_win {
 
     struct heddle_win_worker *worker;
     uint64_t turn;            /* for what goes round */
-    _Atomic uint64_t nqueued; /* a hint for those who find nothing */
+    _Atomic uint64_t nqueued; /* a hint: a worker that finds 0 need not lock */
 };
 
 /* What is known about a task before a policy decides; made without the lock. */
@@ -222,7 +223,7 @@ void heddle_win_ended(struct heddle_win *w, const struct heddle_sched_task *t, u
 double heddle_win_begin(const struct heddle_win *w, unsigned cls, double now, double ns);
 double heddle_win_busy(const struct heddle_win *w, unsigned worker, double now);
 
-/* With the lock: nobody will pop for the class any more. */
+/* With the lock: no worker will pop for the class any more. */
 void heddle_win_lost(struct heddle_win *w, unsigned cls);
 
 /* With the lock: the cost to decide with. INFINITY: cannot run. NAN: not known
@@ -258,7 +259,7 @@ double heddle_win_price(const struct heddle_win *w, const struct heddle_win_sort
                         const struct heddle_win_rec *r, unsigned cls, double end);
 
 /* With the lock: a class that should measure this task; -1: none, decide by cost;
- * HEDDLE_WIN_ANYONE: no cost is known, let those take it who are free. */
+ * HEDDLE_WIN_ANYONE: no cost is known, any free worker takes it. */
 int heddle_win_explore(struct heddle_win *w, const struct heddle_win_ask *q,
                        struct heddle_win_rec *r);
 /* With the lock: may the class take a task that is for anyone? Not too many at

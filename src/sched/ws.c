@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ws: work stealing. Each worker has a deque; who runs dry looks elsewhere,
- * nearest first.
+ * ws: work stealing. Each worker has a deque; a worker whose deque is empty steals
+ * from the others, nearest first.
  *
  * Purpose    the default on CPUs: tasks stay where their data were just written,
  *            and nothing is shared by all workers in the steady state.

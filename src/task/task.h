@@ -3,7 +3,7 @@
 #define HEDDLE_TASK_TASK_H
 
 /*
- * Task module: task records and who waits for whom.
+ * Task module: task records and dependencies.
  *
  * A record is a *cell* of 128 bytes. Cells live in chunks; a cell is named by a
  * 27-bit index and, together with its generation, by a heddle_ref. A *slab* is

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * order: where workers are bound, and whom they rob first.
+ * order: to which CPU each worker is bound, and in which order workers steal.
  *
- * Purpose    pure functions of a struct heddle_topo; the tests give them
- *            machines we do not have.
+ * Purpose    pure functions of a struct heddle_topo, so that tests can use machines
+ *            that are not there.
  * Cost       bind O(n^2) in the CPUs, once per context; steal O(n) per worker.
  */
 #include <stdbool.h>

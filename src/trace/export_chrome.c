@@ -3,7 +3,7 @@
  * export_chrome: JSON in the "Trace Event Format", for chrome://tracing and
  * for ui.perfetto.dev.
  *
- * Purpose    a second look at a log with a viewer everybody has. Good below a
+ * Purpose    a second look at a log with a viewer that every browser has. Good below a
  *            million tasks: the viewers keep all of it in memory.
  * Structure  one process; a lane is a thread, and so is a link between memory
  *            nodes. Tasks, states and transfers are complete events (X), marks

@@ -2,7 +2,7 @@
 /*
  * live: a thread that brings a log to its file about once per second.
  *
- * Purpose    who watches a running program sees what happened a second ago, also
+ * Purpose    a reader of the file sees what a running program did a second ago, also
  *            when lanes are idle or their tasks take minutes. Recording knows
  *            nothing of it.
  * Threads    one per trace with a file; start and stop run alone.

@@ -84,7 +84,7 @@ struct heddle_lane_store {
                                  chunk stays */
     union heddle_slot *mem;   /* nchunks chunks, one in file mode */
     uint32_t *used;           /* slots in each full chunk; flight only */
-    uint8_t *coded;           /* file mode: for whoever holds the lock */
+    uint8_t *coded;           /* file mode: belongs to the holder of the lock */
     size_t from;              /* file mode: slots that are in the file already */
     uint32_t cur;             /* chunk being written */
     uint32_t nfull;           /* full ones before it, in ring order */

@@ -15,10 +15,10 @@
  *   flight recorder   no path: each lane keeps its last `nchunks` chunks in
  *                     memory; heddle_trace_dump() writes them to a file at any
  *                     time, also while lanes are being written
- *   file              with a path: a full chunk is coded and appended by the
- *                     thread that filled it; what is in chunks that are not
- *                     full follows about once per second, by a thread of the
- *                     trace (for those who watch), and on close
+ *   file              with a path: the thread that fills a chunk codes and
+ *                     appends it; a thread of the trace appends the records of
+ *                     unfinished chunks about once per second, so that a running
+ *                     program can be watched; close appends the rest
  *
  * Threads: a lane is written by one thread at a time; handing it over needs
  * synchronisation (a lock, a join). The define functions, dump and set_level

@@ -59,11 +59,14 @@ TEST(the_table)
         CHECK((*a)->init != NULL && (*a)->fini != NULL);
         CHECK((*a)->push != NULL && (*a)->pop != NULL);
         CHECK((*a)->instance_size != 0);
-        CHECK(heddle_sched_find((*a)->name) == *a); /* names are unique */
+        CHECK(heddle_sched_find((*a)->name) == *a);                         /* names are unique */
+        CHECK((*a)->alias == NULL || heddle_sched_find((*a)->alias) == *a); /* older ones too */
         printf("     %s: %s\n", (*a)->name, (*a)->help);
         n++;
     }
     CHECK(n >= 3);
+    CHECK(heddle_sched_find("plan") != NULL &&
+          strcmp(heddle_sched_find("plan")->name, "lookahead") == 0);
     CHECK(heddle_sched_find("") == NULL);
     CHECK(heddle_sched_find("nonesuch") == NULL);
 }

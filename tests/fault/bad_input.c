@@ -188,6 +188,9 @@ TEST(bad_ctx_opts)
     opts.allocator.user = said; /* no functions: the C library's */
     CHECK(ctx == NULL);
     CHECK_STATUS(heddle_sched_get_info(1000, &info), HEDDLE_ENOENT);
+    CHECK(heddle_sched_get_name(NULL) == NULL && heddle_sched_get_name("none") == NULL);
+    CHECK_STR(heddle_sched_get_name("plan"), "lookahead"); /* an older name */
+    CHECK_STR(heddle_sched_get_name("ws"), "ws");
 }
 
 /* --- data ------------------------------------------------------------------ */

@@ -120,13 +120,13 @@ static void run(unsigned loads, const char *sched)
 
 TEST(no_core_tries)
 {
-    run(0, "plan");
+    run(0, "lookahead");
     run(0, "heft");
 }
 
 TEST(loading_is_no_measurement)
 {
-    run(3, "plan");
+    run(3, "lookahead");
 }
 
 /* Large handles of the runtime, which a kernel for GPUs alone has filled there. */
@@ -162,7 +162,7 @@ static void run_where(const char *sched)
 
 TEST(unknown_ones_stay_where_their_data_are)
 {
-    run_where("plan");
+    run_where("lookahead");
     run_where("heft");
 }
 

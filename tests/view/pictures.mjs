@@ -29,7 +29,7 @@ const makespan = (log) => JSON.parse(run(heddle, ['trace', 'stats', log, '--json
 
 const versions = [['slow', ['small', 'serial', 'late']], ['blocks', ['serial', 'late']],
     ['sum', ['late']], ['order', []]];
-const replay = ['replay', ['late'], {HEDDLE_SCHED: 'replay', HEDDLE_PLAN: 'better.plan'}];
+const replay = ['replay', ['late'], {HEDDLE_SCHED: 'replay', HEDDLE_PLACEMENT: 'better.place'}];
 const best = new Map();
 const measure = ([name, words, env]) => {
     const log = `${name}.log`;
@@ -40,7 +40,7 @@ const measure = ([name, words, env]) => {
     best.set(name, [...all, ns]);
 };
 for (let i = 0; i < rounds; i++) versions.slice(i % 5 ? 1 : 0).forEach(measure); // the first takes long
-if (rounds > 0) run(heddle, ['trace', 'schedule', 'sum.log', '--placement', 'better.plan', '-o', 'better.log']);
+if (rounds > 0) run(heddle, ['trace', 'schedule', 'sum.log', '--placement', 'better.place', '-o', 'better.log']);
 for (let i = 0; i < rounds; i++) measure(replay);
 for (const [name, all] of best) {
     all.sort((p, q) => p - q);

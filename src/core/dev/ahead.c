@@ -3,35 +3,36 @@
  * dev/ahead: tasks that are put on a device before their predecessors have ended.
  *
  * Purpose    dependencies between the kernels of one device stay on the device: the
- *            host launches a task behind those it waits for (stream order, events)
- *            and only follows what has ended.
+ *            host launches a task behind its predecessors (stream order, events) and
+ *            only follows the ends.
  * Structure  When a task was launched, the tasks that wait for it are taken off its
- *            list and get a record. A record whose task waits for nothing but
- *            launched tasks of one device is given to the scheduler *ahead*. When a
- *            worker of that device gets it, it goes its usual way: what is being
- *            written counts as being there, since whoever writes it now is before
- *            this task, and so on this device. When anybody else gets it,
- *            it is put aside and pushed again when it is really ready.
+ *            list, and each gets a record. When the task of a record waits for nothing
+ *            but launched tasks of one device, the engine pushes it to the scheduler
+ *            *ahead* of its predecessors' ends. When a worker of that device gets the
+ *            task, the task goes its usual way: an operand that is being written
+ *            counts as present, because its writer is a predecessor and so on this
+ *            device. When another worker gets the task, the task is put aside and
+ *            pushed again when it is ready.
  *
- *              WAITING   for tasks that are not launched, too
- *              PUSHED    ahead: the scheduler has it
- *              ASIDE     somebody else got it, or its device failed: it is pushed
- *                        again with the end of its last predecessor
+ *              WAITING   at least one predecessor is not launched
+ *              PUSHED    ahead: the scheduler has the task
+ *              ASIDE     a worker of another device got the task, or its device
+ *                        failed: the end of its last predecessor pushes it again
  *              RUNNING   on the device, ahead or not
- *              READY     not ahead any more and somewhere; it has successors here
+ *              READY     not ahead any more; the record stays for its successors
  *
  * Invariants (1) the engine's own count (ndeps) is not touched by going ahead: it
  *                reaches 0 when all predecessors have ended, and what a task has
  *                written counts only then (heddle_mem_end)
- *            (2) a task does not end before its predecessors: what it has to say
- *                is held until then (heddle_ahead_hold)
- *            (3) when a predecessor must run again, since its device was lost,
- *                whatever ran behind it counts for nothing and runs again, too
- *            (4) npred == ndeps: only this file counts it down, so that nobody else
- *                pushes it; the words of its edges are free then, and the
+ *            (2) a task does not end before its predecessors: its end is held back
+ *                until then (heddle_ahead_hold)
+ *            (3) when a predecessor must run again because its device was lost,
+ *                every task that ran behind it runs again, too
+ *            (4) npred == ndeps: only this file counts ndeps down, so that no other
+ *                file pushes the task; the words of its edges are free then, and the
  *                scheduler may use them
- * Threads    the driver, but for heddle_ahead_pop() (a core that got such a task)
- *            and heddle_dev_end_ahead() (of a task that ran again on a core); `lock`.
+ * Threads    the device thread, except heddle_ahead_pop() (a core that got such a
+ *            task) and heddle_dev_end_ahead() (a task that ran again on a core); `lock`.
  */
 #include <math.h>
 #include <stdlib.h>

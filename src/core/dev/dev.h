@@ -114,11 +114,11 @@ void heddle_region_forget(heddle_ctx *ctx, uint64_t serial);
 /* --- data: ctx.c, handle.c -------------------------------------------------------------------- */
 
 /* Waits until is_quiet(ctx), as heddle_ctx_help() does; then the user's data come home. is_end:
- * the context ends, and transfers that nobody waits for have ended, too. False: the deadline
+ * the context ends, and transfers that no task waits for have ended, too. False: the deadline
  * came first. An outside thread, no lock. */
 bool heddle_dev_wait(heddle_ctx *ctx, bool (*is_quiet)(void *ctx), uint64_t deadline_ns,
                      bool is_end);
-/* May a handle that nobody refers to be freed at once? The submission lock is held. */
+/* May a handle without references be freed at once? The submission lock is held. */
 bool heddle_dev_may_free(heddle_ctx *ctx, heddle_handle *h);
 /* A handle whose memory is pinned is freed. Any thread, no lock. */
 void heddle_dev_unpin_host(heddle_ctx *ctx, heddle_handle *root);

@@ -16,19 +16,18 @@
  *   region*.c       recorded regions as one operation
  *   lose.c          injected failures; a device is gone
  *   host.c          tasks on cores and hidden tasks: their data come home first
- *   loop.c          what the driver does, and its thread
+ *   loop.c          what the device thread does, and the thread itself
  *   real.c, virtual*.c   the two kinds of time (time.h)
  *   view.c, estimate.c, shape.c   what schedulers may ask, and what it rests on
  *   cost.c          what the runtime itself costs, in virtual time
  *   energy.c        what tasks draw, what a joule is worth, virtual joules
- *   log.c           what the log has about them
+ *   log.c           what the log has about devices and memories
  *
- * Threads. One thread at a time is the *driver*: it alone calls drivers and the
- * mover's half of mem, and owns ctx->driver, the pipelines and `running`. It is a
- * thread of its own, or, in virtual time, whoever holds slot 0.
- * Everything a worker of the cores needs (data that are away) it asks for and goes
- * on with other tasks; the driver puts the task on the `supplied` list when all is
- * there.
+ * Threads. One thread at a time is the *device thread* (`driver` in names): it alone
+ * calls drivers and the mover's half of mem, and owns ctx->driver, the pipelines and
+ * `running`. The device thread is a thread of its own, or, in virtual time, the holder
+ * of slot 0. A worker on a core that lacks data asks for them and goes on with other
+ * tasks; the device thread puts the task on the `supplied` list when its data are there.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -112,7 +111,7 @@ struct heddle_devs {
     struct heddle_thread thread;
     bool has_thread;
 
-    /* Who looks for work reads the next line all the time, who submits writes the
+    /* Workers that look for work read the next line all the time, submitters write the
      * one after it, and the last ones are the driver's. */
 
     /* tasks whose data are there, and hidden ones */
@@ -126,7 +125,7 @@ struct heddle_devs {
     _Atomic uint32_t stops;
 
     _Alignas(HEDDLE_CACHE_LINE) struct heddle_spin pool_lock;
-    struct dev_task *free; /* of those who are not the driver */
+    struct dev_task *free; /* of threads other than the device thread */
     struct region region;
     _Atomic uint32_t nregions; /* runs of regions on devices, or on their way */
 

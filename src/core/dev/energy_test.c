@@ -320,7 +320,7 @@ TEST(samples_after_a_long_while)
     end(&r);
 }
 
-static const char *const policies[] = {"heft", "plan", "dual", "heteroprio", "multiprio"};
+static const char *const policies[] = {"heft", "lookahead", "dual", "heteroprio", "multiprio"};
 
 /* A model alone changes nothing; weight 1 takes the efficient cores for all. */
 TEST(weights)

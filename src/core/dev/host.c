@@ -5,7 +5,7 @@
  * Structure  a task whose operands were never away costs one look at each root.
  *            Otherwise it asks for its data and is put aside; the driver puts it on
  *            the list of supplied tasks, and a core goes on with it from the start.
- *            link[1] of a task that nobody has queued is its struct dev_task, or
+ *            link[1] of a task that is in no queue is its struct dev_task, or
  *            NULL.
  * Threads    workers; host_ready(): the driver.
  */

@@ -6,7 +6,7 @@
 #include "core/worker.h"
 #include "sched/sched.h"
 
-/* Ends a task that nobody can run. */
+/* Ends a task that no worker can run. */
 void heddle_dev_give_up(struct worker *w, struct heddle_sched_task *t);
 
 #endif /* HEDDLE_CORE_DEV_HOST_H */

@@ -2,16 +2,16 @@
 /*
  * dev/log: what the log has about devices and memories.
  *
- * Structure  definitions at the start (and of links once more at the end, when
- *            they were measured); transfers and memory as they happen; what the
- *            lane of a stream waits for, whenever the driver has filled its
- *            workers: then everything that could be done at that moment is done.
+ * Structure  definitions at the start (links once more at the end, when they were
+ *            measured); transfers and memory as they happen; what the lane of a
+ *            stream waits for, each time the device thread has given its workers
+ *            tasks: at that moment everything that could be started was started.
  * Invariants (1) a dev_task is counted in nroom, ndata or nlate of the worker whose
- *                stream it will use, or in none of them, as dt->wait says
- *            (2) memory events are written under the lock of the registry, which
- *                that of mem is taken under, so that one lane has those of all
+ *                stream it will use, or in none of the three, as dt->wait says
+ *            (2) memory events are written under the lock of the registry; the lock
+ *                of mem is taken under it, so that one lane has the events of all
  *                threads
- * Threads    the driver, but where a function says otherwise.
+ * Threads    the device thread, except where a function says otherwise.
  */
 #include <math.h>
 #include <stdio.h>

@@ -419,9 +419,10 @@ static heddle_status dev_open_machine(struct heddle_devs *d, const struct heddle
         st = dev_open_disk(d, o, why, cap);
     if (st == HEDDLE_OK)
         st = dev_open_faults(d, o, fault_add_real, why, cap);
-    /* With a plan the scheduler has to hear of every submission, as it does
+    /* With a placement file the scheduler has to hear of every submission, as it does
      * when there is a choice. */
-    d->is_plain = d->ncls == 1 && d->nnodes == 1 && (o->plan == NULL || o->plan[0] == '\0');
+    d->is_plain =
+        d->ncls == 1 && d->nnodes == 1 && (o->placement == NULL || o->placement[0] == '\0');
     return st;
 }
 

@@ -5,17 +5,17 @@
  * Purpose    a region of small kernels costs the host one launch instead of one for
  *            each: where all its tasks can run on one device, and the driver can
  *            replay (CUDA graphs), the whole run goes there.
- * Structure  A run that starts is offered here. If its tasks are such, it becomes a
- *            request for all operands together; when they are there the driver
- *            makes a graph of the launches, or takes one made before: the same one
- *            when nothing has changed, else one that is brought up to date. Whatever
- *            goes wrong before the replay has ended well, the run is done again, one
- *            node after the other, as if this file did not exist: so failures are
- *            told by the nodes they belong to.
+ * Structure  The engine offers each run of a region here when it starts. If all its
+ *            tasks can run on one device, the run becomes one request for all operands
+ *            together. When the operands are there, the driver makes a graph of the
+ *            launches, or takes one made before: unchanged when no launch has changed,
+ *            else brought up to date. When something goes wrong before the replay has
+ *            ended well, the run is repeated node by node, as if this file did not
+ *            exist: so each failure is reported by the node it belongs to.
  * Invariants (1) a graph is used by one run at a time
- *            (2) nothing that a run wrote counts before heddle_mem_end()
- * Threads    heddle_region_offer(): any. The rest: the
- *            driver. `lock` guards the two lists.
+ *            (2) data that a run wrote are not valid before heddle_mem_end()
+ * Threads    heddle_region_offer(): any thread. The other functions: the device thread.
+ *            `lock` guards the two lists.
  */
 #include <math.h>
 

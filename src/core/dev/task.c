@@ -2,8 +2,8 @@
 /*
  * dev/task: the records of tasks on devices, and what a task has tried in vain.
  *
- * Structure  records are used again: the driver has a list of its own, everybody else
- *            shares one. A note says which classes a task is barred from and how often
+ * Structure  records are used again: the device thread has a list of its own, all other
+ *            threads share one. A note says which classes a task is barred from and how often
  *            it has failed; most tasks have none.
  * Threads    any.
  */

@@ -33,7 +33,7 @@ struct dev_task {
     struct dev_worker *on;     /* whose stream it is on */
     const struct task_ext *ext;
     struct heddle_exec x;
-    struct dev_ahead *ahead; /* NULL: nobody waits for it, nor it for others */
+    struct dev_ahead *ahead; /* NULL: it waits for no launched task, and none waits for it */
     struct dev_task *fly_prev, *fly_next;
     double model_ns; /* expected; < 0: unknown */
     double watts;    /* virtual time with an energy model: while it runs */
@@ -58,7 +58,7 @@ struct dev_task {
     bool has_heir;                      /* a successor is on its stream */
     bool is_held;                       /* its end waits for its predecessors' */
     bool was_ahead;                     /* when it began */
-    enum dev_wait wait;                 /* of those who have it: see dev/log.c */
+    enum dev_wait wait;                 /* what it waits for: see dev/log.c */
     int16_t at[HEDDLE_KERNEL_OPERANDS]; /* operand -> req.op, or -1 - private */
     struct heddle_mem_req req;
     struct exec_slow s;

@@ -2,7 +2,7 @@
 #ifndef HEDDLE_CORE_DEV_VIRTUAL_H
 #define HEDDLE_CORE_DEV_VIRTUAL_H
 
-/* Virtual time: inside of virtual*.c, cost.c and open.c alone. Everybody else has the tables. */
+/* Virtual time: inside of virtual*.c, cost.c and open.c alone. All other files use the tables. */
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -69,7 +69,7 @@ static inline bool heddle_dev_wants_more(const struct dev_worker *dw, unsigned n
     return n < DEV_DEPTH_QUEUE || (n < DEV_DEPTH_MOST && dw->work_ns < DEV_AHEAD_NS);
 }
 
-/* Have enough tasks been launched on its stream, whoever got them? */
+/* Have enough tasks been launched on its stream, by any worker? */
 static inline bool heddle_dev_is_full(const struct dev_worker *on)
 {
     return on->nqueued >= DEV_DEPTH_QUEUE &&

@@ -17,7 +17,7 @@
  *                the graph's free list and is used again by the next launch
  *            (3) two launches that share written handles exclude each other by
  *                the accesses of their launch tasks
- *            (4) a node puts its counter back when it starts; nobody looks at it
+ *            (4) a node resets its counter when it starts; no thread reads the counter
  *                again before the next pass
  * Threads    recording: one thread. Runs: any worker; `left` and ndeps are atomic.
  */

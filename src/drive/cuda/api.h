@@ -8,7 +8,7 @@
  * when it runs. abi_test.c compares all of it with cuda.h where there is one.
  *
  * No need of the driver's face: this header includes nothing of it, and may be
- * used by whoever builds a library with these entry points.
+ * used by a library that implements these entry points (tests/fakecuda).
  */
 #include <stddef.h>
 #include <stdint.h>

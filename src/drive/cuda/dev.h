@@ -86,7 +86,7 @@ struct heddle_cuda_note {
     size_t span;
     void *slot;                    /* pinned memory of HEDDLE_CUDA_SMALL bytes, or NULL */
     struct heddle_cuda_range *pin; /* held until the note is put back */
-    /* Copies out are in a list: who gathers from there has to wait. */
+    /* Copies out are in a list: a gather from their memory has to wait. */
     struct heddle_cuda_note *next_out, *prev_out;
     unsigned number; /* of the stream, as the engine counts */
     bool is_out;

@@ -3,19 +3,20 @@
  * pin: which memory of the host is pinned.
  *
  * Purpose    the bus reads pinned memory by itself, at its full rate. Pinning takes
- *            long (0.1 s per GB), so a thread of its own does it, while copies go
- *            through the stage; when it is done, they take the short way.
+ *            long (0.1 s per GB), so a thread of its own pins, while copies go
+ *            through staging buffers; once a range is pinned, copies of it go direct.
  * Structure  ranges by address that do not overlap: on their way to be registered,
  *            registered, or pinned by the user. A large range is taken at once, a
  *            smaller one when it is asked for a second time; one that overlaps
  *            another only in part stays as it is, and so does one that CUDA refused.
- * Uses       copies hold the range that they go by. Two handles may have the same
- *            memory, one behind the other: what the first one gives up while a copy
- *            of the second is on its way goes when that has ended (is_gone).
+ * Uses       a copy holds the range that it reads or writes. Two handles may have the
+ *            same memory, one after the other: a range that the first handle gives up
+ *            while a copy of the second is in flight is unpinned when that copy has
+ *            ended (is_gone).
  * Invariants (1) `bytes` is the sum of what is QUEUED, BUSY and OURS, <= limit
  *            (2) a range is in the list of the thread exactly while QUEUED
- * Threads    `lock` guards everything; pin() and unpin() come from any thread. No
- *            call that takes long is made with it.
+ * Threads    `lock` guards everything; any thread may call pin() and unpin(). No
+ *            slow call is made with the lock held.
  */
 #include <string.h>
 

@@ -3,12 +3,12 @@
  * queue: what is in flight, order between queues, ends.
  *
  * Structure  an event per launch would cost as much as the launch. So operations of
- *            a queue join an open batch; one event is recorded behind all of them
- *            when progress() comes by, when somebody has to wait for one of them,
- *            or when the batch is full. While BUSY batches of a queue are out, the
- *            next one stays open and grows: the device has work, and the event of
- *            the older ones tells when to look again.
- *            An operation that is timed has its end marked anyway, and ends its
+ *            a queue join an open batch; one event is recorded behind the whole batch
+ *            when progress() is called, when something has to wait for one of its
+ *            operations, or when the batch is full. While BUSY batches of a queue are
+ *            in flight, the next batch stays open and grows: the device has work, and
+ *            the event of an older batch tells when to look again.
+ *            An operation that is timed has an event at its end anyway, and ends its
  *            batch. A staged copy has a batch of its own, whose event is recorded by the
  *            copier that sends the last chunk (stage.c).
  * Invariants (1) an operation is in one batch exactly while its done() is due;

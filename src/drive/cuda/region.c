@@ -3,27 +3,28 @@
  * region: recorded regions as CUDA graphs.
  *
  * Structure  the stream is captured while each launch is put on it. Before a launch
- *            the stream is told that its next node depends on the last nodes of the
- *            launch's predecessors and on nothing else; after it, what the next
- *            node would depend on are the launch's own last nodes. A launch that
- *            puts nothing there so passes on those of its predecessors.
- *            A graph that is there already is brought up to date in one of two
- *            ways. When few launches have changed, those alone are captured, and
- *            what their kernels are given is set in the executable graph, node by
- *            node (steps). Else, or when anything there is not as expected, all is
- *            captured and compared by CUDA; when it refuses, because the shape
+ *            the driver sets the dependencies of the next captured node: the last nodes
+ *            of the launch's predecessors, and nothing else. After the launch, the
+ *            nodes that a next node would depend on are the launch's own last nodes. So
+ *            a launch that puts nothing on the stream passes on the last nodes of its
+ *            predecessors.
+ *            A graph that exists is brought up to date in one of two ways. When few
+ *            launches have changed, only these are captured, and the arguments of their
+ *            kernels are set in the executable graph, node by node (steps). Otherwise,
+ *            or when a step finds something unexpected, the whole region is captured
+ *            and CUDA compares it with the graph; when CUDA refuses, because the shape
  *            differs, a new executable graph is made.
  * Invariants (1) the stream is not being captured when region() returns
  *            (2) steps change neither the function of a node nor its attributes:
  *                CUDA has no call that sets the latter
- *            (3) what is executable is named by the nodes it was made of: that graph
- *                is kept (`from`), and the one it was last compared with (`now`)
+ *            (3) CUDA names nodes of an executable graph by the nodes it was made of:
+ *                that graph is kept (`from`), and the one it was last compared with
+ *                (`now`)
  *            (4) CUDA pairs the nodes of two graphs in the order in which they were
- *                captured. So a node of `from` is known to still be the one of its
- *                launch when the same launches were one node both times, and the
- *                others none
- * Cost       of a whole capture about 1 us per launch; steps cost more per launch,
- *            and nothing for those that are the same
+ *                captured. So a node of `from` still belongs to its launch when the
+ *                same launches were one node both times, and the other launches none
+ * Cost       a whole capture takes about 1 us per launch; a step costs more per launch,
+ *            and nothing for launches that have not changed
  */
 #include <string.h>
 

@@ -9,11 +9,11 @@
  *            from it until all are taken. Each copier has a ring of pinned buffers.
  *            In: gather, put the copy on the stream, go on with the next buffer. Out:
  *            put the copy on the stream, go on, and scatter when it has come. Half
- *            of the copiers look at jobs in first, the others at jobs out: both
+ *            of the copiers serve copies in first, the other half copies out: both
  *            directions move at once.
  * Invariants (1) a note is in a queue of jobs exactly while taken < bytes
- *            (2) who sends the last chunk records `sent`, then sets is_sent; `left`
- *                becomes 0 after that
+ *            (2) the copier that sends the last chunk records `sent`, then sets
+ *                is_sent; `left` becomes 0 after that
  *            (3) a note is touched by no copier once `left` is 0
  * Threads    `lock` guards the jobs; a copier's buffers are its own. No copier
  *            calls the engine: errors are left in the note.

@@ -5,7 +5,7 @@
  * Structure  CUDA tells only how far apart two events are, in milliseconds as a
  *            float. A reference event whose moment is known on the host turns that
  *            into a moment. A float has 24 bits, and two clocks drift: the reference
- *            is renewed every second, by an event that nobody waits for; when it is
+ *            is renewed every second, by an event that no stream waits for; when it is
  *            seen soon enough, the host's clock is believed, otherwise the device's.
  */
 #include "base/assert.h"

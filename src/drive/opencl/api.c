@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * api: the OpenCL library, loaded when somebody asks for devices, and the
+ * api: the OpenCL library, loaded when a context asks for OpenCL devices, and the
  * meaning of its errors.
  *
  * The library is never unloaded: implementations have threads of their own.

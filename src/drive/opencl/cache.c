@@ -7,7 +7,7 @@
  *            result depends on: source, options, device and driver.
  * Trust      the header repeats the hash and has the length and a checksum: a
  *            file that was cut, changed or renamed is as good as none. It guards
- *            against accidents: who can write there can run code here anyway.
+ *            against accidents: a user who can write there can run code here anyway.
  * Writing    into a file of its own, then renamed: a reader sees all or nothing,
  *            and processes that write the same program do not disturb each other.
  * Errors     none: without the file the program is compiled.

@@ -121,7 +121,7 @@ void heddle_opencl_copy_unstage(struct heddle_opencl_flight *f);
 void heddle_opencl_copy_scatter(struct heddle_opencl_flight *f);
 
 heddle_status heddle_opencl_order(struct heddle_dev *dev, unsigned stream, struct heddle_op *op);
-/* The operation has ended: those who wait for it go on. */
+/* The operation has ended: operations that wait for it go on. */
 void heddle_opencl_order_ended(struct heddle_opencl_flight *f);
 /* Lets everything on the device go on that waits for others. */
 void heddle_opencl_order_fini(struct heddle_dev *dev);

@@ -10,17 +10,17 @@
  * `sim`, in order; its streams are the class's workers. Copies of a device go over
  * the link between its memory node and the other one: a link carries one copy at
  * a time, in order; links that share a bus share its bandwidth (max-min fair).
- * A kernel takes model_ns on its stream. Those of one device that have a share_ns
- * want share_ns / model_ns of it each; when they want more than all of it, each gets
- * as much less.
+ * A kernel takes model_ns on its stream. A kernel with a share_ns wants the share
+ * share_ns / model_ns of its device; when the kernels of a device together want more than
+ * all of it, they share it max-min fairly and take longer.
  *
  * Deterministic: events are ordered by (time, order of creation); nothing depends
  * on addresses, threads or the real clock.
  *
  * With `executes`, memory is real (one allocation per buffer, distinct from the
  * host's), copies are real at the moment they end, and a launch runs its function
- * at the moment it starts. Without, alloc() hands out distinct fake addresses and
- * nothing is touched.
+ * at the moment it starts. Without `executes`, alloc() returns distinct fake addresses and
+ * no memory is touched.
  */
 #include <stdbool.h>
 #include <stdint.h>

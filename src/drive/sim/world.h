@@ -61,7 +61,7 @@ struct heddle_sim {
     struct heddle_allocator alloc;
     const struct heddle_plat *plat;
     bool executes;
-    _Atomic uint64_t now; /* written by the one who steps, read by anybody */
+    _Atomic uint64_t now; /* written by the thread that steps, read by any thread */
     uint64_t nflying;
     uint64_t fake;
     struct sim_heap heap;

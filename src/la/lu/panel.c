@@ -2,20 +2,22 @@
 /*
  * panel: a panel of LU with partial pivoting by a gang of cores.
  *
- * Halves     columns are cut in two until there are few (LA_LEAF): the left half, its
- *            rows of the right half, a product, the right half. So most of the work
- *            are products, each member's with its own rows.
- * Leaf       the rows that are left are dealt out anew, in one piece to each part;
- *            members copy theirs (leaf.h). For each column every part tells its
- *            largest element and that row, the first part also the row of the
- *            diagonal; then all meet. Now everybody knows which rows change places and
- *            what they hold, computes the row of U for himself, and touches his own
- *            rows only: one meeting for each column.
- * Invariants (1) what is computed depends on the number of parts, not on who does them
- *            (2) of what the parts tell there are two copies, used by turns: who writes
- *                one again has met everybody who has read it
- *            (3) all members go the same way: what one alone knows (no memory) is told
- *                before the first meeting
+ * Halves     the columns are cut in two until few (LA_LEAF) are left: factorise the
+ *            left half, solve for its rows of the right half, multiply, factorise the
+ *            right half. So most of the work is products, in which each member updates
+ *            its own rows.
+ * Leaf       the remaining rows are dealt out anew, one piece to each part, and each
+ *            member copies its piece (leaf.h). For each column every part publishes its
+ *            largest element and the row of it, the first part also the row of the
+ *            diagonal; then all members meet at a barrier. After the barrier each
+ *            member knows which two rows are exchanged and their contents, computes the
+ *            row of U itself, and changes its own rows only: one barrier per column.
+ * Invariants (1) the result depends on the number of parts, not on which member
+ *                computes which part
+ *            (2) there are two copies of what the parts publish, used in turn: a member
+ *                that overwrites a copy has met all its readers at a barrier
+ *            (3) all members take the same branches: what one member alone knows (no
+ *                memory) is published before the first barrier
  */
 #include "la/lu/panel.h"
 

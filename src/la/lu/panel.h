@@ -19,7 +19,7 @@ enum {
 /*
  * P A = L U with partial pivoting of a (its first row is that of its diagonal): every
  * member of the gang calls it. Rows are cut into nparts (1 .. LA_PANEL_MOST) parts; a
- * gang has as many members, or one who does all parts: the result is the same.
+ * gang has as many members, or one member does all parts: the result is the same.
  *
  * `room` is shared and aligned to 64; ipiv has min(m, n) numbers (from 1, of rows of
  * a); the first member writes *info_out, as LAPACK's. All of it can be read after the

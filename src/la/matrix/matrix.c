@@ -2,7 +2,7 @@
 /*
  * matrix: block columns of column-major memory, or of the runtime's.
  *
- * Width      of a block column, when nobody says it: by a model of LU on cores, by
+ * Width      of a block column, when the caller does not give it: by a model of LU on cores, by
  *            a table where there is a GPU.
  */
 #include "base/alloc.h"

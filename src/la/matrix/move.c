@@ -2,11 +2,12 @@
 /*
  * move: a matrix from and to memory of the program, by columns or by tiles.
  *
- * The caller acquires one block column after the other and copies it. It has one at a
- * time: tasks of others may want several, and memory may have no room for more.
+ * The caller acquires one block column after the other and copies it. Only one block
+ * column is held at a time: other tasks may wait for several block columns, and there may
+ * be no memory for more.
  *
- * Tiles lie as PLASMA and Chameleon have them: those of full size, then those of the
- * last rows, then those of the last columns, then the corner; in each of these four
+ * Tiles lie in the order of PLASMA and Chameleon: the full tiles, then the tiles of the
+ * last rows, then the tiles of the last columns, then the corner; in each of these four
  * parts one tile column after the other, and no gaps. With w, the width of a tile
  * column, and h, the rows of the full tiles above each other, the tile that begins in
  * row i and column j so is at

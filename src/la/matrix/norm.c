@@ -2,9 +2,10 @@
 /*
  * norm: the largest element, column and row sums, Frobenius.
  *
- * Some tasks make partial results from some block columns each; the last one
- * combines them in their order, so a norm does not depend on who was first.
- * Everything is computed in double. A NaN stays.
+ * Several tasks make partial results from some block columns each; a last task
+ * combines the partial results in the order of the block columns, so a norm does not
+ * depend on which task ran first. Sums are made in double precision. A NaN in the matrix
+ * gives NaN.
  */
 #include <complex.h>
 #include <float.h>

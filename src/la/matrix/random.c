@@ -3,7 +3,7 @@
  * random: test matrices.
  *
  * An element is a hash of the seed and of its place, so it does not depend on
- * block columns or on who computes it: a GPU gives it the same bits.
+ * block columns or on which worker computes it: a GPU makes the same bits.
  *
  * latms: a diagonal matrix with the wanted values is multiplied from both sides by
  * block reflectors I - V T V^H of random vectors, which are unitary up to rounding.

@@ -5,17 +5,17 @@
 /*
  * Contract of products of packed operands on cores, for doubles.
  *
- * A product runs at full speed when its operands lie in the order in which they are
- * used. A BLAS brings them into that order in each call; here the left operand can
- * be packed once and used by many tasks, on any core.
+ * A product runs at full speed when its operands lie in memory in the order in which
+ * the loops read them. A BLAS copies the operands into that order in each call; here the
+ * left operand can be packed once and used by many tasks, on any core.
  *
- * Left     m x k: panels of `rows` rows, each of them column after column; the last
- *          one is filled with zeros
- * Right    k x n: panels of `cols` columns, each of them row after row; the last one
- *          is filled with zeros
+ * Left     m x k: panels of `rows` rows, each panel column after column; the last
+ *          panel is filled with zeros
+ * Right    k x n: panels of `cols` columns, each panel row after row; the last panel is
+ *          filled with zeros
  * Numbers  an element of a product is summed over k in order, with one rounding per
- *          term, then added to C: it does not depend on its position, nor on which
- *          part of C a call computes, nor on who packed.
+ *          term, then added to C: the result does not depend on its position, nor on
+ *          which part of C a call computes, nor on which task packed.
  * Threads  any; no function has state.
  */
 #include "la/la.h"

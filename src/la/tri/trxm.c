@@ -2,8 +2,8 @@
 /*
  * trxm: products (trmm) and solves (trsm) with a triangle.
  *
- * A step belongs to some block columns of A, columns p. They hold the triangle
- * A_pp and, of the other rows o that the triangle has there, A_op:
+ * A step belongs to some block columns of A, the columns p. These hold the triangle
+ * A_pp and, in the other rows o of the triangle, A_op:
  *
  *   pushing   left 'N', right 'T' 'C'   B_o = B_o -+ A_op B_p (left, for example)
  *   pulling   left 'T' 'C', right 'N'   B_p = B_p -+ A_op^T B_o
@@ -12,14 +12,14 @@
  * other way round, and takes the columns in the opposite order. So every task
  * needs few block columns of A, and a solve may follow a factorisation closely.
  *
- * Left    the block columns of B are independent: a task is a step on one of
- *         them. When there are fewer of these than cores, they are cut into
+ * Left    the block columns of B are independent: a task is a step on one block
+ *         column. When there are fewer block columns than cores, these are cut into
  *         groups of rows, and a step becomes one task for p and one for each o.
  * Right   the groups are block columns of B. The rows of B are independent:
  *         when there are few block columns, the rows are cut for the cores.
  *
- * The block columns of A and the groups of B need not match: a task gets all that
- * cover its columns, and works on the part it was told.
+ * The block columns of A and the groups of B need not match: a task gets all block
+ * columns that cover its columns, and works on the part that its argument names.
  */
 #include "base/alloc.h"
 #include "la/cuda/cuda.h"

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * address_long: addresses of very many blocks of which few are there at a time.
+ * address_long: addresses of very many blocks of which few are alive at a time.
  *
- * Plans for little memory compute the same things again and again: a hundred
- * thousand blocks, some dozens at a time. Which blocks overlap one in time is found
- * by an index: blocks by their begin, and at every so many steps those that are
- * there. So a pass over all of them costs their number times how many overlap one,
- * and several passes are possible.
+ * Plans for little memory compute the same values again and again: a hundred
+ * thousand blocks, some dozens of them alive at a time. An index finds the blocks that
+ * overlap a given block in time: blocks by their begin, and at every so many steps a
+ * list of the blocks alive. So a pass costs the number of blocks times the number that
+ * overlap one, and several passes are possible.
  *
- * Passes take blocks by size, by time and by products of them, each into the lowest
- * or the tightest gap. From the best of them, blocks that stick out above the budget
- * lose their address and wait. The heaviest that waits goes where it costs least,
- * and what is there waits in its turn; each time that makes it heavier.
+ * Passes take blocks by size, by time and by products of both, each into the lowest
+ * or the tightest gap. From the best result, blocks that reach above the budget lose
+ * their address and wait. The heaviest waiting block goes to the address where it
+ * displaces the least weight, and the displaced blocks wait in their turn; a block
+ * becomes heavier each time it displaces others.
  */
 #include "plan/arena/arena.h"
 

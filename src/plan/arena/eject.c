@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * eject: lower addresses for blocks that have some.
+ * eject: lower addresses for blocks that have addresses.
  *
- * The arena is made a little smaller than the best known. Blocks that stick out
- * lose their address and wait. The one that weighs most is put where it costs
- * least: into a gap that holds it, the tightest first, or else on top of blocks
- * that then lose theirs. A block costs its weight, and that grows each time it had
- * to take others away, so that in the end those that are hard to place come first
- * and stay. When nobody waits, the arena is smaller, and all blocks are let down:
- * often that is smaller still. When too long nobody is placed for good, we go back
- * to the best addresses and ask for less. (The idea is from vehicle routing: Nagata
- * and Braysy, 2009.)
+ * The arena is made a little smaller than the best one known. Blocks that reach above
+ * it lose their address and wait. The heaviest waiting block is put where it costs
+ * least: into a gap that holds it, the tightest gap first, or else over blocks that
+ * then lose their addresses. The cost of displacing a block is its weight, which grows
+ * each time the block has displaced others, so that in the end the blocks that are hard
+ * to place come first and stay. When no block waits, the arena is smaller, and all
+ * blocks move down as far as they can, which often makes it smaller still. When for too
+ * long no block finds its final address, the search goes back to the best addresses and
+ * asks for a smaller step. (The idea is from vehicle routing: Nagata and Braysy, 2009.)
  *
  * Integers only: the same on every machine, for an amount of work.
  *

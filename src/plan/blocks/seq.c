@@ -4,7 +4,7 @@
  *
  * Several turns and several sizes of blocks; each gives a table, and the table
  * gives sequences for many budgets. What the table calls memory is a little more
- * than what a sequence needs (an input that nobody reads any more is not there),
+ * than what a sequence needs (an input that no later operation reads is not alive),
  * so it is made for more than the budget, and the largest answer that fits in bytes
  * is taken. Answers a little above the budget are repaired.
  */

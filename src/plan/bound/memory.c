@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * memory: memory that every plan needs which moves nothing, beyond what one
- * operation alone needs.
+ * memory: the memory that every plan without moves needs, beyond the needs of one
+ * operation.
  *
- * When an operation runs, the set S of its inputs is there. The last of them to
- * be computed, by operation a, was computed while the rest of S was there, and the
- * inputs of a: that moment needs S and the inputs of a. In front of it, the set
- * S - outputs of a + inputs of a was there, and so on back to the empty set. The
- * least peak over all such ways back is what the operation needs; a search that
- * takes the set with the lowest peak so far first finds it, and when it is
- * stopped early, the peak of the set at hand is still a bound: all others are at
- * least as high.
+ * When an operation runs, the set S of its inputs is in memory. The input that was
+ * computed last, by operation a, was computed while the rest of S and the inputs of a
+ * were in memory: that moment needs S and the inputs of a. Before it, the set
+ * S - outputs of a + inputs of a was in memory, and so on back to the empty set. The
+ * least peak over all such ways back is what the operation needs. A search that always
+ * takes the set with the lowest peak so far finds that peak; when the search is stopped
+ * early, the peak of the set at hand is still a bound, since all other sets have a peak
+ * at least as high.
  */
 #include "plan/bound/bound.h"
 

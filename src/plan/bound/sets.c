@@ -3,22 +3,23 @@
  * sets: a second bound on memory, for graphs whose least memory is far above
  * what one operation needs: unrolled networks.
  *
- * Purpose   no run of the graph has a certain set of values in memory at once within
- *           `limit` bytes. The sets are those of memory.c: in front of the last
- *           computation of one of them. There they are all kept; here most of them
- *           are not looked at.
- * Rules     for a set that some run within the limit has in memory, some run has
- *           drop      any part of it; taken when the rest can make it again
+ * Purpose   proves that no run of the graph has a certain set of values in memory at
+ *           once within `limit` bytes. The sets are those of memory.c: before the last
+ *           computation of one of their values. memory.c keeps all sets; here most
+ *           sets are never looked at.
+ * Rules     if some run within the limit has a set in memory, some run also has
+ *           drop      any part of the set; used when the rest can make that part again
  *           back      for one operation a: the set - outputs of a + inputs of a,
  *                     with all of it in memory while a runs
  *           exchange  instead of x some inputs of its operation that are together not
- *                     larger than x, if nothing else in the set is made from x
- *           A set that contains one that was seen is not looked at again. When all
- *           ways end, there is no such run, and the least that was asked for
- *           beyond the limit is a bound.
- * Graph     small values are always there and cost nothing. A value that is made
- *           from one other alone and is as large counts as the same value: whoever
- *           has one of them has both. That makes every run cheaper, never dearer.
+ *                     larger than x, if no other value of the set is made from x
+ *           A set that contains one that was seen is not looked at again. When no set
+ *           is left to look at, there is no such run, and the least number of bytes
+ *           that was asked for beyond the limit is a bound.
+ * Graph     small values are always in memory and cost nothing. A value that is made
+ *           from one other value alone and is as large counts as the same value: a run
+ *           that has one of the two has both. That makes every run cheaper, never
+ *           dearer.
  *
  * docs/design/planner-graphs.md has the proofs.
  */

@@ -12,8 +12,8 @@
  *              handle's size; what is read before it is written is there from
  *              the beginning. A task that reads and writes a handle may take
  *              its memory in place.
- * Results      values that nobody reads: the log does not say what the program
- *              did with them.
+ * Results      values that no task reads: the log does not say what the program
+ *              did with these values.
  * Limits       a handle and a view of it may not both be used: their bytes are
  *              the same, and a value has its own. Times must tell the order: a
  *              task that begins before one it depends on is refused.

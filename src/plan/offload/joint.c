@@ -3,11 +3,11 @@
  * joint: how long a plan takes at least that may move data and compute it
  * again, in the given order of first computations.
  *
- * At the first run of operation p, with E bytes over the budget: of the values
- * whose gap is open there, each is in memory, or on a store, or its operation runs
- * again later. With a bytes on stores, they were copied out before p begins, and
- * come back behind it if somebody reads them; the others cost at least what the
- * cheapest E - a bytes cost. So for some a the plan loses
+ * At the first run of operation p, with E bytes over the budget: each value whose gap
+ * between uses is open there is in memory, or on a store, or its operation runs again
+ * later. If `a` bytes are on stores, these were copied out before p begins, and come
+ * back after p if a later operation reads them; the other values cost at least as much
+ * as recomputing the cheapest E - a bytes. So for some a the plan loses
  *
  *     max(0, a / out - before) + max(again(E - a), (a - unread) / in - behind, 0)
  *

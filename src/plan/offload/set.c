@@ -3,11 +3,11 @@
  * set: for a set of values that may move, what is computed again and what
  * comes back over the link.
  *
- * The graph of graph.c answers both questions at once. Sequences of it are
- * found as a chain of blocks, and by the cheapest recomputations; the better one is
- * varied. Addresses are not looked for: steps get them when they are known. Copies under
- * way need room, which is set aside up to the first runs of the operations in whose time they
- * are.
+ * The graph of graph.c answers both questions at once. Its sequences are found as a
+ * chain of blocks, and by the cheapest recomputations; the better sequence is varied.
+ * Addresses are not searched here: steps get addresses when the steps are known. Copies
+ * in flight need room, which is set aside up to the first runs of the operations during
+ * which the copies are made.
  */
 #include <math.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * demand: runs a graph on paper, in one order, in little memory. What an operation
- * misses is computed again together with all that this misses, in one sweep along
- * the order.
+ * demand: runs a graph on paper, in one order, in little memory. The inputs that an
+ * operation misses are computed again, together with the inputs that these miss, in one
+ * sweep along the order.
  *
  * Purpose   sequences near the least memory, at once: a run takes about as long as
  *           it takes to write its sequence down.
@@ -15,10 +15,10 @@
  *           the distance to its next reader in the order. The time is the longest
  *           way down over what is missing, brought up to date now and then. With
  *           power 0 it is the value that is used last.
- *           When all are protected, one of them goes nevertheless, if it lies ahead
- *           of the sweep: it is pending from then on, so that its inputs stay until
- *           the sweep comes by. Of those behind it each goes a few times only, or
- *           two of them would take turns for ever.
+ *           When all values are protected, one that lies ahead of the sweep goes
+ *           nevertheless: its operation is pending from then on, so that its inputs
+ *           stay until the sweep reaches it. A protected value behind the sweep goes a
+ *           few times only, or two of them would displace each other for ever.
  * Threads   none.
  * Cost      for one computation what is in memory; for every REFRESH evictions the
  *           graph.

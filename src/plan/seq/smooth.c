@@ -3,8 +3,8 @@
  * smooth: the same computations in an order that leaves addresses more room.
  *
  * Addresses are hard to find where memory is almost full for long. An occurrence is
- * moved past its neighbours, one by one, as far as what it reads and who reads it
- * let it; it stays where the squares of what is above a level sum up to least. The
+ * moved past its neighbours, one by one, as far as its inputs and its readers
+ * allow; it stays where the squares of what is above a level sum up to least. The
  * peak does not rise, and nothing is computed more or less often.
  *
  * An exchange of two neighbours changes the memory at their two positions and

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * passes: what leads to one end of the graph is planned apart from the rest.
+ * passes: the operations that one end of the graph needs are planned by themselves.
  *
  * Purpose   the least memory. A network that is unrolled over many steps adds up the
- *           gradients of several weights, and these sums are there all the time. When
- *           nothing is a result that has to stay, each sum may have a pass of its
- *           own, from the beginning: the sums of the others are not there.
- * Structure the end (an operation that nobody reads) with the most bytes of its own is
- *           one graph, all that the other ends need is another; what both need is in
- *           both. A graph for which blocks find a plan is not cut further.
+ *           gradients of several weights, and these sums are alive all the time. When
+ *           no result has to stay, each sum may have a pass of its own, from the
+ *           beginning, in which the other sums are not alive.
+ * Structure the end (an operation whose output no operation reads) with the most bytes of
+ *           its own is one graph, the operations that the other ends need are another;
+ *           operations that both need are in both. A graph for which blocks find a plan
+ *           is not cut further.
  */
 #include "plan/blocks/blocks.h"
 

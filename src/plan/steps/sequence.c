@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sequence: a plan of a sequence of operations that somebody else found. */
+/* sequence: a plan of a given sequence of operations. */
 #include <math.h>
 
 #include "base/assert.h"

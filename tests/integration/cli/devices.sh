@@ -15,8 +15,8 @@ for w in cholesky lu gemm random; do
     json 3 bench sched --machine "$m" --tiles 3,5 --workload $w --policy heft
     holds "all(x['ratio'] >= 1 for x in r[:2])"
 done
-# Virtual time is the same every time.
-json 2 bench sched --machine "$m" --tiles 7 --policy plan
+# Virtual time is the same every time; plan is an older name of lookahead.
+json 2 bench sched --machine "$m" --tiles 7 --policy lookahead
 cp out first
 json 2 bench sched --machine "$m" --tiles 7 --policy plan
 holds "[x.get('makespan') for x in r] ==

@@ -137,7 +137,7 @@ replays() {
         HEDDLE_LOG_LEVEL=1 HEDDLE_LOG_FILE=one.log "$@" >out 2>err ||
             wrong "$what: failed"
         ok trace placement one.log -o one.place
-        HEDDLE_SCHED=replay HEDDLE_PLAN=one.place HEDDLE_LOG_LEVEL=1 \
+        HEDDLE_SCHED=replay HEDDLE_PLACEMENT=one.place HEDDLE_LOG_LEVEL=1 \
             HEDDLE_LOG_FILE=two.log "$@" >out 2>err ||
             wrong "$what: the replay failed"
         ok trace placement two.log -o two.place

@@ -117,7 +117,7 @@ static const struct plan plans[] = {
              {SIM_CHOLESKY, "dual", TRAIN},
              {SIM_LU, "multiprio", TRAIN},
              {SIM_CHOLESKY, "heteroprio", OTHER_SCHEDULER},
-             {SIM_LU, "plan", OTHER_SCHEDULER},
+             {SIM_LU, "lookahead", OTHER_SCHEDULER},
              {SIM_RANDOM, "heft", OTHER_MIX}}},
 };
 

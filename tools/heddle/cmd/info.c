@@ -442,7 +442,7 @@ static void info_lines(FILE *out, const struct info *i)
     line_devices(out, i);
     info_energy_lines(out);
     for (unsigned k = 0; heddle_sched_get_info(k, &s) == HEDDLE_OK; k++)
-        fprintf(out, "%s%-6s %s\n", k == 0 ? "schedulers  " : "            ", s.name, s.help);
+        fprintf(out, "%s%-10s %s\n", k == 0 ? "schedulers  " : "            ", s.name, s.help);
     if (i->model_dir[0] != '\0')
         fprintf(out, "models      %s/models\n", i->model_dir);
     else

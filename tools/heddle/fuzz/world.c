@@ -348,7 +348,7 @@ heddle_status fuzz_open(struct fuzz_run *r)
     if (c->sched != NULL && strcmp(c->sched, "replay") == 0) {
         if (!write_placement(place, r->prog->seed))
             return HEDDLE_EIO;
-        o.plan = place;
+        o.placement = place;
     }
     snprintf(path, sizeof(path), "%s/fuzz.machine", r->setup->folder);
     if (c->device == FUZZ_SIM) {

@@ -72,12 +72,7 @@ int sim_check_workload(struct cli *c, const char *name, enum sim_workload *out)
 
 bool sim_is_policy(const char *name)
 {
-    struct heddle_sched_info s;
-
-    for (unsigned i = 0; heddle_sched_get_info(i, &s) == HEDDLE_OK; i++)
-        if (strcmp(s.name, name) == 0)
-            return true;
-    return false;
+    return heddle_sched_get_name(name) != NULL;
 }
 
 int sim_check_policy(struct cli *c, const char *name)

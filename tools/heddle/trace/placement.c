@@ -50,7 +50,7 @@ static int write_file(struct cli *c, const heddle_log *log, const char *path)
     if (!c->json) {
         fprintf(c->out,
                 "placement    %s, %" PRIu64
-                " tasks; HEDDLE_SCHED=replay HEDDLE_PLAN=%s follows it\n",
+                " tasks; HEDDLE_SCHED=replay HEDDLE_PLACEMENT=%s follows it\n",
                 path, n, path);
         return 0;
     }
@@ -96,6 +96,6 @@ const struct heddle_cmd heddle_trace_verb_placement = {
     .usage = "heddle trace placement LOG -o FILE [--json]\n"
              "\n"
              "  -o FILE  the placement file; run the program again with\n"
-             "           HEDDLE_SCHED=replay HEDDLE_PLAN=FILE\n",
+             "           HEDDLE_SCHED=replay HEDDLE_PLACEMENT=FILE\n",
     .run = placement_run,
 };

@@ -67,7 +67,7 @@ static void print_text(const struct schedule *s, const struct schedule_args *a)
         fprintf(f, "log          %s\n", a->log);
     if (a->placement != NULL)
         fprintf(f,
-                "placement    %s; HEDDLE_SCHED=replay HEDDLE_PLAN=%s follows "
+                "placement    %s; HEDDLE_SCHED=replay HEDDLE_PLACEMENT=%s follows "
                 "it\n",
                 a->placement, a->placement);
 }

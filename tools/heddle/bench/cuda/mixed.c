@@ -33,7 +33,7 @@ static struct heddle_ctx_opts mixed_opts(struct cuda_bench *b)
 {
     struct heddle_ctx_opts o = cuda_ctx_opts(b);
 
-    o.sched = b->sched != NULL ? b->sched : "plan";
+    o.sched = b->sched != NULL ? b->sched : "lookahead";
     o.models = HEDDLE_ON;
     return o;
 }

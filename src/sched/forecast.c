@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * planner: see plan.h.
+ * forecast: see forecast.h.
  *
  * Slack   head + tail of a task with the least times: the smaller, the longer it
  *         may wait. `order` holds the tasks of each sort, most slack first.
@@ -16,13 +16,13 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "sched/plan.h"
+#include "sched/forecast.h"
 
-#define PLAN_GAIN 0.995
+#define FORECAST_GAIN 0.995
 
 /* --- memory ----------------------------------------------------------------*/
 
-static void *plan_carve(char *block, size_t *at, size_t n, size_t bytes)
+static void *forecast_carve(char *block, size_t *at, size_t n, size_t bytes)
 {
     void *p = block == NULL ? NULL : block + *at;
 
@@ -31,34 +31,33 @@ static void *plan_carve(char *block, size_t *at, size_t n, size_t bytes)
 }
 
 /* Lays out the arrays; without a block it only counts the bytes. */
-static size_t plan_lay(struct heddle_window_plan *p, char *block, size_t n, size_t e)
+static size_t forecast_lay(struct heddle_forecast *p, char *block, size_t n, size_t e)
 {
     size_t at = 0;
 
-    p->sort = plan_carve(block, &at, n, sizeof(*p->sort));
-    p->fixed = plan_carve(block, &at, n, sizeof(*p->fixed));
-    p->left = plan_carve(block, &at, n, sizeof(*p->left));
-    p->pred_end = plan_carve(block, &at, n + 1, sizeof(*p->pred_end));
-    p->pred = plan_carve(block, &at, e, sizeof(*p->pred));
-    p->type = plan_carve(block, &at, n, sizeof(*p->type));
-    p->rank = plan_carve(block, &at, n, sizeof(*p->rank));
-    p->trial = plan_carve(block, &at, n, sizeof(*p->trial));
-    p->succ_end = plan_carve(block, &at, n + 1, sizeof(*p->succ_end));
-    p->succ = plan_carve(block, &at, e, sizeof(*p->succ));
-    p->wait = plan_carve(block, &at, n, sizeof(*p->wait));
-    p->order = plan_carve(block, &at, n, sizeof(*p->order));
-    p->heap = plan_carve(block, &at, n, sizeof(*p->heap));
-    p->key = plan_carve(block, &at, n, sizeof(*p->key));
-    p->head = plan_carve(block, &at, n, sizeof(*p->head));
-    p->run = plan_carve(block, &at, n, sizeof(*p->run));
-    p->until = plan_carve(block, &at, n, sizeof(*p->until));
+    p->sort = forecast_carve(block, &at, n, sizeof(*p->sort));
+    p->fixed = forecast_carve(block, &at, n, sizeof(*p->fixed));
+    p->left = forecast_carve(block, &at, n, sizeof(*p->left));
+    p->pred_end = forecast_carve(block, &at, n + 1, sizeof(*p->pred_end));
+    p->pred = forecast_carve(block, &at, e, sizeof(*p->pred));
+    p->type = forecast_carve(block, &at, n, sizeof(*p->type));
+    p->rank = forecast_carve(block, &at, n, sizeof(*p->rank));
+    p->trial = forecast_carve(block, &at, n, sizeof(*p->trial));
+    p->succ_end = forecast_carve(block, &at, n + 1, sizeof(*p->succ_end));
+    p->succ = forecast_carve(block, &at, e, sizeof(*p->succ));
+    p->wait = forecast_carve(block, &at, n, sizeof(*p->wait));
+    p->order = forecast_carve(block, &at, n, sizeof(*p->order));
+    p->heap = forecast_carve(block, &at, n, sizeof(*p->heap));
+    p->key = forecast_carve(block, &at, n, sizeof(*p->key));
+    p->head = forecast_carve(block, &at, n, sizeof(*p->head));
+    p->run = forecast_carve(block, &at, n, sizeof(*p->run));
+    p->until = forecast_carve(block, &at, n, sizeof(*p->until));
     return at;
 }
 
-heddle_status heddle_window_plan_reserve(struct heddle_window_plan *p, uint32_t ntasks,
-                                         uint32_t nedges)
+heddle_status heddle_forecast_reserve(struct heddle_forecast *p, uint32_t ntasks, uint32_t nedges)
 {
-    struct heddle_window_plan count;
+    struct heddle_forecast count;
     size_t bytes;
     void *block;
 
@@ -66,20 +65,20 @@ heddle_status heddle_window_plan_reserve(struct heddle_window_plan *p, uint32_t 
         return HEDDLE_OK;
     ntasks = ntasks > p->captasks ? ntasks : p->captasks;
     nedges = nedges > p->capedges ? nedges : p->capedges;
-    bytes = plan_lay(&count, NULL, ntasks, nedges);
+    bytes = forecast_lay(&count, NULL, ntasks, nedges);
     block = heddle_alloc_aligned(p->alloc, bytes, 64);
     if (block == NULL)
         return HEDDLE_ENOMEM;
-    heddle_window_plan_fini(p);
+    heddle_forecast_fini(p);
     p->block = block;
     p->bytes = bytes;
     p->captasks = ntasks;
     p->capedges = nedges;
-    plan_lay(p, block, ntasks, nedges);
+    forecast_lay(p, block, ntasks, nedges);
     return HEDDLE_OK;
 }
 
-void heddle_window_plan_fini(struct heddle_window_plan *p)
+void heddle_forecast_fini(struct heddle_forecast *p)
 {
     heddle_free(p->alloc, p->block, p->bytes);
     p->block = NULL;
@@ -89,7 +88,7 @@ void heddle_window_plan_fini(struct heddle_window_plan *p)
 
 /* --- graph -----------------------------------------------------------------*/
 
-static void plan_successors(struct heddle_window_plan *p)
+static void forecast_successors(struct heddle_forecast *p)
 {
     const uint32_t n = p->ntasks;
 
@@ -106,7 +105,7 @@ static void plan_successors(struct heddle_window_plan *p)
 }
 
 /* The type with the least time, per sort. */
-static void plan_fastest(struct heddle_window_plan *p)
+static void forecast_fastest(struct heddle_forecast *p)
 {
     for (unsigned k = 0; k < p->nsorts; k++) {
         p->fast[k] = 0;
@@ -117,7 +116,7 @@ static void plan_fastest(struct heddle_window_plan *p)
 }
 
 /* rank = time + longest way behind, with the types in `type`. */
-static void plan_ranks(struct heddle_window_plan *p, const uint8_t *type, double *rank)
+static void forecast_ranks(struct heddle_forecast *p, const uint8_t *type, double *rank)
 {
     for (uint32_t t = p->ntasks; t-- > 0;) {
         double tail = 0;
@@ -134,21 +133,21 @@ static void plan_ranks(struct heddle_window_plan *p, const uint8_t *type, double
 /* --- slack -----------------------------------------------------------------*/
 
 /* Most slack first: least head + rank; then the later one. */
-static bool plan_looser(const struct heddle_window_plan *p, uint32_t a, uint32_t b)
+static bool forecast_looser(const struct heddle_forecast *p, uint32_t a, uint32_t b)
 {
     if (p->key[a] != p->key[b])
         return p->key[a] < p->key[b];
     return a > b;
 }
 
-static void plan_sift(const struct heddle_window_plan *p, uint32_t *v, uint32_t n, uint32_t i)
+static void forecast_sift(const struct heddle_forecast *p, uint32_t *v, uint32_t n, uint32_t i)
 {
     const uint32_t x = v[i];
 
     for (uint32_t k; (k = 2 * i + 1) < n; i = k) {
-        if (k + 1 < n && plan_looser(p, v[k], v[k + 1]))
+        if (k + 1 < n && forecast_looser(p, v[k], v[k + 1]))
             k++;
-        if (!plan_looser(p, x, v[k]))
+        if (!forecast_looser(p, x, v[k]))
             break;
         v[i] = v[k];
     }
@@ -156,28 +155,28 @@ static void plan_sift(const struct heddle_window_plan *p, uint32_t *v, uint32_t 
 }
 
 /* Heap sort: no memory, no worst case. */
-static void plan_sort_range(const struct heddle_window_plan *p, uint32_t *v, uint32_t n)
+static void forecast_sort_range(const struct heddle_forecast *p, uint32_t *v, uint32_t n)
 {
     for (uint32_t i = n / 2; i-- > 0;)
-        plan_sift(p, v, n, i);
+        forecast_sift(p, v, n, i);
     while (n > 1) {
         const uint32_t x = v[0];
 
         v[0] = v[--n];
         v[n] = x;
-        plan_sift(p, v, n, 0);
+        forecast_sift(p, v, n, 0);
     }
 }
 
 /* Fills `order` and `first`: the free tasks of each sort, most slack first. */
-static void plan_slack(struct heddle_window_plan *p)
+static void forecast_slack(struct heddle_forecast *p)
 {
     const uint32_t n = p->ntasks;
-    uint32_t count[HEDDLE_WINDOW_PLAN_SORTS] = {0};
+    uint32_t count[HEDDLE_FORECAST_SORTS] = {0};
 
     for (uint32_t t = 0; t < n; t++)
         p->trial[t] = (uint8_t)p->fast[p->sort[t]];
-    plan_ranks(p, p->trial, p->key);
+    forecast_ranks(p, p->trial, p->key);
     for (uint32_t t = 0; t < n; t++) {
         double head = 0;
 
@@ -203,18 +202,18 @@ static void plan_slack(struct heddle_window_plan *p)
             p->order[count[p->sort[t]]++] = t;
     }
     for (unsigned k = 0; k < p->nsorts; k++)
-        plan_sort_range(p, p->order + p->first[k], p->first[k + 1] - p->first[k]);
+        forecast_sort_range(p, p->order + p->first[k], p->first[k + 1] - p->first[k]);
 }
 
 /* --- area ------------------------------------------------------------------*/
 
 /* Of two types, exactly: everything that can starts on type 1 and moves to type 0,
  * what loses least first, until both are done at the same time. */
-static void plan_area_two(struct heddle_window_plan *p, unsigned home,
-                          double share[][HEDDLE_WINDOW_PLAN_TYPES])
+static void forecast_area_two(struct heddle_forecast *p, unsigned home,
+                              double share[][HEDDLE_FORECAST_TYPES])
 {
     double load[2] = {0, 0};
-    bool done[HEDDLE_WINDOW_PLAN_SORTS] = {false};
+    bool done[HEDDLE_FORECAST_SORTS] = {false};
 
     for (unsigned k = 0; k < p->nsorts; k++) {
         const double n = p->first[k + 1] - p->first[k];
@@ -250,15 +249,15 @@ static void plan_area_two(struct heddle_window_plan *p, unsigned home,
 
 /* The best response to prices: each sort wholly on its cheapest type. Weights move
  * towards loaded types; the average of the responses is near the optimum. */
-static void plan_area(struct heddle_window_plan *p, unsigned home,
-                      double share[][HEDDLE_WINDOW_PLAN_TYPES])
+static void forecast_area(struct heddle_forecast *p, unsigned home,
+                          double share[][HEDDLE_FORECAST_TYPES])
 {
     enum { ROUNDS = 200 };
-    double price[HEDDLE_WINDOW_PLAN_TYPES], load[HEDDLE_WINDOW_PLAN_TYPES], all = 0, step;
+    double price[HEDDLE_FORECAST_TYPES], load[HEDDLE_FORECAST_TYPES], all = 0, step;
 
     memset(share, 0, sizeof(p->share));
     if (p->ntypes == 2 && p->nworkers[0] > 0 && p->nworkers[1] > 0) {
-        plan_area_two(p, home, share);
+        forecast_area_two(p, home, share);
         return;
     }
     for (unsigned r = 0; r < p->ntypes; r++) {
@@ -300,7 +299,7 @@ static void plan_area(struct heddle_window_plan *p, unsigned home,
 /* --- a trial ---------------------------------------------------------------*/
 
 /* The first share[k][r] tasks of each sort to the slow types, slowest first. */
-static void plan_allocate(struct heddle_window_plan *p, double share[][HEDDLE_WINDOW_PLAN_TYPES])
+static void forecast_allocate(struct heddle_forecast *p, double share[][HEDDLE_FORECAST_TYPES])
 {
     for (uint32_t t = 0; t < p->ntasks; t++)
         p->trial[t] = p->fixed[t] >= 0 ? (uint8_t)p->fixed[t] : (uint8_t)p->fast[p->sort[t]];
@@ -325,31 +324,31 @@ static void plan_allocate(struct heddle_window_plan *p, double share[][HEDDLE_WI
 }
 
 /* A heap of tasks: the greatest key first, then the earlier task. */
-static inline bool plan_above(const double *key, uint32_t a, uint32_t b)
+static inline bool forecast_above(const double *key, uint32_t a, uint32_t b)
 {
     return key[a] != key[b] ? key[a] > key[b] : a < b;
 }
 
-static inline void plan_heap_push(uint32_t *h, uint32_t *n, const double *key, uint32_t x)
+static inline void forecast_heap_push(uint32_t *h, uint32_t *n, const double *key, uint32_t x)
 {
     uint32_t i = (*n)++;
 
-    while (i > 0 && plan_above(key, x, h[(i - 1) / 2])) {
+    while (i > 0 && forecast_above(key, x, h[(i - 1) / 2])) {
         h[i] = h[(i - 1) / 2];
         i = (i - 1) / 2;
     }
     h[i] = x;
 }
 
-static inline uint32_t plan_heap_pop(uint32_t *h, uint32_t *n, const double *key)
+static inline uint32_t forecast_heap_pop(uint32_t *h, uint32_t *n, const double *key)
 {
     const uint32_t top = h[0], last = --*n, x = h[last];
     uint32_t i = 0;
 
     for (uint32_t k; (k = 2 * i + 1) < last; i = k) {
-        if (k + 1 < last && plan_above(key, h[k + 1], h[k]))
+        if (k + 1 < last && forecast_above(key, h[k + 1], h[k]))
             k++;
-        if (!plan_above(key, h[k], x))
+        if (!forecast_above(key, h[k], x))
             break;
         h[i] = h[k];
     }
@@ -357,17 +356,17 @@ static inline uint32_t plan_heap_pop(uint32_t *h, uint32_t *n, const double *key
     return top;
 }
 
-struct plan_sim {
-    uint32_t *heap[HEDDLE_WINDOW_PLAN_TYPES]; /* ready tasks by rank */
-    uint32_t nheap[HEDDLE_WINDOW_PLAN_TYPES];
-    int64_t nidle[HEDDLE_WINDOW_PLAN_TYPES];
+struct forecast_sim {
+    uint32_t *heap[HEDDLE_FORECAST_TYPES]; /* ready tasks by rank */
+    uint32_t nheap[HEDDLE_FORECAST_TYPES];
+    int64_t nidle[HEDDLE_FORECAST_TYPES];
     uint32_t nrun; /* in p->run, by -until */
 };
 
 /* What runs and what is ready at the beginning. */
-static void plan_begin(struct heddle_window_plan *p, struct plan_sim *s)
+static void forecast_begin(struct heddle_forecast *p, struct forecast_sim *s)
 {
-    uint32_t count[HEDDLE_WINDOW_PLAN_TYPES] = {0}, at = 0;
+    uint32_t count[HEDDLE_FORECAST_TYPES] = {0}, at = 0;
 
     memset(s, 0, sizeof(*s));
     for (uint32_t t = 0; t < p->ntasks; t++)
@@ -383,45 +382,45 @@ static void plan_begin(struct heddle_window_plan *p, struct plan_sim *s)
         p->wait[t] = p->pred_end[t + 1] - p->pred_end[t];
         if (p->left[t] >= 0) {
             p->until[t] = -p->left[t];
-            plan_heap_push(p->run, &s->nrun, p->until, t);
+            forecast_heap_push(p->run, &s->nrun, p->until, t);
             s->nidle[r]--;
         } else if (p->wait[t] == 0) {
-            plan_heap_push(s->heap[r], &s->nheap[r], p->key, t);
+            forecast_heap_push(s->heap[r], &s->nheap[r], p->key, t);
         }
     }
 }
 
 /* The length of the list schedule of `trial`; it stops when it is not shorter than
  * `limit`. */
-static double plan_simulate(struct heddle_window_plan *p, double limit)
+static double forecast_simulate(struct heddle_forecast *p, double limit)
 {
-    struct plan_sim s;
+    struct forecast_sim s;
     double now = 0;
 
-    plan_ranks(p, p->trial, p->key);
-    plan_begin(p, &s);
+    forecast_ranks(p, p->trial, p->key);
+    forecast_begin(p, &s);
     for (;;) {
         uint32_t t;
 
         for (unsigned r = 0; r < p->ntypes; r++)
             while (s.nidle[r] > 0 && s.nheap[r] > 0) {
-                t = plan_heap_pop(s.heap[r], &s.nheap[r], p->key);
+                t = forecast_heap_pop(s.heap[r], &s.nheap[r], p->key);
                 if (now + p->key[t] >= limit)
                     return INFINITY; /* the way behind it is too long */
                 p->until[t] = -(now + p->ns[p->sort[t]][r]);
-                plan_heap_push(p->run, &s.nrun, p->until, t);
+                forecast_heap_push(p->run, &s.nrun, p->until, t);
                 s.nidle[r]--;
             }
         if (s.nrun == 0)
             return now;
-        t = plan_heap_pop(p->run, &s.nrun, p->until);
+        t = forecast_heap_pop(p->run, &s.nrun, p->until);
         now = -p->until[t];
         s.nidle[p->trial[t]]++;
         for (uint32_t i = p->succ_end[t]; i < p->succ_end[t + 1]; i++) {
             const uint32_t q = p->succ[i];
 
             if (--p->wait[q] == 0 && p->left[q] < 0)
-                plan_heap_push(s.heap[p->trial[q]], &s.nheap[p->trial[q]], p->key, q);
+                forecast_heap_push(s.heap[p->trial[q]], &s.nheap[p->trial[q]], p->key, q);
         }
     }
 }
@@ -429,7 +428,7 @@ static double plan_simulate(struct heddle_window_plan *p, double limit)
 /* --- search ----------------------------------------------------------------*/
 
 /* Joules of `trial`; what runs already is not counted. */
-static double plan_joules(const struct heddle_window_plan *p)
+static double forecast_joules(const struct heddle_forecast *p)
 {
     double sum = 0;
 
@@ -441,20 +440,20 @@ static double plan_joules(const struct heddle_window_plan *p)
 
 /* Tries shares; true: they are the best so far and are kept. A gain too small to
  * survive the run is none: what came first sends less away. */
-static bool plan_try(struct heddle_window_plan *p, double share[][HEDDLE_WINDOW_PLAN_TYPES])
+static bool forecast_try(struct heddle_forecast *p, double share[][HEDDLE_FORECAST_TYPES])
 {
-    double length, limit = p->score * PLAN_GAIN, energy = 0;
+    double length, limit = p->score * FORECAST_GAIN, energy = 0;
 
-    plan_allocate(p, share);
+    forecast_allocate(p, share);
     if (p->per_joule > 0) {
-        energy = plan_joules(p);
+        energy = forecast_joules(p);
         limit -= p->per_joule * energy;
         if (!(limit > 0))
             return false; /* whatever its length */
         limit = fmin(limit / p->per_ns, p->limit);
     }
     p->ntrials++;
-    length = plan_simulate(p, limit);
+    length = forecast_simulate(p, limit);
     if (!(length < limit))
         return false;
     p->length = length;
@@ -469,7 +468,7 @@ static bool plan_try(struct heddle_window_plan *p, double share[][HEDDLE_WINDOW_
 
 /* The sort that lies on the longest paths most of all: sent away, it delays
  * everything. */
-static unsigned plan_critical(const struct heddle_window_plan *p)
+static unsigned forecast_critical(const struct heddle_forecast *p)
 {
     double most = -1;
     unsigned best = p->nsorts;
@@ -489,26 +488,26 @@ static unsigned plan_critical(const struct heddle_window_plan *p)
 }
 
 /* The solution of the area bound with the sort `home` at home, scaled. */
-static void plan_scale(struct heddle_window_plan *p, unsigned home, const double *scale, unsigned n,
-                       unsigned trials)
+static void forecast_scale(struct heddle_forecast *p, unsigned home, const double *scale,
+                           unsigned n, unsigned trials)
 {
-    double area[HEDDLE_WINDOW_PLAN_SORTS][HEDDLE_WINDOW_PLAN_TYPES];
-    double share[HEDDLE_WINDOW_PLAN_SORTS][HEDDLE_WINDOW_PLAN_TYPES];
+    double area[HEDDLE_FORECAST_SORTS][HEDDLE_FORECAST_TYPES];
+    double share[HEDDLE_FORECAST_SORTS][HEDDLE_FORECAST_TYPES];
 
-    plan_area(p, home, area);
+    forecast_area(p, home, area);
     for (unsigned i = 0; i < n && p->ntrials < trials; i++) {
         for (unsigned k = 0; k < p->nsorts; k++)
             for (unsigned r = 0; r < p->ntypes; r++)
                 share[k][r] = area[k][r] * scale[i];
-        plan_try(p, share);
+        forecast_try(p, share);
     }
 }
 
 /* Sorts that the bound would send away may be those everything waits for: tries to
  * keep each of them at home, the rarest first. */
-static void plan_keep(struct heddle_window_plan *p, unsigned trials)
+static void forecast_keep(struct heddle_forecast *p, unsigned trials)
 {
-    double share[HEDDLE_WINDOW_PLAN_SORTS][HEDDLE_WINDOW_PLAN_TYPES];
+    double share[HEDDLE_FORECAST_SORTS][HEDDLE_FORECAST_TYPES];
     uint32_t done = 0;
 
     for (;;) {
@@ -530,7 +529,7 @@ static void plan_keep(struct heddle_window_plan *p, unsigned trials)
         memset(share[best], 0, sizeof(share[best]));
         for (unsigned r = 0; r < p->ntypes; r++)
             if (r != p->fast[best] && p->share[best][r] > 0) {
-                plan_try(p, share);
+                forecast_try(p, share);
                 break;
             }
     }
@@ -538,10 +537,10 @@ static void plan_keep(struct heddle_window_plan *p, unsigned trials)
 
 /* One share up or down by a part of what its type can do in the whole time; as
  * long as that helps, again and twice as far. */
-static bool plan_move(struct heddle_window_plan *p, unsigned k, unsigned r, double part,
-                      unsigned trials)
+static bool forecast_move(struct heddle_forecast *p, unsigned k, unsigned r, double part,
+                          unsigned trials)
 {
-    double share[HEDDLE_WINDOW_PLAN_SORTS][HEDDLE_WINDOW_PLAN_TYPES];
+    double share[HEDDLE_FORECAST_SORTS][HEDDLE_FORECAST_TYPES];
     const double n = p->first[k + 1] - p->first[k];
     bool any = false;
 
@@ -556,14 +555,14 @@ static bool plan_move(struct heddle_window_plan *p, unsigned k, unsigned r, doub
             return any;
         memcpy(share, p->share, sizeof(share));
         share[k][r] = to;
-        if (!plan_try(p, share))
+        if (!forecast_try(p, share))
             return any;
         any = true;
         part *= 2;
     }
 }
 
-static void plan_refine(struct heddle_window_plan *p, unsigned trials)
+static void forecast_refine(struct heddle_forecast *p, unsigned trials)
 {
     double part = 0.12;
     bool any = true;
@@ -574,7 +573,7 @@ static void plan_refine(struct heddle_window_plan *p, unsigned trials)
         any = false;
         for (unsigned k = 0; k < p->nsorts; k++)
             for (unsigned r = 0; r < p->ntypes; r++) {
-                if (plan_move(p, k, r, part, trials) || plan_move(p, k, r, -part, trials))
+                if (forecast_move(p, k, r, part, trials) || forecast_move(p, k, r, -part, trials))
                     any = true;
             }
     }
@@ -583,11 +582,11 @@ static void plan_refine(struct heddle_window_plan *p, unsigned trials)
 /* --- energy ----------------------------------------------------------------*/
 
 /* From the shares so far towards everything where it takes the least energy. */
-static void plan_spare(struct heddle_window_plan *p, unsigned trials)
+static void forecast_spare(struct heddle_forecast *p, unsigned trials)
 {
     static const double part[] = {1, 0.5, 0.25, 0.1};
-    double from[HEDDLE_WINDOW_PLAN_SORTS][HEDDLE_WINDOW_PLAN_TYPES];
-    double share[HEDDLE_WINDOW_PLAN_SORTS][HEDDLE_WINDOW_PLAN_TYPES];
+    double from[HEDDLE_FORECAST_SORTS][HEDDLE_FORECAST_TYPES];
+    double share[HEDDLE_FORECAST_SORTS][HEDDLE_FORECAST_TYPES];
 
     memcpy(from, p->share, sizeof(from));
     for (unsigned i = 0; i < 4 && p->ntrials < trials; i++) {
@@ -601,24 +600,24 @@ static void plan_spare(struct heddle_window_plan *p, unsigned trials)
             for (unsigned r = 0; r < p->ntypes; r++)
                 share[k][r] = from[k][r] + part[i] * ((r == best) - from[k][r]);
         }
-        if (plan_try(p, share))
+        if (forecast_try(p, share))
             return; /* what follows goes on from there */
     }
 }
 
 /* The shortest is known: now the least energy that is not much longer. */
-static void plan_stretch(struct heddle_window_plan *p)
+static void forecast_stretch(struct heddle_forecast *p)
 {
     memcpy(p->trial, p->type, p->ntasks * sizeof(*p->trial));
     p->limit = p->length * (1 + p->slack);
     p->per_ns = p->idle_watts > 0 ? p->idle_watts * 1e-9 : 1e-12;
     p->per_joule = 1;
-    p->energy = plan_joules(p);
+    p->energy = forecast_joules(p);
     p->score = p->per_ns * p->length + p->energy;
 }
 
 /* `what` of all trials is for what is shortest. */
-static unsigned plan_weigh(struct heddle_window_plan *p, unsigned trials)
+static unsigned forecast_weigh(struct heddle_forecast *p, unsigned trials)
 {
     p->limit = INFINITY;
     p->per_ns = 1;
@@ -631,30 +630,30 @@ static unsigned plan_weigh(struct heddle_window_plan *p, unsigned trials)
     return trials;
 }
 
-bool heddle_window_plan_make(struct heddle_window_plan *p, unsigned trials)
+bool heddle_forecast_make(struct heddle_forecast *p, unsigned trials)
 {
     static const double with[] = {0, 0.9, 0.7, 0.45}, without[] = {0.9, 0.5};
     unsigned critical, first;
 
     trials = trials > 0 ? trials : 1;
-    first = plan_weigh(p, trials);
-    plan_fastest(p);
+    first = forecast_weigh(p, trials);
+    forecast_fastest(p);
     for (unsigned k = 0; k < p->nsorts; k++)
         if (!(p->ns[k][p->fast[k]] < INFINITY))
             return false;
-    plan_successors(p);
-    plan_slack(p);
-    critical = plan_critical(p);
-    plan_scale(p, critical, with, 4, first);
-    plan_scale(p, p->nsorts, without, 2, first);
-    plan_keep(p, first);
+    forecast_successors(p);
+    forecast_slack(p);
+    critical = forecast_critical(p);
+    forecast_scale(p, critical, with, 4, first);
+    forecast_scale(p, p->nsorts, without, 2, first);
+    forecast_keep(p, first);
     if (first < trials && p->length < INFINITY) {
         if (p->slack > 0) {
-            plan_refine(p, first);
-            plan_stretch(p);
+            forecast_refine(p, first);
+            forecast_stretch(p);
         }
-        plan_spare(p, trials);
+        forecast_spare(p, trials);
     }
-    plan_refine(p, trials);
+    forecast_refine(p, trials);
     return p->length < INFINITY;
 }

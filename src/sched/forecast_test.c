@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The planner on small graphs where the answer is known, and on random ones: the
- * plan can be carried out, its length is that of the schedule it stands for, its
+ * Forecasts of small graphs where the answer is known, and of random ones: the
+ * schedule can be carried out, its length is that of the schedule it stands for, its
  * ranks are longest ways. Ranks of a window against a naive computation.
  */
 #include "base/faulty_test.h"
 #include "base/rng.h"
-#include "sched/plan.h"
+#include "sched/forecast.h"
 #include "sched/win.h"
 #include "tests/test.h"
 
-static void plan_start(struct heddle_window_plan *p, unsigned ntasks, unsigned nedges)
+static void forecast_start(struct heddle_forecast *p, unsigned ntasks, unsigned nedges)
 {
     memset(p, 0, sizeof(*p));
-    CHECK_OK(heddle_window_plan_reserve(p, ntasks, nedges));
+    CHECK_OK(heddle_forecast_reserve(p, ntasks, nedges));
     p->ntypes = 2;
     p->nworkers[0] = 4;
     p->nworkers[1] = 1;
@@ -33,56 +33,56 @@ static void plan_start(struct heddle_window_plan *p, unsigned ntasks, unsigned n
 /* 4 slow workers do 4/10 of what the fast one does: of 140 tasks, 40. */
 TEST(independent_tasks_are_shared)
 {
-    struct heddle_window_plan p;
+    struct heddle_forecast p;
     unsigned slow = 0;
 
-    plan_start(&p, 140, 0);
-    CHECK(heddle_window_plan_make(&p, 20));
+    forecast_start(&p, 140, 0);
+    CHECK(heddle_forecast_make(&p, 20));
     for (unsigned t = 0; t < 140; t++)
         slow += p.type[t] == 0;
     CHECK(slow >= 36 && slow <= 40);
     CHECK(p.length >= 100 && p.length <= 104);
-    heddle_window_plan_fini(&p);
+    heddle_forecast_fini(&p);
 }
 
 TEST(a_chain_stays_on_the_fast_type)
 {
-    struct heddle_window_plan p;
+    struct heddle_forecast p;
 
-    plan_start(&p, 50, 49);
+    forecast_start(&p, 50, 49);
     for (unsigned t = 1; t < 50; t++) {
         p.pred[t - 1] = t - 1;
         p.pred_end[t + 1] = t;
     }
-    CHECK(heddle_window_plan_make(&p, 20));
+    CHECK(heddle_forecast_make(&p, 20));
     for (unsigned t = 0; t < 50; t++) {
         CHECK_EQ(p.type[t], 1);
         CHECK(p.rank[t] == 50 - t);
     }
     CHECK(p.length == 50);
-    heddle_window_plan_fini(&p);
+    heddle_forecast_fini(&p);
 }
 
 TEST(what_runs_and_what_cannot)
 {
-    struct heddle_window_plan p;
+    struct heddle_forecast p;
 
-    plan_start(&p, 3, 2);
+    forecast_start(&p, 3, 2);
     p.left[0] = 7; /* runs on the fast one, 7 to go */
     p.fixed[0] = 1;
     p.pred[0] = p.pred[1] = 0;
     p.pred_end[2] = 1;
     p.pred_end[3] = 2;
-    CHECK(heddle_window_plan_make(&p, 5));
+    CHECK(heddle_forecast_make(&p, 5));
     CHECK(p.length == 9);
     p.ns[0][0] = p.ns[0][1] = INFINITY;
-    CHECK(!heddle_window_plan_make(&p, 5));
+    CHECK(!heddle_forecast_make(&p, 5));
     p.ns[0][0] = 10; /* the fast type cannot: all on the slow one */
-    CHECK(heddle_window_plan_make(&p, 5));
+    CHECK(heddle_forecast_make(&p, 5));
     CHECK_EQ(p.type[1], 0);
     CHECK_EQ(p.type[2], 0);
     CHECK(p.length == 17);
-    heddle_window_plan_fini(&p);
+    heddle_forecast_fini(&p);
 }
 
 /* Three types, random graphs: feasible, no shorter than the bounds. */
@@ -94,11 +94,11 @@ TEST(random_graphs)
     for (unsigned round = 0; round < 200; round++) {
         const unsigned n = 1 + heddle_rng_below32(&rng, 150);
         double least = 0, path = 0, *head = calloc(n, sizeof(*head));
-        struct heddle_window_plan p;
+        struct heddle_forecast p;
         unsigned e = 0;
 
         CHECK(head != NULL);
-        plan_start(&p, n, 4 * n);
+        forecast_start(&p, n, 4 * n);
         p.ntypes = 3;
         p.nworkers[2] = heddle_rng_below32(&rng, 3);
         p.nsorts = 1 + heddle_rng_below32(&rng, 6);
@@ -117,7 +117,7 @@ TEST(random_graphs)
         if (p.nworkers[2] == 0) /* nobody there: nothing may go there */
             for (unsigned k = 0; k < p.nsorts; k++)
                 p.ns[k][2] = INFINITY;
-        CHECK(heddle_window_plan_make(&p, 12));
+        CHECK(heddle_forecast_make(&p, 12));
         for (unsigned t = 0; t < n; t++) {
             const double ns = p.ns[p.sort[t]][p.type[t]];
             double fast = INFINITY;
@@ -138,25 +138,25 @@ TEST(random_graphs)
         }
         CHECK(p.length >= path - 1e-9);
         CHECK(p.length >= least / (5 + p.nworkers[2]) - 1e-9);
-        heddle_window_plan_fini(&p);
+        heddle_forecast_fini(&p);
         free(head);
     }
 }
 
 TEST(no_memory)
 {
-    struct heddle_window_plan p = {.ntypes = 0};
+    struct heddle_forecast p = {.ntypes = 0};
     struct faulty f;
 
     faulty_init(&f, 1);
     p.alloc = &f.a;
-    CHECK_EQ(heddle_window_plan_reserve(&p, 10, 10), HEDDLE_ENOMEM);
-    CHECK_OK(heddle_window_plan_reserve(&p, 10, 10));
-    CHECK_OK(heddle_window_plan_reserve(&p, 5, 5)); /* it fits */
+    CHECK_EQ(heddle_forecast_reserve(&p, 10, 10), HEDDLE_ENOMEM);
+    CHECK_OK(heddle_forecast_reserve(&p, 10, 10));
+    CHECK_OK(heddle_forecast_reserve(&p, 5, 5)); /* it fits */
     faulty_init(&f, 0);
     f.nlive = 1;
-    CHECK_OK(heddle_window_plan_reserve(&p, 20, 5));
-    heddle_window_plan_fini(&p);
+    CHECK_OK(heddle_forecast_reserve(&p, 20, 5));
+    heddle_forecast_fini(&p);
     CHECK_EQ(f.nlive, 0);
 }
 
