@@ -9,7 +9,8 @@
 #include "core/worker.h"
 #include "sched/sched.h"
 
-/* Does what ends with a task besides its successors; then the above. */
+/* Settles all that ends with a task besides its successors, then heddle_engine_end(). The cell is
+ * gone afterwards. Returns a task to run next, or NULL, as all of these. */
 struct heddle_sched_task *heddle_engine_finish(struct worker *w, struct heddle_cell *c,
                                                heddle_status st);
 /* heddle_engine_finish() by a thread that holds no slot. */

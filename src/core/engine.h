@@ -15,8 +15,6 @@
 #include "sched/sched.h"
 #include "task/task.h"
 
-struct heddle_scope;
-
 /* The main function of a worker thread. */
 void *heddle_worker_main(void *arg);
 /* The loop of a worker (is_main) and of every wait, see struct heddle_time_ops. */
@@ -68,9 +66,9 @@ static inline void heddle_engine_defer(struct worker *w, struct heddle_sched_tas
         ctx->sched->ended(ctx->sched_self, t, w->popper, -1);
 }
 
-/* A task became ready. */
+/* A task became ready: to the scheduler, and a worker that sleeps is woken up. */
 void heddle_engine_push(struct worker *w, struct heddle_sched_task *t);
-/* From outside of any slot. */
+/* The same from outside of any slot. */
 void heddle_engine_push_foreign(heddle_ctx *ctx, struct heddle_sched_task *t);
 
 /* After the successors of a task were looked at: `keep` is ready and was not

@@ -15,6 +15,7 @@ struct heddle_sched_task *heddle_idle_spin(struct worker *w, uint64_t *since);
 /* Goes to sleep unless a task (which is returned), a gang or the condition turns up. */
 struct heddle_sched_task *heddle_idle_park(struct worker *w, stop_fn stop, void *arg,
                                            uint64_t timeout_ns);
+/* The rest of heddle_idle_end(). */
 void heddle_idle_leave(struct worker *w, bool found);
 
 /* The worker spins no more; `found`: because there is a task. The last spinner then wakes
