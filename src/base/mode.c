@@ -2,6 +2,8 @@
 /* mode: the names of access modes, and what must hold between the columns of their table. */
 #include "base/mode.h"
 
+#include <string.h>
+
 #define HEDDLE_MODE_NUMBER(a, name, letters, word, means)                                          \
     _Static_assert(HEDDLE_##name > 0 && HEDDLE_##name < 32, "a set of modes has 32 bits");         \
     _Static_assert((means) != 0, "a mode means something");
@@ -40,4 +42,25 @@ const char *heddle_mode_word(unsigned m)
         HEDDLE_MODE_LIST(HEDDLE_MODE_WORD, )
     }
     return NULL;
+}
+
+enum heddle_mode heddle_mode_of_letters(const char *word)
+{
+#define HEDDLE_MODE_NAMED(a, name, letters, word, means) {HEDDLE_##name, letters},
+    static const struct {
+        enum heddle_mode mode;
+        const char *letters;
+    } row[] = {HEDDLE_MODE_LIST(HEDDLE_MODE_NAMED, )};
+    enum heddle_mode best = HEDDLE_R;
+    size_t most = 0;
+
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        const size_t n = strlen(row[i].letters);
+
+        if (n > most && strspn(row[i].letters, word) == n) {
+            best = row[i].mode;
+            most = n;
+        }
+    }
+    return best;
 }

@@ -36,8 +36,8 @@ enum {
 #define HEDDLE_MODE_LIST(X, a)                                                                     \
     X(a, R, "R", "read", HEDDLE_READS | HEDDLE_ORDERED | HEDDLE_SHARED)                            \
     X(a, W, "W", "write", HEDDLE_WRITES | HEDDLE_ORDERED)                                          \
-    X(a, RW, "RW", "read-write", HEDDLE_READS | HEDDLE_WRITES | HEDDLE_ORDERED)                    \
-    X(a, COMMUTE, "RWC", "commute",                                                                \
+    X(a, RW, "RW", "read, write", HEDDLE_READS | HEDDLE_WRITES | HEDDLE_ORDERED)                   \
+    X(a, COMMUTE, "RWC", "read, write, any order",                                                 \
       HEDDLE_READS | HEDDLE_WRITES | HEDDLE_ORDERED | HEDDLE_SHARED | HEDDLE_IN_TURN)              \
     X(a, REDUCE, "X", "reduce", HEDDLE_ORDERED | HEDDLE_SHARED | HEDDLE_PRIVATE | HEDDLE_COMBINES) \
     X(a, SCRATCH, "S", "scratch", HEDDLE_PRIVATE)
@@ -91,6 +91,12 @@ static inline bool heddle_mode_is_private(unsigned m)
     return heddle_mode_in(HEDDLE_MODES(HEDDLE_PRIVATE), m);
 }
 
+/* Memory of its own that nobody reads afterwards. */
+static inline bool heddle_mode_is_scratch(unsigned m)
+{
+    return heddle_mode_in(HEDDLE_MODES(HEDDLE_PRIVATE) & ~HEDDLE_MODES(HEDDLE_COMBINES), m);
+}
+
 static inline bool heddle_mode_is_ordered(unsigned m)
 {
     return heddle_mode_in(HEDDLE_MODES(HEDDLE_ORDERED), m);
@@ -131,8 +137,17 @@ static inline bool heddle_mode_is_alike(unsigned a, unsigned b)
            heddle_mode_combines(a) == heddle_mode_combines(b);
 }
 
-/* "RWC", "commute"; NULL for what is no mode. */
+/* For readers of files: a number that is no mode here counts as a write, which is safe. */
+static inline enum heddle_mode heddle_mode_of(unsigned m)
+{
+    return heddle_mode_is_known(m) ? (enum heddle_mode)m : HEDDLE_RW;
+}
+
+/* "RWC", "read, write, any order"; NULL for what is no mode. */
 const char *heddle_mode_letters(unsigned m);
 const char *heddle_mode_word(unsigned m);
+/* The mode with the most letters that are all in `word`, which other programs may have written and
+ * which may have further ones ("RWL"); HEDDLE_R when there is none. */
+enum heddle_mode heddle_mode_of_letters(const char *word);
 
 #endif /* HEDDLE_BASE_MODE_H */

@@ -37,6 +37,7 @@ TEST(answers)
     ASK(heddle_mode_overwrites, W);
     ASK(heddle_mode_changes, W | RW | COMMUTE | REDUCE);
     ASK(heddle_mode_is_private, REDUCE | SCRATCH);
+    ASK(heddle_mode_is_scratch, SCRATCH);
     ASK(heddle_mode_is_ordered, R | W | RW | COMMUTE | REDUCE);
     ASK(heddle_mode_is_shared, R | COMMUTE | REDUCE);
     ASK(heddle_mode_is_alone, W | RW);
@@ -49,6 +50,7 @@ TEST(numbers_that_are_no_modes)
 {
     CHECK(!heddle_mode_is_known(0) && !heddle_mode_is_known(32 + HEDDLE_R));
     CHECK(!heddle_mode_is_known(UINT32_MAX));
+    CHECK(heddle_mode_of(0) == HEDDLE_RW && heddle_mode_of(HEDDLE_R) == HEDDLE_R);
     CHECK(heddle_mode_letters(0) == NULL && heddle_mode_word(0) == NULL);
 }
 
@@ -63,7 +65,7 @@ TEST(alike)
 TEST(names)
 {
     CHECK_STR(heddle_mode_letters(HEDDLE_COMMUTE), "RWC");
-    CHECK_STR(heddle_mode_word(HEDDLE_RW), "read-write");
+    CHECK_STR(heddle_mode_word(HEDDLE_RW), "read, write");
     for (unsigned i = 0; i < NMODES; i++)
         for (unsigned k = 0; k < i; k++) {
             CHECK(strcmp(heddle_mode_letters(mode[i]), heddle_mode_letters(mode[k])) != 0);
@@ -71,4 +73,15 @@ TEST(names)
         }
 }
 
-TEST_MAIN(answers, numbers_that_are_no_modes, alike, names)
+/* What Heddle exports, and what other programs add. */
+TEST(letters_are_read)
+{
+    for (unsigned i = 0; i < NMODES; i++)
+        CHECK_EQ(heddle_mode_of_letters(heddle_mode_letters(mode[i])), mode[i]);
+    CHECK_EQ(heddle_mode_of_letters("RWL"), HEDDLE_RW);
+    CHECK_EQ(heddle_mode_of_letters("WS"), HEDDLE_W);
+    CHECK_EQ(heddle_mode_of_letters("CWR"), HEDDLE_COMMUTE);
+    CHECK_EQ(heddle_mode_of_letters(""), HEDDLE_R);
+}
+
+TEST_MAIN(answers, numbers_that_are_no_modes, alike, names, letters_are_read)
