@@ -22,6 +22,7 @@
 
 #include "heddle/ctx.h"
 #include "heddle/data.h"
+#include "heddle/device.h"
 #include "heddle/status.h"
 
 #ifdef __cplusplus
@@ -38,22 +39,6 @@ struct heddle_exec;
 
 /* The function of a variant. Its status becomes the status of the task. */
 typedef heddle_status (*heddle_run_fn)(struct heddle_exec *x);
-
-/* A kind of device. */
-enum heddle_device { HEDDLE_DEV_CPU = 1, HEDDLE_DEV_CUDA = 2, HEDDLE_DEV_OPENCL = 3 };
-
-/* A set of kinds of devices; HEDDLE_DEVS_ANY is no restriction. */
-typedef uint32_t heddle_devices;
-
-/* The set of one kind (an enum heddle_device), no restriction, and ready-made sets. */
-#define HEDDLE_DEVS(kind)  ((heddle_devices)1 << (kind))
-#define HEDDLE_DEVS_ANY    ((heddle_devices)0)
-#define HEDDLE_DEVS_CPU    HEDDLE_DEVS(HEDDLE_DEV_CPU)
-#define HEDDLE_DEVS_CUDA   HEDDLE_DEVS(HEDDLE_DEV_CUDA)
-#define HEDDLE_DEVS_OPENCL HEDDLE_DEVS(HEDDLE_DEV_OPENCL)
-
-/* "cpu", "cuda", "opencl"; "unknown" for anything else. Never NULL. */
-HEDDLE_API const char *heddle_device_name(enum heddle_device kind);
 
 /* One way to run a kernel, on one kind of device. */
 struct heddle_variant {
