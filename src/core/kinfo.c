@@ -8,6 +8,7 @@
 #include "core/kinfo.h"
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/device.h"
 #include "base/lock.h"
 #include "base/mode.h"
 #include "core/ctx.h"
@@ -34,7 +35,7 @@ static heddle_status kinfo_check(heddle_ctx *ctx, const heddle_kernel *k)
     for (unsigned v = 0; v < HEDDLE_KERNEL_VARIANTS; v++) {
         if (k->variants[v].device == 0 && k->variants[v].run == NULL)
             break;
-        if (k->variants[v].device < HEDDLE_DEV_CPU || k->variants[v].device > HEDDLE_DEV_OPENCL)
+        if (!heddle_device_is_known(k->variants[v].device))
             return heddle_refuse(ctx, HEDDLE_EINVAL, "kernel %s: variant %u names no device kind",
                                  k->name, v);
         has_any =
