@@ -119,7 +119,7 @@ static heddle_status read_host(heddle_handle *h)
 static heddle_status round_trip(struct calibrate *k, heddle_handle *h, unsigned memory,
                                 enum heddle_device kind)
 {
-    const struct heddle_task_opts o = {.size = sizeof(o), .devices = 1u << kind};
+    const struct heddle_task_opts o = {.size = sizeof(o), .devices = HEDDLE_DEVS(kind)};
     heddle_status st = write_host(h);
 
     if (st == HEDDLE_OK)
