@@ -256,6 +256,9 @@ HEDDLE_API size_t heddle_exec_arg_bytes(struct heddle_exec *x);
 HEDDLE_API void *heddle_exec_scratch(struct heddle_exec *x);
 /* The kind of device that runs the task. */
 HEDDLE_API enum heddle_device heddle_exec_device(struct heddle_exec *x);
+/* An object of the device that runs the task, under the name that its driver documents: "stream",
+ * "queue", "context". NULL: the device has no such object, or the task runs on a core. */
+HEDDLE_API void *heddle_exec_native(struct heddle_exec *x, const char *what);
 /* The number of the worker that runs the task, from 0, and the context. */
 HEDDLE_API unsigned heddle_exec_worker(struct heddle_exec *x);
 HEDDLE_API heddle_ctx *heddle_exec_ctx(struct heddle_exec *x);

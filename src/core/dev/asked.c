@@ -53,3 +53,13 @@ struct heddle_dev *heddle_exec_dev(struct heddle_exec *x, unsigned *stream_out)
     *stream_out = dt->on->stream;
     return dt->ctx->dev->cls[dt->worker->cls].dev;
 }
+
+void *heddle_exec_native(struct heddle_exec *x, const char *what)
+{
+    unsigned stream = 0;
+    struct heddle_dev *dev = heddle_exec_dev(x, &stream);
+
+    if (dev == NULL || what == NULL || heddle_dev_base(dev)->driver->native == NULL)
+        return NULL;
+    return heddle_dev_base(dev)->driver->native(dev, stream, what);
+}
