@@ -3,8 +3,8 @@
 #
 #   heddle_module(<m> SOURCES a.c b.c [LIBS target ...])
 #       one OBJECT library per folder of src/; LIBS also reach libheddle
-#   heddle_plugins(<m> <MACRO> [DEF file] [TARGET target] [PREFIX p])
-#       adds <p><x>.c for each enabled line MACRO(x, switch) of <m>.def, and
+#   heddle_plugins(<m> <MACRO> [DEF file] [DIR dir] [TARGET target] [PREFIX p])
+#       adds <p><x>.c for each enabled line MACRO(x, ..., switch) of <m>.def, and
 #       <p><x>.cu when it exists and CUDA is on. Where <x> is a folder: what its
 #       CMakeLists.txt says; in a build without <x>, <x>/none.c where there is one
 #   heddle_module_part(<m> SOURCES a.c b.c [LIBS target ...])
@@ -69,7 +69,7 @@ function(heddle_module_part name)
 endfunction()
 
 function(heddle_plugins name macro)
-  cmake_parse_arguments(PARSE_ARGV 2 A "" "DEF;TARGET;PREFIX" "")
+  cmake_parse_arguments(PARSE_ARGV 2 A "" "DEF;DIR;TARGET;PREFIX" "")
   if(NOT A_DEF)
     set(A_DEF ${PROJECT_SOURCE_DIR}/src/${name}/${name}.def)
   endif()
@@ -78,10 +78,14 @@ function(heddle_plugins name macro)
   endif()
   cmake_path(ABSOLUTE_PATH A_DEF BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
   cmake_path(GET A_DEF PARENT_PATH dir)
+  if(A_DIR)
+    set(dir ${A_DIR})
+  endif()
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${A_DEF})
-  file(STRINGS ${A_DEF} lines REGEX "^${macro}\\(")
+  file(READ ${A_DEF} text)
+  string(REGEX MATCHALL "\n *${macro}\\([^)\n]*\\)" lines "${text}")
   foreach(line IN LISTS lines)
-    if(NOT line MATCHES "^${macro}\\(([a-z0-9_]+), *([A-Z0-9_]+)\\)")
+    if(NOT line MATCHES "${macro}\\(([a-z0-9_]+),[A-Z0-9_, ]* ([A-Z0-9_]+)\\)")
       message(FATAL_ERROR "${A_DEF}: cannot parse '${line}'")
     endif()
     set(file ${dir}/${A_PREFIX}${CMAKE_MATCH_1})

@@ -259,7 +259,7 @@ struct heddle_gpu_info {
                       this one cannot be used; else "" */
 };
 
-/* The i-th GPU that CUDA's driver knows. For tools: the call opens the device, which
+/* The i-th GPU, of all kinds of devices that are GPUs. For tools: the call opens the device, which
  * takes a while. HEDDLE_ENOENT: there is no such GPU, HEDDLE_EINVAL: NULL or a wrong size,
  * HEDDLE_ENOMEM. */
 HEDDLE_API heddle_status heddle_gpu_query(unsigned i, struct heddle_gpu_info *out);

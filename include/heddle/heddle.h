@@ -6,6 +6,7 @@
 #include "heddle/bound.h"
 #include "heddle/ctx.h"
 #include "heddle/data.h"
+#include "heddle/device.h"
 #include "heddle/graph.h"
 #include "heddle/la.h"
 #include "heddle/loop.h"

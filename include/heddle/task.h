@@ -22,6 +22,7 @@
 
 #include "heddle/ctx.h"
 #include "heddle/data.h"
+#include "heddle/device.h"
 #include "heddle/status.h"
 
 #ifdef __cplusplus
@@ -38,22 +39,6 @@ struct heddle_exec;
 
 /* The function of a variant. Its status becomes the status of the task. */
 typedef heddle_status (*heddle_run_fn)(struct heddle_exec *x);
-
-/* A kind of device. */
-enum heddle_device { HEDDLE_DEV_CPU = 1, HEDDLE_DEV_CUDA = 2, HEDDLE_DEV_OPENCL = 3 };
-
-/* A set of kinds of devices; HEDDLE_DEVS_ANY is no restriction. */
-typedef uint32_t heddle_devices;
-
-/* The set of one kind (an enum heddle_device), no restriction, and ready-made sets. */
-#define HEDDLE_DEVS(kind)  ((heddle_devices)1 << (kind))
-#define HEDDLE_DEVS_ANY    ((heddle_devices)0)
-#define HEDDLE_DEVS_CPU    HEDDLE_DEVS(HEDDLE_DEV_CPU)
-#define HEDDLE_DEVS_CUDA   HEDDLE_DEVS(HEDDLE_DEV_CUDA)
-#define HEDDLE_DEVS_OPENCL HEDDLE_DEVS(HEDDLE_DEV_OPENCL)
-
-/* "cpu", "cuda", "opencl"; "unknown" for anything else. Never NULL. */
-HEDDLE_API const char *heddle_device_name(enum heddle_device kind);
 
 /* One way to run a kernel, on one kind of device. */
 struct heddle_variant {
@@ -271,6 +256,9 @@ HEDDLE_API size_t heddle_exec_arg_bytes(struct heddle_exec *x);
 HEDDLE_API void *heddle_exec_scratch(struct heddle_exec *x);
 /* The kind of device that runs the task. */
 HEDDLE_API enum heddle_device heddle_exec_device(struct heddle_exec *x);
+/* An object of the device that runs the task, under the name that its driver documents: "stream",
+ * "queue", "context". NULL: the device has no such object, or the task runs on a core. */
+HEDDLE_API void *heddle_exec_native(struct heddle_exec *x, const char *what);
 /* The number of the worker that runs the task, from 0, and the context. */
 HEDDLE_API unsigned heddle_exec_worker(struct heddle_exec *x);
 HEDDLE_API heddle_ctx *heddle_exec_ctx(struct heddle_exec *x);

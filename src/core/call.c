@@ -22,6 +22,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "base/mode.h"
 #include "core/call.h"
 #include "core/cell.h"
 #include "core/ctx.h"
@@ -157,7 +158,7 @@ static void submit_commit_opts(struct heddle_cell *c, struct task_ext *e,
 static void submit_hold_scratch(const struct heddle_access *acc, unsigned nops)
 {
     for (unsigned i = 0; i < nops; i++)
-        if (acc[i].mode == HEDDLE_SCRATCH)
+        if (heddle_mode_is_scratch(acc[i].mode))
             heddle_unit_ref(acc[i].unit);
 }
 
@@ -244,25 +245,26 @@ static heddle_status submit_check_modes(heddle_ctx *ctx, const struct submission
     for (unsigned i = 0; i < nops; i++) {
         const enum heddle_mode m = acc[i].mode;
 
-        if (m == HEDDLE_R || m == HEDDLE_W || m == HEDDLE_RW)
-            continue;
-        if (m != HEDDLE_COMMUTE && m != HEDDLE_REDUCE && m != HEDDLE_SCRATCH)
+        if (!heddle_mode_is_known(m))
             return heddle_refuse(ctx, HEDDLE_EINVAL, "kernel %s: operand %u has no access mode",
                                  kernel, i);
+        if (heddle_mode_is_plain(m))
+            continue;
         if (i >= HEDDLE_KERNEL_OPERANDS)
             return heddle_refuse(ctx, HEDDLE_EINVAL,
                                  "kernel %s: only the first %d operands may be "
                                  "commutative, reductions or scratch",
                                  kernel, HEDDLE_KERNEL_OPERANDS);
-        if (m == HEDDLE_REDUCE && s->scope == NULL)
+        if (heddle_mode_combines(m) && s->scope == NULL)
             ctx->has_reduced = true;
-        if (m == HEDDLE_REDUCE && acc[i].unit->extra.reduction.init == NULL)
+        if (heddle_mode_combines(m) && acc[i].unit->extra.reduction.init == NULL)
             return heddle_refuse(ctx, HEDDLE_EINVAL,
                                  "kernel %s: operand %u has no reduction (see "
                                  "heddle_handle_set_reduction)",
                                  kernel, i);
-        for (unsigned k = 0; k < nops && m != HEDDLE_SCRATCH; k++)
-            if (k != i && acc[k].mode != HEDDLE_SCRATCH && acc[k].unit->root == acc[i].unit->root &&
+        for (unsigned k = 0; k < nops && heddle_mode_is_ordered(m); k++)
+            if (k != i && heddle_mode_is_ordered(acc[k].mode) &&
+                acc[k].unit->root == acc[i].unit->root &&
                 heddle_box_overlap(&acc[k].unit->box, &acc[i].unit->box,
                                    acc[i].unit->root->layout.ndim))
                 return heddle_refuse(ctx, HEDDLE_EINVAL,

@@ -37,6 +37,7 @@
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "base/lock.h"
+#include "base/mode.h"
 #include "base/spin.h"
 #include "core/check.h"
 #include "core/ctx.h"
@@ -127,7 +128,7 @@ static bool root_is_open(const struct heddle_exec *x, const struct check *c,
     for (unsigned i = 0; i < x->nops; i++) {
         bool has_shadow = false;
 
-        if (x->op[i]->root != root || (x->mode[i] & HEDDLE_W) == 0)
+        if (x->op[i]->root != root || !heddle_mode_writes(x->mode[i]))
             continue;
         for (unsigned k = 0; k < HEDDLE_KERNEL_OPERANDS; k++)
             has_shadow = has_shadow || c->shadow[k].unit == x->op[i];
@@ -220,8 +221,8 @@ static bool operand_is_separate(const struct heddle_exec *x, unsigned i)
     for (unsigned k = 0; k < x->nops; k++) {
         const heddle_handle *o = x->op[k];
 
-        if ((x->mode[k] & HEDDLE_RW) == 0)
-            continue; /* private memory */
+        if (heddle_mode_is_private(x->mode[k]))
+            continue;
         if (o == h
                 ? k >= HEDDLE_KERNEL_OPERANDS
                 : o->root == h->root && heddle_box_overlap(&o->box, &h->box, h->root->layout.ndim))
@@ -244,16 +245,17 @@ static heddle_status shadow_make(struct heddle_exec *x, struct shadow *s, unsign
     heddle_handle *h = x->op[i];
     const uintptr_t base = (uintptr_t)heddle_unit_base(h);
     const size_t first = GUARD + base % ALIGN;
-    unsigned mode = 0;
+    bool reads = false, writes = false;
 
-    for (unsigned k = 0; k < x->nops; k++)
-        if (x->op[k] == h)
-            mode |= x->mode[k];
+    for (unsigned k = 0; k < x->nops; k++) {
+        reads = reads || (x->op[k] == h && heddle_mode_reads(x->mode[k]));
+        writes = writes || (x->op[k] == h && heddle_mode_writes(x->mode[k]));
+    }
     s->first = first;
     /* Spans of layouts are far below SIZE_MAX / 2 (data). */
     s->bytes = (first + layout_span(&h->layout) + GUARD + 7) & ~(size_t)7;
-    s->can_write = (mode & HEDDLE_W) != 0;
-    s->is_output = (mode & HEDDLE_R) == 0;
+    s->can_write = writes;
+    s->is_output = !reads;
     s->buf = heddle_alloc_aligned(&x->ctx->alloc, 2 * s->bytes, ALIGN);
     if (s->buf == NULL)
         return HEDDLE_ENOMEM;
@@ -270,7 +272,7 @@ static heddle_status shadow_make(struct heddle_exec *x, struct shadow *s, unsign
 /* A unit that stands twice has one shadow, at its first place. */
 static heddle_status check_lend_operand(struct heddle_exec *x, struct check *c, unsigned i)
 {
-    if ((x->mode[i] & HEDDLE_RW) == 0 || !operand_is_separate(x, i))
+    if (heddle_mode_is_private(x->mode[i]) || !operand_is_separate(x, i))
         return HEDDLE_OK;
     for (unsigned k = 0; k < i; k++)
         if (c->shadow[k].unit == x->op[i]) {
@@ -318,7 +320,7 @@ static void check_free(struct heddle_exec *x, struct check *c)
     const struct heddle_allocator *a = &x->ctx->alloc;
 
     for (unsigned i = 0; i < HEDDLE_KERNEL_OPERANDS; i++) {
-        if (i < x->nops && (x->mode[i] & HEDDLE_RW) != 0)
+        if (i < x->nops && !heddle_mode_is_private(x->mode[i]))
             x->slow->ptr[i] = NULL;
         heddle_free(a, c->shadow[i].buf, 2 * c->shadow[i].bytes);
     }

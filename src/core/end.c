@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "base/mode.h"
 #include "base/spin.h"
 #include "core/cell.h"
 #include "core/ctx.h"
@@ -39,11 +40,11 @@
 void heddle_end_settle(struct heddle_exec *x, heddle_status st)
 {
     for (unsigned i = 0; i < x->nops; i++) {
-        if (x->mode[i] == HEDDLE_R || x->mode[i] == HEDDLE_SCRATCH)
+        if (!heddle_mode_changes(x->mode[i]))
             continue;
         if (st != HEDDLE_OK)
             heddle_unit_mark(x->op[i], st); /* the invariant */
-        else if (x->mode[i] == HEDDLE_W && heddle_load_acq(&x->ctx->reg.nmarks) != 0)
+        else if (heddle_mode_overwrites(x->mode[i]) && heddle_load_acq(&x->ctx->reg.nmarks) != 0)
             heddle_unit_unmark(x->op[i]);
     }
 }
@@ -117,7 +118,7 @@ struct heddle_sched_task *heddle_engine_finish(struct worker *w, struct heddle_c
     }
     heddle_end_settle(&x, st);
     for (unsigned i = 0; i < x.nops && (c->flags & TASK_HIDDEN) == 0; i++)
-        if (x.mode[i] == HEDDLE_SCRATCH)
+        if (heddle_mode_is_scratch(x.mode[i]))
             heddle_unit_unref(x.op[i]); /* see submit_commit() */
     if ((c->flags & TASK_TURNS) != 0)
         heddle_turns_release(&x);

@@ -297,9 +297,9 @@ const char *heddle_env_value(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-const char *heddle_env_cuda_library(void)
+const char *heddle_env_library(const char *variable)
 {
-    const char *path = getenv("HEDDLE_CUDA_LIBRARY");
+    const char *path = variable != NULL ? getenv(variable) : NULL;
 
     return path != NULL && path[0] != '\0' ? path : NULL;
 }

@@ -9,7 +9,8 @@
 
 /* Fills the zero fields of opts from the environment. `why` gets a sentence. */
 heddle_status heddle_env_apply(struct heddle_ctx_opts *opts, char *why, size_t cap);
-/* HEDDLE_CUDA_LIBRARY, or NULL: a fact of the machine, no option of a context. */
-const char *heddle_env_cuda_library(void);
+/* What a driver's variable (library_env, may be NULL) says, or NULL: a fact of the machine, no
+ * option of a context. */
+const char *heddle_env_library(const char *variable);
 
 #endif /* HEDDLE_CORE_ENV_H */

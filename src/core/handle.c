@@ -19,6 +19,7 @@
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "base/lock.h"
+#include "base/mode.h"
 #include "base/spin.h"
 #include "core/cell.h"
 #include "core/ctx.h"
@@ -393,7 +394,7 @@ void heddle_grant_run(struct worker *w, struct heddle_cell *c, heddle_status dat
     struct grant *g;
 
     memcpy(&g, c->arg, sizeof(g));
-    if ((g->mode & HEDDLE_R) != 0)
+    if (heddle_mode_reads(g->mode))
         st = heddle_unit_marked(g->unit);
     if (st == HEDDLE_OK)
         st = data;
@@ -431,7 +432,7 @@ static heddle_status grant_new(heddle_handle *h, enum heddle_mode mode, struct g
     ctx = handle_ctx(h);
     if (ctx == NULL)
         return HEDDLE_ESTATE;
-    if (mode != HEDDLE_R && mode != HEDDLE_W && mode != HEDDLE_RW)
+    if (!heddle_mode_is_known(mode) || !heddle_mode_is_plain(mode))
         return heddle_fail(ctx, HEDDLE_EINVAL, "data are acquired in mode R, W or RW");
     g = heddle_zalloc(&ctx->alloc, 1, sizeof(*g));
     if (g == NULL)

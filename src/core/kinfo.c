@@ -8,16 +8,12 @@
 #include "core/kinfo.h"
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/device.h"
 #include "base/lock.h"
+#include "base/mode.h"
 #include "core/ctx.h"
 #include "core/error.h"
 #include "trace/trace.h"
-
-static bool kinfo_mode_ok(enum heddle_mode m)
-{
-    return m == HEDDLE_R || m == HEDDLE_W || m == HEDDLE_RW || m == HEDDLE_COMMUTE ||
-           m == HEDDLE_REDUCE || m == HEDDLE_SCRATCH;
-}
 
 static heddle_status kinfo_check(heddle_ctx *ctx, const heddle_kernel *k)
 {
@@ -33,13 +29,13 @@ static heddle_status kinfo_check(heddle_ctx *ctx, const heddle_kernel *k)
     if (k->variants[0].device == 0 && k->expand == NULL)
         return heddle_refuse(ctx, HEDDLE_EINVAL, "kernel %s has no variant", k->name);
     for (unsigned i = 0; i < k->noperands; i++)
-        if (!kinfo_mode_ok(k->mode[i]))
+        if (!heddle_mode_is_known(k->mode[i]))
             return heddle_refuse(ctx, HEDDLE_EINVAL, "kernel %s: operand %u has no access mode",
                                  k->name, i);
     for (unsigned v = 0; v < HEDDLE_KERNEL_VARIANTS; v++) {
         if (k->variants[v].device == 0 && k->variants[v].run == NULL)
             break;
-        if (k->variants[v].device < HEDDLE_DEV_CPU || k->variants[v].device > HEDDLE_DEV_OPENCL)
+        if (!heddle_device_is_known(k->variants[v].device))
             return heddle_refuse(ctx, HEDDLE_EINVAL, "kernel %s: variant %u names no device kind",
                                  k->name, v);
         has_any =
@@ -74,7 +70,7 @@ static void kinfo_fill(heddle_ctx *ctx, struct heddle_kinfo *i, const heddle_ker
                  k->variants[0].device != HEDDLE_DEV_CPU;
     for (unsigned o = 0; o < k->noperands; o++) {
         i->mode[o] = k->mode[o];
-        i->is_slow = i->is_slow || k->mode[o] > HEDDLE_RW;
+        i->is_slow = i->is_slow || !heddle_mode_is_plain(k->mode[o]);
     }
     for (unsigned v = 0; v < HEDDLE_KERNEL_VARIANTS; v++) {
         const struct heddle_variant *var = &k->variants[v];

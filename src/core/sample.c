@@ -107,7 +107,7 @@ bool heddle_energy_parse(const char *text, struct energy_choice *out)
 /* With a CUDA library of its own a process need not have a device node. */
 static const char *nvml_library(void)
 {
-    return heddle_env_cuda_library() != NULL ? "libnvidia-ml.so.1" : NULL;
+    return heddle_env_value("HEDDLE_CUDA_LIBRARY") != NULL ? "libnvidia-ml.so.1" : NULL;
 }
 
 heddle_status heddle_meter_open(const struct heddle_meter_opts *opts, heddle_meter **out)

@@ -25,6 +25,7 @@
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "base/map.h"
+#include "base/mode.h"
 #include "core/call.h"
 #include "core/check.h"
 #include "core/ctx.h"
@@ -113,7 +114,7 @@ void heddle_scope_begin(struct heddle_exec *x, struct heddle_scope *s)
     x->scope = s;
     /* What the parent overwrites is valid for its children. */
     for (unsigned i = 0; i < x->nops; i++)
-        if (x->mode[i] == HEDDLE_W && heddle_load_acq(&x->ctx->reg.nmarks) != 0)
+        if (heddle_mode_overwrites(x->mode[i]) && heddle_load_acq(&x->ctx->reg.nmarks) != 0)
             heddle_unit_unmark(x->op[i]);
 }
 
@@ -151,13 +152,13 @@ static void scope_destroy(struct heddle_scope *s)
 /* Invariant (1). */
 static bool scope_holds(const struct heddle_scope *s, const heddle_handle *h, enum heddle_mode mode)
 {
-    if (mode == HEDDLE_SCRATCH || h->root->creator == s->parent_id)
+    if (heddle_mode_is_scratch(mode) || h->root->creator == s->parent_id)
         return true;
     for (unsigned i = 0; i < s->nops; i++) {
         const heddle_handle *p = s->op[i];
 
-        if (s->mode[i] == HEDDLE_REDUCE || s->mode[i] == HEDDLE_SCRATCH ||
-            (s->mode[i] == HEDDLE_R && mode != HEDDLE_R))
+        if (heddle_mode_is_private(s->mode[i]) ||
+            (heddle_mode_only_reads(s->mode[i]) && !heddle_mode_only_reads(mode)))
             continue;
         if (p->root == h->root && heddle_box_contains(&p->box, &h->box, p->root->layout.ndim))
             return true;
@@ -205,7 +206,7 @@ heddle_status heddle_scope_admit(struct submission *s, struct heddle_access *acc
         HEDDLE_TRY(scope_enter(s->scope, acc[i].unit, &acc[i].dep));
         /* Children take no turns: their parent may hold them. They are ordered
          * like writers instead. */
-        if (acc[i].mode == HEDDLE_COMMUTE)
+        if (heddle_mode_is_in_turn(acc[i].mode))
             acc[i].mode = HEDDLE_RW;
     }
     return HEDDLE_OK;

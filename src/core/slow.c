@@ -16,6 +16,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "base/mode.h"
 #include "core/cell.h"
 #include "core/ctx.h"
 #include "core/dev/dev.h"
@@ -62,8 +63,7 @@ heddle_status heddle_slow_may_start(struct heddle_exec *x, const struct task_ext
     if (heddle_load_acq(&ctx->reg.nmarks) == 0)
         return HEDDLE_OK;
     for (unsigned i = 0; i < x->nops; i++)
-        if ((x->mode[i] & HEDDLE_R) != 0 && x->mode[i] != HEDDLE_SCRATCH &&
-            heddle_unit_marked(x->op[i]) != HEDDLE_OK) {
+        if (heddle_mode_reads(x->mode[i]) && heddle_unit_marked(x->op[i]) != HEDDLE_OK) {
             x->slow->is_missing = true;
             return HEDDLE_ECANCELED;
         }
@@ -83,7 +83,7 @@ static heddle_status slow_scratch_bytes(const struct heddle_exec *x, size_t *byt
         return HEDDLE_ENOMEM;
     bytes = (bytes + 63) & ~(size_t)63;
     for (unsigned i = 0; i < x->nops; i++)
-        if (x->mode[i] == HEDDLE_SCRATCH &&
+        if (heddle_mode_is_scratch(x->mode[i]) &&
             !heddle_add(&bytes, bytes, (x->op[i]->bytes + 63) & ~(size_t)63))
             return HEDDLE_ENOMEM;
     *bytes_out = bytes;
@@ -100,7 +100,7 @@ static heddle_status slow_take_scratch(struct heddle_exec *x, size_t bytes)
     s->scratch = p;
     p += bytes;
     for (unsigned i = x->nops; i-- > 0;)
-        if (x->mode[i] == HEDDLE_SCRATCH) {
+        if (heddle_mode_is_scratch(x->mode[i])) {
             p -= (x->op[i]->bytes + 63) & ~(size_t)63;
             s->ptr[i] = p;
         }
@@ -112,7 +112,7 @@ static heddle_status slow_take_partials(struct heddle_exec *x)
     struct exec_slow *s = x->slow;
 
     for (unsigned i = 0; i < x->nops; i++) {
-        if (x->mode[i] != HEDDLE_REDUCE)
+        if (!heddle_mode_combines(x->mode[i]))
             continue;
         s->partial[i] = heddle_partial_take(x->op[i]);
         if (s->partial[i] == NULL)
@@ -141,7 +141,8 @@ static void slow_give_back(struct heddle_exec *x, size_t scratch_bytes)
 static heddle_status slow_touch(struct heddle_exec *x)
 {
     for (unsigned i = 0; i < x->nops; i++) {
-        if (x->mode[i] == HEDDLE_SCRATCH || (x->mode[i] == HEDDLE_REDUCE && x->ctx->dev != NULL))
+        if (heddle_mode_is_scratch(x->mode[i]) ||
+            (heddle_mode_combines(x->mode[i]) && x->ctx->dev != NULL))
             continue; /* private; the data may be elsewhere */
         if (heddle_unit_base(x->op[i]) == NULL)
             return HEDDLE_ENOMEM;

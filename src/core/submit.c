@@ -15,6 +15,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "base/mode.h"
 #include "base/thread.h"
 #include "core/call.h"
 #include "core/cell.h"
@@ -197,11 +198,11 @@ static inline bool plain_collect(heddle_ctx *ctx, const struct heddle_kinfo *k,
         if (HEDDLE_UNLIKELY(!heddle_unit_is_plain(h) || dep->crowd != HEDDLE_CROWD_READ ||
                             m + 1 + dep->nmembers > slab->cand_cap))
             return false;
-        if (k->mode[i] == HEDDLE_R) {
+        if (heddle_mode_only_reads(k->mode[i])) {
             if (HEDDLE_UNLIKELY(dep->nmembers == dep->cap) && !heddle_dep_compact(slab, dep))
                 return false;
         }
-        if (k->mode[i] == HEDDLE_R || dep->nmembers == 0) {
+        if (heddle_mode_only_reads(k->mode[i]) || dep->nmembers == 0) {
             if (plain_is_live(slab, dep->writer, looks))
                 slab->cand[m++] = dep->writer;
             continue;
@@ -264,7 +265,7 @@ static inline bool submit_plain(heddle_ctx *ctx, const heddle_kernel *kernel,
         struct heddle_dep *dep = &h->dep;
 
         c->op[i] = h;
-        if (k->mode[i] != HEDDLE_R)
+        if (!heddle_mode_only_reads(k->mode[i]))
             heddle_dep_write(dep, ref);
         else if (dep->writer != ref &&
                  (dep->nmembers == 0 || dep->member[dep->nmembers - 1] != ref))

@@ -12,6 +12,7 @@
  */
 #include "core/turn.h"
 #include "base/compiler.h"
+#include "base/mode.h"
 #include "base/spin.h"
 #include "core/cell.h"
 #include "core/engine.h"
@@ -30,7 +31,7 @@ static heddle_handle *turn_next(const struct heddle_exec *x, const heddle_handle
     for (unsigned i = 0; i < x->nops; i++) {
         heddle_handle *r = x->op[i];
 
-        if (x->mode[i] == HEDDLE_COMMUTE && (uintptr_t)r > (uintptr_t)last &&
+        if (heddle_mode_is_in_turn(x->mode[i]) && (uintptr_t)r > (uintptr_t)last &&
             (best == NULL || (uintptr_t)r < (uintptr_t)best))
             best = r;
     }

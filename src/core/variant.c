@@ -14,6 +14,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "base/mode.h"
 #include "base/park.h"
 #include "core/cell.h"
 #include "core/check.h"
@@ -185,12 +186,12 @@ static heddle_status variant_backup(struct heddle_exec *x)
         void *ptr = heddle_exec_ptr(x, i);
 
         /* Also what is only written: another operand may read the same data. */
-        if ((x->mode[i] & HEDDLE_W) == 0 && x->mode[i] != HEDDLE_REDUCE)
+        if (!heddle_mode_changes(x->mode[i]))
             continue;
         x->slow->backup[i] = heddle_alloc(&x->ctx->alloc, x->op[i]->bytes);
         if (x->slow->backup[i] == NULL)
             return HEDDLE_ENOMEM;
-        if (x->mode[i] == HEDDLE_REDUCE)
+        if (heddle_mode_combines(x->mode[i]))
             memcpy(x->slow->backup[i], ptr, x->op[i]->bytes);
         else
             heddle_unit_pack(x->op[i], ptr, x->slow->backup[i]);
@@ -203,7 +204,7 @@ static void variant_restore(struct heddle_exec *x)
     for (unsigned i = 0; i < x->nops && i < HEDDLE_KERNEL_OPERANDS; i++)
         if (x->slow->backup[i] == NULL)
             continue;
-        else if (x->mode[i] == HEDDLE_REDUCE)
+        else if (heddle_mode_combines(x->mode[i]))
             memcpy(x->slow->ptr[i], x->slow->backup[i], x->op[i]->bytes);
         else
             heddle_unit_unpack(x->op[i], x->slow->backup[i], heddle_exec_ptr(x, i));

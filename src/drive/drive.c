@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* drive: the table of drivers, made from drive.def, and the names of kinds. */
+/* drive: the table of drivers, one per kind of device and those of drive.def. */
 #include "drive/drive.h"
 
 #include <string.h>
@@ -9,14 +9,17 @@
 
 #define HEDDLE_DRIVER(name, on)                                                                    \
     HEDDLE_IF(on, extern const struct heddle_driver heddle_driver_##name;)
+#define HEDDLE_KIND(name, constant, number, on) HEDDLE_DRIVER(name, on)
+HEDDLE_DEVICE_LIST(HEDDLE_KIND)
 #include "drive/drive.def"
 #undef HEDDLE_DRIVER
 
 const struct heddle_driver *const heddle_driver_table[] = {
 #define HEDDLE_DRIVER(name, on) HEDDLE_IF(on, &heddle_driver_##name, )
+    HEDDLE_DEVICE_LIST(HEDDLE_KIND)
 #include "drive/drive.def"
 #undef HEDDLE_DRIVER
-    NULL,
+        NULL,
 };
 
 const struct heddle_driver *heddle_driver_find(const char *name)
@@ -25,14 +28,4 @@ const struct heddle_driver *heddle_driver_find(const char *name)
         if (strcmp(heddle_driver_table[i]->name, name) == 0)
             return heddle_driver_table[i];
     return NULL;
-}
-
-const char *heddle_device_name(enum heddle_device kind)
-{
-    switch (kind) {
-    case HEDDLE_DEV_CPU: return "cpu";
-    case HEDDLE_DEV_CUDA: return "cuda";
-    case HEDDLE_DEV_OPENCL: return "opencl";
-    }
-    return "unknown";
 }

@@ -38,8 +38,8 @@
  *           library, and then finds no device. probe() loads vendor libraries with
  *           dlopen when they are not certain to be there.
  *
- * One folder and one line of drive.def add a driver; tests/conformance/drive_conformance.c
- * runs each through the same script.
+ * A folder and one row of HEDDLE_DEVICE_LIST (heddle/device.h) add a kind of device and its driver;
+ * tests/conformance/drive_conformance.c runs each through the same script.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -121,11 +121,12 @@ struct heddle_drive_env {
     const struct heddle_allocator *alloc;
     uint64_t (*now_ns)(void *user); /* the context's clock */
     void *user;
-    const char *path;         /* disk: a folder; NULL: the system's */
-    uint64_t bytes;           /* disk: the most to use; 0: what is free */
-    void *world;              /* sim: struct heddle_sim */
-    const char *cache_dir;    /* for compiled programs; NULL: no cache */
-    const char *cuda_library; /* cuda: load this; NULL: the system's driver */
+    const char *path;      /* disk: a folder; NULL: the system's */
+    uint64_t bytes;        /* disk: the most to use; 0: what is free */
+    void *world;           /* sim: struct heddle_sim */
+    const char *cache_dir; /* for compiled programs; NULL: no cache */
+    /* During probe(), open() and explain(): the library to load; NULL: the system's. */
+    const char *library;
 };
 
 /*
@@ -158,6 +159,8 @@ struct heddle_driver {
     const char *name;        /* unique */
     const char *help;        /* one line for `heddle info` */
     enum heddle_device kind; /* 0: memory only */
+    const char *library_env; /* the variable behind env.library; NULL: none */
+    bool wants_core;         /* fast: the thread that feeds it shares no core with a worker */
     bool is_slow;            /* slow to load: used only when the user asks for it */
     bool has_urgent;         /* kernels on the last stream run before those of others */
     /* Launches queue on the streams, order() exists, and a launch whose function
@@ -229,6 +232,15 @@ struct heddle_driver {
 
     /* Optional. The sentence behind the last failure; "" when there is none. */
     const char *(*error)(struct heddle_dev *dev);
+
+    /* Drivers of GPUs: heddle_gpu_query() shows their devices. Why probe() finds none, in one
+     * sentence; "" when there is one. Looks again and costs what probe() costs. Returns `out`. */
+    const char *(*explain)(const struct heddle_drive_env *env, char *out, size_t cap);
+
+    /* Optional, for energy. The place on the bus, "0000:3b:00.0", under which counters know the
+     * device; the watts that it draws now, < 0: it does not tell. */
+    heddle_status (*pci)(struct heddle_dev *dev, char *out, size_t cap);
+    double (*watts)(struct heddle_dev *dev);
 };
 
 /* First member of every driver's struct heddle_dev. */
@@ -242,7 +254,7 @@ static inline struct heddle_dev_base *heddle_dev_base(struct heddle_dev *dev)
     return (struct heddle_dev_base *)(void *)dev;
 }
 
-/* NULL-terminated; built from drive.def. */
+/* NULL-terminated; one per kind of device that the build has, and those of drive.def. */
 extern const struct heddle_driver *const heddle_driver_table[];
 
 /* NULL when there is none of that name. */

@@ -15,8 +15,8 @@
  * Cost       linear in the accesses; at most 1 + NJOIN edges per access.
  */
 #include "base/assert.h"
+#include "base/mode.h"
 #include "explain/explain.h"
-#include "heddle/data.h"
 
 enum { NJOIN = 2 };
 
@@ -78,8 +78,7 @@ static uint32_t link_access(struct heddle_explain_implied *m, const struct heddl
     struct group *g = &m->group[x->handle];
     uint32_t n;
 
-    if (x->mode == g->mode && g->now != HEDDLE_EXPLAIN_NONE &&
-        (x->mode == HEDDLE_R || x->mode == HEDDLE_COMMUTE || x->mode == HEDDLE_REDUCE)) {
+    if (g->now != HEDDLE_EXPLAIN_NONE && heddle_mode_is_alike(x->mode, g->mode)) {
         n = link_list(m, g->before, job, NJOIN, out);
     } else {
         g->before = g->now;
@@ -105,7 +104,7 @@ uint32_t heddle_explain_implied_of(const struct heddle_explain_work *w,
     for (; m->access < v->naccesses && v->accesses[m->access].task == w->id[job]; m->access++) {
         const struct heddle_log_access *x = &v->accesses[m->access];
 
-        if (is_main && x->mode >= HEDDLE_R && x->mode < HEDDLE_SCRATCH)
+        if (is_main && heddle_mode_is_known(x->mode) && heddle_mode_is_ordered(x->mode))
             n += link_access(m, x, job, out + n);
     }
     return n;

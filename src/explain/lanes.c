@@ -18,11 +18,13 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/device.h"
 #include "base/sort.h"
 #include "explain/explain.h"
-#include "heddle/task.h"
 
 /* --- types ------------------------------------------------------------------- */
+
+_Static_assert((unsigned)HEDDLE_DEVICE_MOST <= (unsigned)HEDDLE_EXPLAIN_DEVICE, "a type per kind");
 
 static unsigned device_type(uint32_t device)
 {

@@ -161,8 +161,7 @@ static const heddle_kernel kernel_look = {
     .name = "gate_look",
     .noperands = 2,
     .mode = {HEDDLE_R, HEDDLE_RW},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_look},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_look}}};
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_look}, LA_GPU(cuda_look)}};
 
 static const heddle_kernel kernel_shut = {
     .size = sizeof(heddle_kernel),

@@ -11,7 +11,9 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/device.h"
 #include "base/sized.h"
+#include "la/cuda/cuda.h"
 
 static const uint64_t none = UINT64_MAX;
 static _Thread_local char missing_text[256];
@@ -50,13 +52,14 @@ static void la_look(heddle_la *la)
 {
     struct heddle_class_info c = {.size = sizeof(c)};
     struct heddle_memory_info m = {.size = sizeof(m)};
+    heddle_devices gpu;
 
     la->device_bytes = UINT64_MAX;
     for (unsigned i = 0; heddle_ctx_get_class(la->ctx, i, &c) == HEDDLE_OK; i++) {
         if (strcmp(c.kind, "cpu") == 0)
             la->ncores += c.nworkers;
-        if (strcmp(c.kind, "cuda") != 0 || c.is_lost != 0 ||
-            (la->opts.devices != 0 && (la->opts.devices >> HEDDLE_DEV_CUDA & 1) == 0))
+        gpu = LA_GPU_KINDS & HEDDLE_DEVS(heddle_device_of(c.kind));
+        if (gpu == 0 || c.is_lost != 0 || (la->opts.devices != 0 && (la->opts.devices & gpu) == 0))
             continue;
         la->has_cuda = true;
         if (heddle_ctx_get_memory(la->ctx, c.memory, &m) == HEDDLE_OK &&

@@ -15,6 +15,7 @@
 
 #include "base/complex.h"
 #include "base/rng.h"
+#include "la/cuda/cuda.h"
 #include "la/la.h"
 #include "tests/test.h"
 
@@ -260,7 +261,7 @@ static inline bool rig_open_on(struct rig *r, unsigned workers, const char *devi
                                       .sched = "prio",
                                       .devices = devices != NULL ? "cuda" : "none",
                                       .model_dir = ""};
-    const struct heddle_la_opts lo = {.size = sizeof(lo), .devices = only ? HEDDLE_DEVS_CUDA : 0};
+    const struct heddle_la_opts lo = {.size = sizeof(lo), .devices = only ? LA_GPU_KINDS : 0};
     heddle_status st = heddle_ctx_create(&o, &r->ctx);
 
     if (st != HEDDLE_OK && devices != NULL)

@@ -18,7 +18,7 @@
  */
 #include <string.h>
 
-#include "heddle/data.h"
+#include "base/mode.h"
 #include "log_graph/log_graph.h"
 
 static heddle_status edge_room(struct maker *m)
@@ -83,23 +83,23 @@ static heddle_status add_access(struct edger *e, uint32_t domain, uint32_t task,
                                 const struct heddle_log_access *a)
 {
     struct past *p = &e->past[a->handle];
+    const enum heddle_mode mode = heddle_mode_of(a->mode);
     /* What is in order with its like. Children commute as writers do. */
     const bool is_shared =
-        a->mode == HEDDLE_R || a->mode == HEDDLE_REDUCE ||
-        (a->mode == HEDDLE_COMMUTE && e->m->v->tasks[e->m->log_index[task]].parent == 0);
+        !heddle_mode_is_in_turn(mode) || e->m->v->tasks[e->m->log_index[task]].parent == 0;
     bool joins;
     uint32_t left;
 
-    if (a->mode == HEDDLE_SCRATCH)
+    if (!heddle_mode_is_ordered(mode))
         return HEDDLE_OK;
     if (p->domain != domain)
         *p = (struct past){.domain = domain};
-    joins = p->cur != 0 && is_shared && p->mode == a->mode;
+    joins = p->cur != 0 && is_shared && heddle_mode_is_alike(p->mode, mode);
     if (!joins) {
         p->prev = p->cur;
         p->nprev = p->ncur;
         p->cur = p->ncur = 0;
-        p->mode = a->mode;
+        p->mode = (uint8_t)mode;
     }
     left = joins && p->nprev > EDGE_FEW ? EDGE_FEW : UINT32_MAX;
     for (uint32_t l = p->prev; l != 0 && left > 0; l = e->link[l].next, left--)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "heddle/task.h"
+#include "base/device.h"
 #include "log_graph/log_graph.h"
 
 #define NONE HEDDLE_LOG_GRAPH_NONE
@@ -22,17 +22,6 @@ static bool is_counted(const struct heddle_log_task *t)
 static bool is_thread(const struct heddle_log_lane *l)
 {
     return strncmp(l->name, "worker ", 7) == 0;
-}
-
-static uint32_t device_of_name(const char *name)
-{
-    for (uint32_t d = HEDDLE_DEV_CPU; d <= HEDDLE_DEV_OPENCL; d++) {
-        const char *of = heddle_device_name((enum heddle_device)d);
-
-        if (strncmp(name, of, strlen(of)) == 0)
-            return d;
-    }
-    return 0;
 }
 
 /* The type of that name; a new one when there is none. */
@@ -53,7 +42,7 @@ static uint32_t type_find(struct maker *m, const char *name, size_t bytes, uint3
 static uint32_t type_of_lane(struct maker *m, const struct heddle_log_lane *l)
 {
     if (l->kind == HEDDLE_LOG_DEVICE)
-        return type_find(m, l->name, strcspn(l->name, "."), device_of_name(l->name));
+        return type_find(m, l->name, strcspn(l->name, "."), heddle_device_at_start(l->name));
     if (l->kind == HEDDLE_LOG_WORKER && !is_thread(l) && strchr(l->name, '.') != NULL)
         return type_find(m, l->name, strcspn(l->name, "."), HEDDLE_DEV_CPU);
     return type_find(m, "cpu", 3, HEDDLE_DEV_CPU);

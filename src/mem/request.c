@@ -11,17 +11,8 @@
  *                nor that of a unit that overlaps on the host
  * Threads    begin and end: any. The rest: the lock held.
  */
+#include "base/mode.h"
 #include "mem/internal.h"
-
-static bool mode_reads(enum heddle_mode m)
-{
-    return (m & HEDDLE_R) != 0;
-}
-
-static bool mode_writes(enum heddle_mode m)
-{
-    return (m & HEDDLE_W) != 0;
-}
 
 /* Counts its writers in, or out. */
 void heddle_req_writes(struct heddle_mem_req *req, bool is_writing)
@@ -30,7 +21,7 @@ void heddle_req_writes(struct heddle_mem_req *req, bool is_writing)
         return;
     req->is_writing = is_writing;
     for (unsigned i = 0; i < req->nops; i++)
-        if (mode_writes(req->op[i].mode))
+        if (heddle_mode_writes(req->op[i].mode))
             req->op[i].copy->where->nwriters += is_writing ? 1u : -1u;
 }
 
@@ -48,7 +39,7 @@ static void req_hand_out(struct heddle_mem_req *req, bool is_out)
         return;
     req->is_handed_out = is_out;
     for (unsigned i = 0; i < req->nops; i++)
-        if (mode_writes(req->op[i].mode))
+        if (heddle_mode_writes(req->op[i].mode))
             req->op[i].copy->where->nowners += is_out ? 1u : -1u;
 }
 
@@ -122,12 +113,12 @@ static bool op_neighbour(struct heddle_mem *m, struct heddle_mem_req *req,
     if (w == NULL)
         return false;
     if (w->is_listed_away &&
-        (mode_reads(op->mode) ||
+        (heddle_mode_reads(op->mode) ||
          !heddle_box_contains(&op->unit->box, &other->box, other->root->layout.ndim))) {
         if (w->at[0] == NULL)
             return false; /* a root that is being settled: op_root() */
-        if (where_valid(w) == 0 && heddle_load_acq(&other->mark) != 0 && mode_reads(op->mode) &&
-            req->status == HEDDLE_OK) {
+        if (where_valid(w) == 0 && heddle_load_acq(&other->mark) != 0 &&
+            heddle_mode_reads(op->mode) && req->status == HEDDLE_OK) {
             req->status = HEDDLE_EDEV; /* lost while this one waited */
             req->culprit = other;
             return false;
@@ -141,7 +132,7 @@ static bool op_neighbour(struct heddle_mem *m, struct heddle_mem_req *req,
         }
         return x != NULL;
     }
-    return mode_writes(op->mode) && op_wait_all(m, req, w->at[0]);
+    return heddle_mode_writes(op->mode) && op_wait_all(m, req, w->at[0]);
 }
 
 /* Views live in the memory of their root: it has to be there, for good. True:
@@ -218,7 +209,7 @@ static void op_last(struct heddle_mem *m, struct heddle_mem_req *req, struct hed
 {
     for (unsigned i = 0; i < m->nnodes; i++)
         (void)op_wait_all(m, req, op->copy->where->at[i]);
-    if (mode_reads(op->mode) && !heddle_where_is_written(op->copy->where))
+    if (heddle_mode_reads(op->mode) && !heddle_where_is_written(op->copy->where))
         op_fetch(m, req, op);
 }
 
@@ -230,7 +221,7 @@ static bool op_is_coming(const struct heddle_mem_req *req, const struct heddle_m
     unsigned own = 0;
 
     for (unsigned i = 0; i < req->nops && req->is_writing; i++)
-        own += req->op[i].copy->where == w && mode_writes(req->op[i].mode);
+        own += req->op[i].copy->where == w && heddle_mode_writes(req->op[i].mode);
     return w->nwriters > own;
 }
 
@@ -244,23 +235,23 @@ static void op_supply(struct heddle_mem *m, struct heddle_mem_req *req, struct h
         return;
     }
     if (op->is_promised && op_is_coming(req, op)) {
-        if (mode_writes(op->mode))
+        if (heddle_mode_writes(op->mode))
             (void)op_wait_all(m, req, op->copy);
         return;
     }
     waits = op_root(m, req, op->unit);
     /* Somebody may be away, or be copied out of the bytes to be written. */
     meets = heddle_load_rlx(&op->unit->root->naway) > 0 ||
-            (req->node == 0 && mode_writes(op->mode) && m->inflight > 0);
+            (req->node == 0 && heddle_mode_writes(op->mode) && m->inflight > 0);
     for (uint32_t i = 0; i < n && meets; i++)
         waits = op_neighbour(m, req, op, op->unit->overlap[i]) || waits;
     if (waits || req->status != HEDDLE_OK)
         return; /* its own copy comes from the host, afterwards; never if a neighbour stays away */
-    if (mode_writes(op->mode))
+    if (heddle_mode_writes(op->mode))
         (void)op_wait_all(m, req, op->copy);
-    if (mode_reads(op->mode))
+    if (heddle_mode_reads(op->mode))
         op_fetch(m, req, op);
-    if (req->keeps && req->node != 0 && mode_writes(op->mode))
+    if (req->keeps && req->node != 0 && heddle_mode_writes(op->mode))
         op_keep(m, req, op);
 }
 
@@ -378,7 +369,7 @@ void heddle_mem_end(struct heddle_mem *m, struct heddle_mem_req *req, heddle_sta
     for (unsigned i = 0; i < req->nops && req->user != 0; i++)
         heddle_where_used(req->op[i].unit, req->user);
     for (unsigned i = 0; i < req->nops; i++) {
-        if (!mode_writes(req->op[i].mode) || st == HEDDLE_EDECLINED)
+        if (!heddle_mode_writes(req->op[i].mode) || st == HEDDLE_EDECLINED)
             continue;
         if (st == HEDDLE_OK)
             op_written(m, req, &req->op[i]);

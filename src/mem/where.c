@@ -8,6 +8,7 @@
  *            (2) root->naway counts the units of a root that have a heddle_where
  * Threads    the module's lock.
  */
+#include "base/mode.h"
 #include "mem/internal.h"
 
 /* The dimensions in the order of the host's strides, largest first. */
@@ -263,7 +264,7 @@ void heddle_mem_will_use(struct heddle_mem *m, heddle_handle *unit, uint64_t tas
                          enum heddle_mode mode)
 {
     const struct mem_use u = {
-        .task = task, .tag = tag, .order = (double)NAN, .writes = (mode & HEDDLE_W) != 0};
+        .task = task, .tag = tag, .order = (double)NAN, .writes = heddle_mode_writes(mode)};
     struct heddle_where *w;
 
     heddle_mutex_lock(&m->lock);

@@ -134,19 +134,6 @@ bool heddle_plat_set_name(char *to, size_t cap, const char *from)
     return true;
 }
 
-enum heddle_device heddle_plat_kind_of(const char *word)
-{
-    static const struct {
-        const char *name;
-        enum heddle_device kind;
-    } kinds[] = {{"cpu", HEDDLE_DEV_CPU}, {"cuda", HEDDLE_DEV_CUDA}, {"opencl", HEDDLE_DEV_OPENCL}};
-
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-        if (strcmp(kinds[i].name, word) == 0)
-            return kinds[i].kind;
-    return (enum heddle_device)0;
-}
-
 static bool differ(double a, double b)
 {
     return a < b || a > b;

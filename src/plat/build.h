@@ -37,9 +37,6 @@ int heddle_plat_find_bus(const struct heddle_plat *p, const char *name);
 /* Copies a name; false: it is too long or empty. */
 bool heddle_plat_set_name(char *to, size_t cap, const char *from);
 
-/* "cpu", "cuda", "opencl"; 0: none of them. */
-enum heddle_device heddle_plat_kind_of(const char *word);
-
 /* Numbers the types. False: the classes number *a and *b have one model, but
  * different rates. */
 bool heddle_plat_number_types(struct heddle_plat *p, unsigned *a, unsigned *b);

@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/device.h"
 #include "base/text.h"
 #include "plat/build.h"
 #include "plat/read.h"
@@ -196,17 +197,20 @@ static heddle_status class_node(struct reader *r, const char *value, struct hedd
 static heddle_status class_names(struct reader *r, const char *kind, const char *model,
                                  struct heddle_plat_class *c)
 {
+    char kinds[64];
+
     HEDDLE_TRY(take_name(r, c->name, sizeof(c->name), r->t->word[1]));
     if (heddle_plat_find_class(r->p, c->name) >= 0)
         return BAD(r, "there is a class %s already", c->name);
     if (kind == NULL)
         return BAD(r, "the class %s needs a kind", c->name);
-    c->kind = heddle_plat_kind_of(kind);
+    c->kind = heddle_device_of(kind);
     if (c->kind == 0)
-        return BAD(r, "the kind of a class is cpu, cuda or opencl, not %s", kind);
+        return BAD(r, "the kind of a class is %s, not %s",
+                   heddle_device_names(kinds, sizeof(kinds)), kind);
     HEDDLE_TRY(take_name(r, c->model, sizeof(c->model), model != NULL ? model : c->name));
-    if ((heddle_plat_kind_of(c->name) != 0 && heddle_plat_kind_of(c->name) != c->kind) ||
-        (heddle_plat_kind_of(c->model) != 0 && heddle_plat_kind_of(c->model) != c->kind))
+    if ((heddle_device_of(c->name) != 0 && heddle_device_of(c->name) != c->kind) ||
+        (heddle_device_of(c->model) != 0 && heddle_device_of(c->model) != c->kind))
         return BAD(r, "the class %s is of kind %s and named as another kind", c->name, kind);
     return HEDDLE_OK;
 }
@@ -298,7 +302,7 @@ static heddle_status line_link(struct reader *r)
 /* A kind, a class or a model. */
 static heddle_status take_who(struct reader *r, const char *word, unsigned *who)
 {
-    const enum heddle_device kind = heddle_plat_kind_of(word);
+    const enum heddle_device kind = heddle_device_of(word);
     const int cls = heddle_plat_find_class(r->p, word);
     int type = -1;
 

@@ -27,6 +27,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/mode.h"
 #include "task/task.h"
 
 void heddle_dep_init(struct heddle_dep *dep)
@@ -113,9 +114,9 @@ static uint32_t deps_noverlaps(const struct heddle_domain *d, const heddle_handl
 
 static enum heddle_crowd dep_crowd_of(enum heddle_mode mode)
 {
-    if (mode == HEDDLE_COMMUTE)
+    if (heddle_mode_is_in_turn(mode))
         return HEDDLE_CROWD_COMMUTE;
-    return mode == HEDDLE_REDUCE ? HEDDLE_CROWD_REDUCE : HEDDLE_CROWD_READ;
+    return heddle_mode_combines(mode) ? HEDDLE_CROWD_REDUCE : HEDDLE_CROWD_READ;
 }
 
 /* Must the crowd of `dep` be closed before an access in `mode` to that very
@@ -124,8 +125,8 @@ static bool dep_must_close(const struct heddle_dep *dep, enum heddle_mode mode)
 {
     /* Partial results wait to be combined even when all reducers have ended. */
     if (dep->crowd == HEDDLE_CROWD_REDUCE)
-        return mode != HEDDLE_REDUCE;
-    if (dep->nmembers == 0 || mode == HEDDLE_W || mode == HEDDLE_RW)
+        return !heddle_mode_combines(mode);
+    if (dep->nmembers == 0 || heddle_mode_is_alone(mode))
         return false;
     return dep->crowd != (uint32_t)dep_crowd_of(mode);
 }
@@ -163,7 +164,7 @@ heddle_status heddle_deps_prepare(struct heddle_domain *d, const struct heddle_a
     for (unsigned i = 0; i < n; i++) {
         const struct heddle_access *a = &acc[i];
 
-        if (a->mode == HEDDLE_SCRATCH)
+        if (!heddle_mode_is_ordered(a->mode))
             continue;
         if (dep_must_close(a->dep, a->mode))
             HEDDLE_TRY(deps_close(d, a->unit, a->dep, &bound));
@@ -193,11 +194,11 @@ static uint32_t deps_add_members(struct heddle_slab *s, const struct heddle_dep 
 static uint32_t deps_collect_other(struct heddle_slab *s, const struct heddle_dep *dep,
                                    enum heddle_mode mode, uint32_t m)
 {
-    if (mode != HEDDLE_R)
+    if (!heddle_mode_only_reads(mode))
         m = deps_add_members(s, dep, m);
     /* With members the writer is implied for readers' sake only when they wait
      * for it; it may still run when members is empty or mode is R. */
-    if (mode == HEDDLE_R || dep->nmembers == 0)
+    if (heddle_mode_only_reads(mode) || dep->nmembers == 0)
         m = deps_add(s, dep->writer, m);
     return m;
 }
@@ -205,7 +206,7 @@ static uint32_t deps_collect_other(struct heddle_slab *s, const struct heddle_de
 static uint32_t deps_collect_own(struct heddle_slab *s, const struct heddle_dep *dep,
                                  enum heddle_mode mode, uint32_t m)
 {
-    if ((mode == HEDDLE_W || mode == HEDDLE_RW) && dep->nmembers != 0)
+    if (heddle_mode_is_alone(mode) && dep->nmembers != 0)
         return deps_add_members(s, dep, m);
     return deps_add(s, dep->writer, m);
 }
@@ -218,7 +219,7 @@ uint32_t heddle_deps_collect(struct heddle_domain *d, const struct heddle_access
     for (unsigned i = 0; i < n; i++) {
         const struct heddle_access *a = &acc[i];
 
-        if (a->mode == HEDDLE_SCRATCH)
+        if (!heddle_mode_is_ordered(a->mode))
             continue;
         m = deps_collect_own(s, a->dep, a->mode, m);
         for (uint32_t k = 0; k < deps_noverlaps(d, a->unit); k++) {
@@ -238,7 +239,7 @@ uint32_t heddle_deps_collect_all(struct heddle_slab *s, const struct heddle_dep 
 
 static void dep_update(struct heddle_dep *dep, enum heddle_mode mode, heddle_ref ref)
 {
-    if (mode == HEDDLE_W || mode == HEDDLE_RW) {
+    if (heddle_mode_is_alone(mode)) {
         heddle_dep_write(dep, ref);
     } else if (dep->writer != ref &&
                (dep->nmembers == 0 || dep->member[dep->nmembers - 1] != ref)) {
@@ -256,10 +257,10 @@ void heddle_deps_update(struct heddle_domain *d, const struct heddle_access *acc
         const struct heddle_access *a = &acc[i];
         const unsigned ndim = a->unit->root->layout.ndim;
 
-        if (a->mode == HEDDLE_SCRATCH)
+        if (!heddle_mode_is_ordered(a->mode))
             continue;
         dep_update(a->dep, a->mode, ref);
-        if (a->mode != HEDDLE_W && a->mode != HEDDLE_RW)
+        if (!heddle_mode_is_alone(a->mode))
             continue;
         for (uint32_t k = 0; k < deps_noverlaps(d, a->unit); k++) {
             heddle_handle *u = a->unit->overlap[k];

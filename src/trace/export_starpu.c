@@ -12,8 +12,8 @@
 #include <inttypes.h>
 
 #include "base/assert.h"
+#include "base/mode.h"
 #include "base/text.h"
-#include "heddle/data.h"
 #include "trace/export.h"
 #include "trace/spans.h"
 
@@ -44,19 +44,6 @@ static void put_ms(FILE *f, const char *field, int64_t ns)
                 u % 1000000);
 }
 
-static const char *mode_letters(uint8_t mode)
-{
-    switch ((enum heddle_mode)mode) {
-    case HEDDLE_R: return "R";
-    case HEDDLE_W: return "W";
-    case HEDDLE_RW: return "RW";
-    case HEDDLE_COMMUTE: return "RWC";
-    case HEDDLE_REDUCE: return "X";
-    case HEDDLE_SCRATCH: return "S";
-    }
-    return "RW";
-}
-
 static void put_parameters(FILE *f, const struct heddle_log_handle *h)
 {
     for (uint32_t d = 0; d < h->ndims; d++)
@@ -79,7 +66,7 @@ static void put_operands(const struct rec *r, uint64_t id)
         fprintf(r->f, " 0x%" PRIx32, v->handles[v->accesses[i].handle].id);
     fputs("\nModes:", r->f);
     for (size_t i = first; i < last; i++)
-        fprintf(r->f, " %s", mode_letters(v->accesses[i].mode));
+        fprintf(r->f, " %s", heddle_mode_letters(heddle_mode_of(v->accesses[i].mode)));
     fputs("\nSizes:", r->f);
     for (size_t i = first; i < last; i++)
         fprintf(r->f, " %" PRIu64, v->handles[v->accesses[i].handle].bytes);

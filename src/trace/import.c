@@ -15,12 +15,12 @@
 #include <stdarg.h>
 
 #include "base/assert.h"
+#include "base/mode.h"
 #include "base/rng.h"
 #include "base/sized.h"
 #include "base/text.h"
 #include "base/why.h"
 #include "heddle/compose.h"
-#include "heddle/data.h"
 
 #define ID_BITS  40
 #define RANK_MAX 255
@@ -200,20 +200,6 @@ static heddle_status add_attr(struct heddle_import *m, uint64_t task, enum heddl
     return HEDDLE_OK;
 }
 
-static uint8_t mode_of(const char *letters)
-{
-    const bool r = strchr(letters, 'R') != NULL;
-    const bool w = strchr(letters, 'W') != NULL;
-
-    if (strchr(letters, 'S') != NULL && !r && !w)
-        return HEDDLE_SCRATCH;
-    if (strchr(letters, 'X') != NULL)
-        return HEDDLE_REDUCE;
-    if (r && w)
-        return strchr(letters, 'C') != NULL ? HEDDLE_COMMUTE : HEDDLE_RW;
-    return w ? HEDDLE_W : HEDDLE_R;
-}
-
 static heddle_status take_deps(struct heddle_import *m, const struct heddle_import_rec *r,
                                uint64_t id)
 {
@@ -254,11 +240,11 @@ static heddle_status take_operands(struct heddle_import *m, const struct heddle_
             return heddle_import_refuse(m, r->line[F_MODES], "there are fewer modes than handles");
         HEDDLE_TRY(heddle_log_grow(m->a, &m->accesses, &m->access_cap, m->naccesses + 1,
                                    sizeof *m->accesses));
-        m->accesses[m->naccesses++] =
-            (struct heddle_log_access){.task = id,
-                                       .handle = h,
-                                       .operand = (uint16_t)i,
-                                       .mode = modes == NULL ? (uint8_t)HEDDLE_RW : mode_of(other)};
+        m->accesses[m->naccesses++] = (struct heddle_log_access){
+            .task = id,
+            .handle = h,
+            .operand = (uint16_t)i,
+            .mode = (uint8_t)(modes == NULL ? HEDDLE_RW : heddle_mode_of_letters(other))};
         if (sizes == NULL)
             continue;
         if (!heddle_recutils_word(&sizes, other) || heddle_parse_u64(other, &bytes) != HEDDLE_OK)

@@ -11,8 +11,8 @@
 #include <strings.h>
 
 #include "base/assert.h"
+#include "base/device.h"
 #include "base/text.h"
-#include "heddle/task.h"
 #include "trace/import.h"
 
 #define WORKERS_MAX 8192 /* a lane takes memory while it is written */
@@ -93,13 +93,13 @@ static bool begins_with(const char *s, const char *word)
 
 static enum heddle_device node_device(const struct heddle_import_node *n)
 {
-    if (begins_with(n->name, "opencl"))
-        return HEDDLE_DEV_OPENCL;
-    if (begins_with(n->name, "cuda") || begins_with(n->name, "hip"))
-        return HEDDLE_DEV_CUDA;
-    if (begins_with(n->name, "numa") || begins_with(n->name, "ram") ||
-        begins_with(n->name, "cpu") || begins_with(n->name, "disk"))
+    const enum heddle_device kind = heddle_device_at_start(n->name);
+
+    if (kind != 0)
+        return kind;
+    if (begins_with(n->name, "numa") || begins_with(n->name, "ram") || begins_with(n->name, "disk"))
         return HEDDLE_DEV_CPU;
+    /* An accelerator of a kind that Heddle has no driver for stands as the usual one. */
     return n->id % HEDDLE_IMPORT_NODES == 0 ? HEDDLE_DEV_CPU : HEDDLE_DEV_CUDA;
 }
 
@@ -148,12 +148,6 @@ static void make_lane(struct heddle_import *m, size_t i, const struct heddle_imp
     };
 }
 
-static const char *const device_name[] = {
-    [HEDDLE_DEV_CPU] = "cpu",
-    [HEDDLE_DEV_CUDA] = "cuda",
-    [HEDDLE_DEV_OPENCL] = "opencl",
-};
-
 /* Of each kernel, for the kinds of devices it ran on: the host's first. */
 static void make_variants(struct heddle_import *m)
 {
@@ -166,7 +160,7 @@ static void make_variants(struct heddle_import *m)
             continue;
         dev = lane_device(m, m->lanes[t->lane].node);
         v[dev != HEDDLE_DEV_CPU] =
-            (struct heddle_log_variant){.device = (uint32_t)dev, .name = device_name[dev]};
+            (struct heddle_log_variant){.device = (uint32_t)dev, .name = heddle_device_name(dev)};
     }
     for (size_t i = 0; i < m->nkernels; i++) {
         const struct heddle_log_variant *v = m->variants[i];

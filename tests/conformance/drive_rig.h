@@ -103,7 +103,7 @@ static inline heddle_status rig_init(struct rig *r, const struct heddle_driver *
     r->env.now_ns = rig_now;
     r->env.path = rig_folder;
     r->env.cache_dir = rig_folder;
-    r->env.cuda_library = getenv("HEDDLE_CUDA_LIBRARY");
+    r->env.library = drv->library_env != NULL ? getenv(drv->library_env) : NULL;
     if (strcmp(drv->name, "sim") == 0)
         return rig_world(r, a);
     return HEDDLE_OK;

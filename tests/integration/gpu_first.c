@@ -29,6 +29,7 @@ static heddle_status twice_core(struct heddle_exec *x)
     uint32_t *p = heddle_exec_ptr(x, 0);
 
     atomic_fetch_add(&ncores, 1);
+    CHECK(heddle_exec_native(x, "stream") == NULL);
     sleep_ms(CORE_MS);
     for (size_t i = 0; i < heddle_exec_count(x, 0); i++)
         p[i] *= 2;
@@ -43,6 +44,8 @@ static heddle_status twice_cuda(struct heddle_exec *x)
     void *kernel = NULL;
     heddle_status st = heddle_cuda_kernel(x, cuda_test_ptx, 0, "twice", &kernel);
 
+    CHECK(heddle_exec_native(x, "stream") == heddle_cuda_stream(x));
+    CHECK(heddle_exec_native(x, "no such thing") == NULL && heddle_exec_native(x, NULL) == NULL);
     if (atomic_load(&nloads) > 0) {
         atomic_fetch_sub(&nloads, 1);
         sleep_ms(LOAD_MS);

@@ -346,7 +346,7 @@ export function synth(opts = {}) {
         generation: o.generation, live: o.live, packs: o.packs, partial: o.partial || '',
         infos: [['scheduler', 'eft'], ['cpu', 'synthetic'], ['tiles', String(o.nt)]],
         lanes, total, causes: CAUSES.map((name, i) => ({name, text: CAUSE_TEXT[i]})),
-        blame, blames: BLAMES, kernels: perKernel,
+        blame, blames: BLAMES, modes: {1: 'read', 3: 'read, write'}, kernels: perKernel,
         nodes: [{name: 'host', bytes: 64e9}, {name: 'gpu 0', bytes: 40 * 8 * 512 * 512}],
         handles: o.level ? nh : 0, tasks: g.n, runs: g.n, edges: o.level ? g.pred.length : 0,
         bounds: o.level && g.n ? {kind: {path: Math.round(makespan * 0.55),

@@ -12,12 +12,10 @@ const TASK_ARRAYS = ['run_task', 'run_status', 'run_flags', 'task_id', 'task_run
     'handle_name', 'handle_bytes', 'xfer_task', 'text'];
 const XFER_ARRAYS = ['xfer_start', 'xfer_dur', 'xfer_src', 'xfer_dst', 'xfer_bytes',
     'xfer_handle', 'xfer_task', 'xfer_kind'];
-const MODE_NAMES = {1: 'read', 2: 'write', 3: 'read, write', 7: 'read, write, any order',
-    8: 'reduce', 16: 'scratch'};
 const STATUS_NAMES = {0: 'ended well', 1: 'failed', 2: 'cancelled',
     3: 'declined, tried elsewhere', 7: 'never ran'};
 const EMPTY_DIR = {unit_ns: 1, makespan_ns: 0, nworkers: 0, tasks: 0, runs: 0, edges: 0, handles: 0,
-    lanes: [], kernels: [], nodes: [], causes: [], blames: [], curves: [], infos: [], total: {},
+    lanes: [], kernels: [], nodes: [], modes: {}, causes: [], blames: [], curves: [], infos: [], total: {},
     blame: {}, bounds: null, arrays: {}, explained: true};
 const MOST_BAD = 10000;
 const FLAG_NAMES = [[0x08, 'ran inside a waiting task'], [0x10, 'helper of a gang'],
@@ -248,7 +246,7 @@ export class Run {
         for (let i = off[index]; i < end; i++) {
             const m = mode[i];
             out.push({handle: handle[i], name: this.handleName(handle[i]),
-                mode: MODE_NAMES[m] || `mode ${m}`,
+                mode: this.dir.modes[m] || `mode ${m}`,
                 bytes: bytes && handle[i] < bytes.length ? bytes[handle[i]] : NaN});
         }
         return out;

@@ -40,6 +40,7 @@
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "base/mode.h"
 #include "base/spin.h"
 #include "core/cell.h"
 #include "core/ctx.h"
@@ -147,7 +148,7 @@ static bool exec_is_plain(const struct heddle_exec *x, const struct task_ext *ex
         x->nops > HEDDLE_KERNEL_OPERANDS || (ext != NULL && ext->retries != 0))
         return false;
     for (unsigned i = 0; i < x->nops; i++)
-        if (x->mode[i] == HEDDLE_COMMUTE || x->mode[i] == HEDDLE_REDUCE)
+        if (heddle_mode_is_in_turn(x->mode[i]) || heddle_mode_combines(x->mode[i]))
             return false;
     return true;
 }
@@ -164,7 +165,7 @@ static bool exec_shared(const struct heddle_exec *x, const struct heddle_exec *p
 {
     for (unsigned i = 0; i < x->nops; i++)
         for (unsigned k = 0; k < p->nops; k++) {
-            if (x->mode[i] == HEDDLE_SCRATCH || p->mode[k] == HEDDLE_SCRATCH)
+            if (!heddle_mode_is_ordered(x->mode[i]) || !heddle_mode_is_ordered(p->mode[k]))
                 continue;
             if (x->op[i] != p->op[k]) {
                 if (units_overlap(x->op[i], p->op[k]))
@@ -172,7 +173,7 @@ static bool exec_shared(const struct heddle_exec *x, const struct heddle_exec *p
                 continue;
             }
             *shared |= UINT32_C(1) << i;
-            if ((p->mode[k] & HEDDLE_W) != 0)
+            if (heddle_mode_writes(p->mode[k]))
                 *written |= UINT32_C(1) << i;
         }
     return true;

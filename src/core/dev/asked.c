@@ -5,6 +5,7 @@
  */
 #include "core/dev/asked.h"
 #include "base/compiler.h"
+#include "base/mode.h"
 #include "core/ctx.h"
 #include "core/dev/devs.h"
 #include "core/dev/task.h"
@@ -17,7 +18,7 @@ static const struct heddle_layout *dev_layout(const struct heddle_exec *x, unsig
 {
     const struct dev_task *dt = x->slow->dev;
 
-    if (x->mode[i] == HEDDLE_REDUCE || x->mode[i] == HEDDLE_SCRATCH)
+    if (heddle_mode_is_private(x->mode[i]))
         return &x->op[i]->dense;
     /* On a core, which may have more operands; or asked before it is there. */
     if (dt->req.node == 0 || dt->is_settled || i >= HEDDLE_KERNEL_OPERANDS)
@@ -32,8 +33,7 @@ const struct heddle_layout *heddle_exec_layout(struct heddle_exec *x, unsigned i
     if (HEDDLE_UNLIKELY(x->slow != NULL && x->slow->dev != NULL))
         return dev_layout(x, i);
     /* Private copies are dense. */
-    return x->mode[i] == HEDDLE_REDUCE || x->mode[i] == HEDDLE_SCRATCH ? &x->op[i]->dense
-                                                                       : &x->op[i]->layout;
+    return heddle_mode_is_private(x->mode[i]) ? &x->op[i]->dense : &x->op[i]->layout;
 }
 
 enum heddle_device heddle_exec_device(struct heddle_exec *x)
@@ -52,4 +52,14 @@ struct heddle_dev *heddle_exec_dev(struct heddle_exec *x, unsigned *stream_out)
     dt = x->slow->dev;
     *stream_out = dt->on->stream;
     return dt->ctx->dev->cls[dt->worker->cls].dev;
+}
+
+void *heddle_exec_native(struct heddle_exec *x, const char *what)
+{
+    unsigned stream = 0;
+    struct heddle_dev *dev = heddle_exec_dev(x, &stream);
+
+    if (dev == NULL || what == NULL || heddle_dev_base(dev)->driver->native == NULL)
+        return NULL;
+    return heddle_dev_base(dev)->driver->native(dev, stream, what);
 }

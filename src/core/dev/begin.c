@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "base/mode.h"
 #include "core/cell.h"
 #include "core/ctx.h"
 #include "core/dev/ahead.h"
@@ -128,7 +129,7 @@ bool heddle_dev_fill(struct dev_task *dt, unsigned node)
     }
     for (unsigned i = 0; i < dt->x.nops; i++) {
         const enum heddle_mode m = dt->x.mode[i];
-        const bool is_private = m == HEDDLE_REDUCE || m == HEDDLE_SCRATCH;
+        const bool is_private = heddle_mode_is_private(m);
 
         if (is_private && node != 0) {
             dt->at[i] = (int16_t)(-1 - (int)req->nprivate);
@@ -222,7 +223,7 @@ static heddle_status dev_prepare(struct heddle_devs *d, struct dev_task *dt)
             (k->variants[dt->variant].scratch_bytes + 255) & ~(size_t)255;
     }
     for (unsigned i = 0; i < dt->x.nops && node != 0; i++)
-        if (dt->x.mode[i] == HEDDLE_REDUCE && d->executes) {
+        if (heddle_mode_combines(dt->x.mode[i]) && d->executes) {
             dt->s.partial[i] = heddle_partial_take(dt->x.op[i]);
             if (dt->s.partial[i] == NULL)
                 return HEDDLE_ENOMEM;

@@ -33,7 +33,6 @@
 #include "core/kinfo.h"
 #include "core/worker.h"
 #include "data/data.h"
-#include "drive/cuda/cuda.h"
 #include "drive/drive.h"
 #include "drive/sim/sim.h"
 #include "mem/mem.h"
@@ -364,8 +363,8 @@ size_t heddle_dev_list_gpus(heddle_ctx *ctx, struct heddle_meter_gpu *gpu, size_
     for (unsigned i = 0; i < ctx->dev->ncls; i++) {
         const struct dev_class *c = &ctx->dev->cls[i];
 
-        if (c->kind != HEDDLE_DEV_CUDA || n == cap ||
-            heddle_cuda_dev_pci(c->dev, gpu[n].pci, sizeof(gpu[n].pci)) != HEDDLE_OK)
+        if (c->dev == NULL || c->drv->pci == NULL || n == cap ||
+            c->drv->pci(c->dev, gpu[n].pci, sizeof(gpu[n].pci)) != HEDDLE_OK)
             continue;
         snprintf(gpu[n].device, sizeof(gpu[n].device), "%s", c->name);
         n++;

@@ -18,6 +18,7 @@
 #include "base/assert.h"
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "base/mode.h"
 #include "core/cell.h"
 #include "core/ctx.h"
 #include "core/dev/ahead.h"
@@ -293,7 +294,7 @@ static void settle_uses(struct worker *w, struct heddle_sched_task *t, struct de
     }
     heddle_cell_exec_ext(w, c, heddle_cell_ext(w->ctx, c), &x);
     for (unsigned i = 0; i < x.nops; i++)
-        if (x.mode[i] <= HEDDLE_COMMUTE)
+        if (!heddle_mode_is_private(x.mode[i]))
             heddle_mem_used(d->mem, x.op[i], x.id);
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "base/mode.h"
 #include "core/cell.h"
 #include "core/ctx.h"
 #include "core/dev/dev.h"
@@ -46,8 +47,8 @@ bool heddle_dev_has_alias(const struct heddle_exec *x)
     for (unsigned i = 1; i < x->nops; i++)
         for (unsigned k = 0; k < i; k++)
             if (x->op[i] != x->op[k] && x->op[i]->root == x->op[k]->root &&
-                x->mode[i] <= HEDDLE_COMMUTE && x->mode[k] <= HEDDLE_COMMUTE &&
-                ((x->mode[i] | x->mode[k]) & HEDDLE_W) != 0 &&
+                !heddle_mode_is_private(x->mode[i]) && !heddle_mode_is_private(x->mode[k]) &&
+                (heddle_mode_writes(x->mode[i]) || heddle_mode_writes(x->mode[k])) &&
                 heddle_box_overlap(&x->op[i]->box, &x->op[k]->box, x->op[i]->root->layout.ndim))
                 return true;
     return false;
@@ -69,7 +70,7 @@ uint64_t heddle_dev_need(const struct heddle_devs *d, const struct heddle_exec *
     for (unsigned i = 0; i < x->nops; i++) {
         bool is_new = true;
 
-        for (unsigned n = 0; n < i && x->mode[i] <= HEDDLE_COMMUTE; n++)
+        for (unsigned n = 0; n < i && !heddle_mode_is_private(x->mode[i]); n++)
             is_new = is_new && x->op[n] != x->op[i];
         if (is_new)
             need += round_up(x->op[i]->bytes);

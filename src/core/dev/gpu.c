@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/sized.h"
 #include "core/env.h"
-#include "drive/cuda/cuda.h"
 #include "drive/drive.h"
 #include "heddle/ctx.h"
 
@@ -36,35 +35,55 @@ static void ask_device(const struct heddle_driver *drv, const struct heddle_driv
         return;
     }
     g->memory_free = heddle_dev_base(dev)->info.memory_free;
-    g->watts = heddle_cuda_dev_watts(dev);
+    g->watts = drv->watts != NULL ? drv->watts(dev) : -1;
     drv->close(dev);
+}
+
+/* GPU number *i of this driver, or *i less as many as it has. HEDDLE_AGAIN: the latter. */
+static heddle_status query_driver(const struct heddle_driver *drv, unsigned *i,
+                                  struct heddle_gpu_info *g)
+{
+    const struct heddle_drive_env env = {.alloc = &heddle_allocator_default,
+                                         .now_ns = now_ns,
+                                         .library = heddle_env_library(drv->library_env)};
+    struct heddle_dev_info info[MAX_GPUS];
+    unsigned n = 0;
+
+    HEDDLE_TRY(drv->probe(&env, info, MAX_GPUS, &n));
+    n = n < MAX_GPUS ? n : MAX_GPUS;
+    if (*i >= n) {
+        *i -= n;
+        if (n == 0 && g->why[0] == '\0')
+            (void)drv->explain(&env, g->why, sizeof(g->why));
+        return HEDDLE_AGAIN;
+    }
+    g->why[0] = '\0';
+    snprintf(g->name, sizeof(g->name), "%s", info[*i].name);
+    snprintf(g->model, sizeof(g->model), "%s", info[*i].model);
+    g->memory_total = info[*i].memory_total;
+    ask_device(drv, &env, *i, g);
+    return HEDDLE_OK;
 }
 
 heddle_status heddle_gpu_query(unsigned i, struct heddle_gpu_info *out)
 {
-    const struct heddle_drive_env env = {.alloc = &heddle_allocator_default,
-                                         .now_ns = now_ns,
-                                         .cuda_library = heddle_env_cuda_library()};
-    const struct heddle_driver *drv = heddle_driver_find("cuda");
     struct heddle_gpu_info g = {.size = sizeof(g), .watts = -1};
-    struct heddle_dev_info info[MAX_GPUS];
-    unsigned n = 0;
+    const unsigned asked = i;
+    bool has_driver = false;
+    heddle_status st = HEDDLE_AGAIN;
 
     HEDDLE_TRY(HEDDLE_SIZED_ROOM(struct heddle_gpu_info, out, NULL, 0));
-    if (drv == NULL) {
+    for (size_t k = 0; heddle_driver_table[k] != NULL && st == HEDDLE_AGAIN; k++)
+        if (heddle_driver_table[k]->explain != NULL) {
+            has_driver = true;
+            st = query_driver(heddle_driver_table[k], &i, &g);
+        }
+    if (st < 0)
+        return st;
+    if (!has_driver)
         snprintf(g.why, sizeof(g.why), "this Heddle was built without CUDA");
-        heddle_sized_put(out, &g, sizeof(g));
-        return HEDDLE_ENOENT;
-    }
-    HEDDLE_TRY(drv->probe(&env, info, MAX_GPUS, &n));
-    if (n == 0)
-        (void)heddle_cuda_explain(&env, g.why, sizeof(g.why));
-    if (i < n && i < MAX_GPUS) {
-        snprintf(g.name, sizeof(g.name), "%s", info[i].name);
-        snprintf(g.model, sizeof(g.model), "%s", info[i].model);
-        g.memory_total = info[i].memory_total;
-        ask_device(drv, &env, i, &g);
-    }
+    if (i != asked && st == HEDDLE_AGAIN)
+        g.why[0] = '\0'; /* there are GPUs, but not that many */
     heddle_sized_put(out, &g, sizeof(g));
-    return i < n && i < MAX_GPUS ? HEDDLE_OK : HEDDLE_ENOENT;
+    return st == HEDDLE_OK ? HEDDLE_OK : HEDDLE_ENOENT;
 }

@@ -14,6 +14,7 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "base/mode.h"
 #include "base/park.h"
 #include "base/thread.h"
 #include "core/cell.h"
@@ -94,7 +95,7 @@ static bool unit_is_concerned(const struct heddle_devs *d, const heddle_handle *
 static bool host_is_concerned(const struct heddle_exec *x)
 {
     for (unsigned i = 0; i < x->nops; i++)
-        if (x->mode[i] <= HEDDLE_COMMUTE && unit_is_concerned(x->ctx->dev, x->op[i]))
+        if (!heddle_mode_is_private(x->mode[i]) && unit_is_concerned(x->ctx->dev, x->op[i]))
             return true;
     return false;
 }
@@ -255,8 +256,7 @@ static struct heddle_sched_task *exec_task(const struct heddle_exec *x)
 static void exec_written(struct heddle_exec *x)
 {
     for (unsigned i = 0; i < x->nops; i++)
-        if ((x->mode[i] & HEDDLE_W) != 0 && x->mode[i] <= HEDDLE_COMMUTE &&
-            heddle_mem_concerns(x->op[i]))
+        if (heddle_mode_writes(x->mode[i]) && heddle_mem_concerns(x->op[i]))
             heddle_mem_written(x->ctx->dev->mem, x->op[i]);
 }
 
@@ -281,7 +281,7 @@ void heddle_dev_hand_out(heddle_ctx *ctx, struct heddle_sched_task *t, heddle_ha
 {
     struct dev_task *dt = dev_record(t);
 
-    if (dt == NULL || (mode & HEDDLE_W) == 0)
+    if (dt == NULL || !heddle_mode_writes(mode))
         return;
     dt->is_lent = true;
     heddle_mem_hand_out(ctx->dev->mem, &dt->req);
@@ -317,7 +317,7 @@ heddle_status heddle_dev_return(struct heddle_exec *x)
     if (dt == NULL || !heddle_dev_fill(dt, 0))
         return HEDDLE_ENOMEM;
     for (unsigned i = 0; i < dt->req.nops; i++)
-        if (dt->req.op[i].mode == HEDDLE_W) /* children have written it */
+        if (heddle_mode_overwrites(dt->req.op[i].mode)) /* children have written it */
             dt->req.op[i].mode = HEDDLE_RW;
     dt->req.is_forced = true;
     dt->req.ready = return_ready;

@@ -161,6 +161,7 @@ static heddle_status dev_open_real(struct heddle_devs *d, const struct heddle_ct
 
         if (drv->kind <= HEDDLE_DEV_CPU || (o->devices == NULL && drv->is_slow))
             continue;
+        d->env.library = heddle_env_library(drv->library_env);
         if (drv->probe(&d->env, info, 16, &n) != HEDDLE_OK)
             continue;
         for (unsigned i = 0; i < n && i < 16; i++)
@@ -380,7 +381,6 @@ static void dev_init(struct heddle_devs *d, heddle_ctx *ctx)
     heddle_env_cache_dir(d->cache_dir, sizeof(d->cache_dir));
     if (d->cache_dir[0] != '\0')
         d->env.cache_dir = d->cache_dir;
-    d->env.cuda_library = heddle_env_cuda_library();
     heddle_map_init(&d->notes, &ctx->alloc);
     heddle_map_init(&d->cost.since, &ctx->alloc);
     heddle_ahead_init(&d->ahead, ctx);
@@ -391,11 +391,11 @@ static void dev_init(struct heddle_devs *d, heddle_ctx *ctx)
  * said how many workers he wants. */
 static void dev_spare_core(struct heddle_devs *d, const struct heddle_ctx_opts *o)
 {
-    bool has_gpu = false;
+    bool is_wanted = false;
 
     for (unsigned c = 1; c < d->ncls; c++)
-        has_gpu = has_gpu || d->cls[c].kind == HEDDLE_DEV_CUDA;
-    if (!has_gpu || o->nworkers != 0 || d->ctx->nworkers < DEV_SPARE_FROM)
+        is_wanted = is_wanted || d->cls[c].drv->wants_core;
+    if (!is_wanted || o->nworkers != 0 || d->ctx->nworkers < DEV_SPARE_FROM)
         return;
     d->ctx->nworkers--;
     d->cls[0].nworkers--;

@@ -23,6 +23,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "base/mode.h"
 #include "base/spin.h"
 #include "core/cell.h"
 #include "core/ctx.h"
@@ -76,7 +77,7 @@ static bool region_is_plain(const heddle_graph *g)
     if (g->ntasks < 2 || g->ntasks > UINT32_MAX / 2 || g->nunits > REGION_UNITS)
         return false;
     for (size_t i = 0; i < g->nops; i++)
-        if (g->rec[i].mode > HEDDLE_RW)
+        if (!heddle_mode_is_plain(g->rec[i].mode))
             return false;
     for (size_t i = 0; i < g->ntasks; i++) {
         const heddle_kernel *k = g->task[i].kinfo->kernel;
@@ -313,7 +314,7 @@ static void region_done(struct heddle_op *op, heddle_status st)
         heddle_dev_lose(d, dt->worker->cls);
     heddle_mem_end(d->mem, &dt->req, st);
     for (unsigned i = 0; i < dt->req.nops; i++) /* not what it was, nor should be */
-        if (st != HEDDLE_OK && st != HEDDLE_EDEV && (dt->req.op[i].mode & HEDDLE_W) != 0)
+        if (st != HEDDLE_OK && st != HEDDLE_EDEV && heddle_mode_writes(dt->req.op[i].mode))
             heddle_unit_mark(dt->req.op[i].unit, st);
     if (st != HEDDLE_OK) {
         region_refused(rr);

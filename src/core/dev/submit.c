@@ -8,6 +8,7 @@
  */
 #include <math.h>
 
+#include "base/mode.h"
 #include "core/cell.h"
 #include "core/ctx.h"
 #include "core/dev/dev.h"
@@ -140,6 +141,6 @@ void heddle_dev_submitted(heddle_ctx *ctx, struct submission *s, struct heddle_c
         submitted_tell(ctx, s, c, m);
     if (d->has_budget && s->scope == NULL && s->acc == NULL)
         for (unsigned i = 0; i < nops; i++)
-            if (acc[i].mode <= HEDDLE_COMMUTE)
+            if (!heddle_mode_is_private(acc[i].mode))
                 heddle_mem_will_use(d->mem, acc[i].unit, c->id, &c->sched, acc[i].mode);
 }

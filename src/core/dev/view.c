@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "base/atomic.h"
+#include "base/mode.h"
 #include "core/cell.h"
 #include "core/ctx.h"
 #include "core/dev/ahead.h"
@@ -89,7 +90,7 @@ static double view_fetch(void *view, const struct heddle_sched_task *t, unsigned
             i < 32 && (v.there >> i & 1) != 0 ? UINT64_C(1) << v.node : heddle_mem_valid(x.op[i]);
         int from;
 
-        if ((x.mode[i] & HEDDLE_R) == 0 || (valid >> to & 1) != 0 ||
+        if (!heddle_mode_reads(x.mode[i]) || (valid >> to & 1) != 0 ||
             (i < 32 && (v.here >> i & 1) != 0))
             continue;
         from = nearest_source(d, valid, to);
@@ -119,9 +120,9 @@ static void view_bytes(void *view, const struct heddle_sched_task *t, unsigned c
     for (unsigned i = 0; i < x.nops; i++) {
         const uint64_t n = x.op[i]->bytes;
 
-        if ((x.mode[i] & HEDDLE_W) != 0)
+        if (heddle_mode_writes(x.mode[i]))
             writes += n;
-        if ((x.mode[i] & HEDDLE_R) == 0)
+        if (!heddle_mode_reads(x.mode[i]))
             continue;
         reads += n;
         if ((heddle_mem_valid(x.op[i]) >> d->cls[cls].node & 1) != 0)

@@ -13,6 +13,7 @@
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "base/map.h"
+#include "base/mode.h"
 #include "base/spin.h"
 #include "core/call.h"
 #include "core/ctx.h"
@@ -41,7 +42,7 @@ void heddle_run_free(struct graph_run *r)
     const struct heddle_allocator *a = &g->obj.alloc;
 
     for (size_t i = 0; r->op != g->op && r->op != NULL && i < g->nops; i++)
-        if (g->rec[i].mode == HEDDLE_SCRATCH && r->op[i] != NULL)
+        if (heddle_mode_is_scratch(g->rec[i].mode) && r->op[i] != NULL)
             heddle_unit_unref(r->op[i]);
     if (r->op != g->op)
         heddle_free(a, r->op, (g->nops + 1) * sizeof(*r->op));
@@ -150,7 +151,7 @@ static heddle_status launch_bind(heddle_graph *g, struct graph_run *r,
         return heddle_fail(g->obj.ctx, HEDDLE_ENOMEM, "no memory for a launch");
     for (size_t i = 0; i < g->nops; i++) {
         r->op[i] = acc[g->rec[i].index].unit;
-        if (g->rec[i].mode == HEDDLE_SCRATCH) /* it has no history */
+        if (heddle_mode_is_scratch(g->rec[i].mode)) /* it has no history */
             heddle_unit_ref(r->op[i]);
     }
     return HEDDLE_OK;
@@ -184,7 +185,7 @@ static bool run_touch(struct graph_run *r)
     if (!g->has_lazy && r->op == g->op)
         return true;
     for (size_t i = 0; i < g->nops; i++)
-        if (g->rec[i].mode != HEDDLE_SCRATCH && heddle_unit_base(r->op[i]) == NULL)
+        if (!heddle_mode_is_scratch(g->rec[i].mode) && heddle_unit_base(r->op[i]) == NULL)
             return false;
     return true;
 }
@@ -220,7 +221,7 @@ static void launch_done(void *user, heddle_status st)
 
     /* Nothing ran: nothing that the region writes is what it should be. */
     for (size_t i = 0; i < g->nops && !r->is_started; i++)
-        if (g->rec[i].mode != HEDDLE_R && g->rec[i].mode != HEDDLE_SCRATCH)
+        if (heddle_mode_changes(g->rec[i].mode))
             heddle_unit_mark(r->op[i], st);
     run_recycle(r);
     if (done != NULL)

@@ -15,6 +15,7 @@
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "base/map.h"
+#include "base/mode.h"
 #include "core/ctx.h"
 #include "core/dev/dev.h"
 #include "core/error.h"
@@ -99,9 +100,9 @@ static heddle_status graph_edge_add(heddle_graph *g, uint32_t pred)
 static heddle_status graph_wait_for(heddle_graph *g, const struct graph_unit *u,
                                     enum heddle_mode mode)
 {
-    if (u->writer != 0 && (mode == HEDDLE_R || u->nreaders == 0))
+    if (u->writer != 0 && (heddle_mode_only_reads(mode) || u->nreaders == 0))
         HEDDLE_TRY(graph_edge_add(g, u->writer - 1));
-    for (uint32_t i = 0; mode != HEDDLE_R && i < u->nreaders; i++)
+    for (uint32_t i = 0; !heddle_mode_only_reads(mode) && i < u->nreaders; i++)
         HEDDLE_TRY(graph_edge_add(g, u->reader[i]));
     return HEDDLE_OK;
 }
@@ -110,7 +111,7 @@ static heddle_status graph_enter(heddle_graph *g, struct graph_unit *u, enum hed
 {
     size_t cap = u->cap;
 
-    if (mode == HEDDLE_R) {
+    if (heddle_mode_only_reads(mode)) {
         HEDDLE_TRY(graph_grow(g, &u->reader, &cap, u->nreaders + (size_t)1, sizeof(*u->reader)));
         u->cap = (uint32_t)cap;
         u->reader[u->nreaders++] = (uint32_t)g->ntasks;
@@ -120,8 +121,8 @@ static heddle_status graph_enter(heddle_graph *g, struct graph_unit *u, enum hed
     }
     /* The launch reads unless the region begins by overwriting. */
     if (u->mode == 0)
-        u->mode = mode == HEDDLE_COMMUTE ? HEDDLE_RW : mode;
-    else if (u->mode == HEDDLE_R && mode != HEDDLE_R)
+        u->mode = heddle_mode_is_in_turn(mode) ? HEDDLE_RW : mode;
+    else if (heddle_mode_only_reads(u->mode) && !heddle_mode_only_reads(mode))
         u->mode = HEDDLE_RW;
     return HEDDLE_OK;
 }
@@ -177,8 +178,7 @@ static heddle_status graph_check(heddle_graph *g, const struct heddle_kinfo *k,
                                "kernel %s: operand %u is NULL or of another "
                                "context",
                                k->kernel->name, i);
-        if (mode[i] != HEDDLE_R && mode[i] != HEDDLE_W && mode[i] != HEDDLE_RW &&
-            mode[i] != HEDDLE_COMMUTE && mode[i] != HEDDLE_SCRATCH)
+        if (!heddle_mode_is_known(mode[i]) || heddle_mode_combines(mode[i]))
             return heddle_fail(g->obj.ctx, HEDDLE_EINVAL,
                                "kernel %s: operand %u: a reduction cannot be "
                                "recorded",
@@ -195,7 +195,7 @@ static heddle_status graph_operands(heddle_graph *g, heddle_handle *const *op,
     heddle_status st = HEDDLE_OK;
 
     for (unsigned i = 0; i < nops && st == HEDDLE_OK; i++) {
-        if (mode[i] == HEDDLE_SCRATCH) { /* no order, but it must live */
+        if (heddle_mode_is_scratch(mode[i])) { /* no order, but it must live */
             struct graph_unit *u = NULL;
 
             st = graph_unit_get(g, op[i], &u);
@@ -208,7 +208,7 @@ static heddle_status graph_operands(heddle_graph *g, heddle_handle *const *op,
         heddle_mutex_unlock(&g->obj.ctx->reg.lock);
     }
     for (size_t i = first; i < g->nops && st == HEDDLE_OK; i++)
-        if (g->rec[i].mode != HEDDLE_SCRATCH)
+        if (heddle_mode_is_ordered(g->rec[i].mode))
             st = graph_enter(g, heddle_map_get_ptr(&g->units, (uintptr_t)g->rec[i].unit),
                              g->rec[i].mode);
     return st;

@@ -78,7 +78,7 @@ static heddle_status cuda_probe(const struct heddle_drive_env *env, struct heddl
     char why[256];
 
     *n_out = 0;
-    if (heddle_cuda_load(&api, env->cuda_library, why, sizeof(why)) != HEDDLE_OK)
+    if (heddle_cuda_load(&api, env->library, why, sizeof(why)) != HEDDLE_OK)
         return HEDDLE_OK; /* none here */
     n = cuda_count(&api);
     for (unsigned i = 0; i < n; i++) {
@@ -94,12 +94,12 @@ static heddle_status cuda_probe(const struct heddle_drive_env *env, struct heddl
     return HEDDLE_OK;
 }
 
-const char *heddle_cuda_explain(const struct heddle_drive_env *env, char *out, size_t cap)
+static const char *cuda_explain(const struct heddle_drive_env *env, char *out, size_t cap)
 {
     struct heddle_cuda_api api;
     struct heddle_text t;
 
-    if (heddle_cuda_load(&api, env->cuda_library, out, cap) != HEDDLE_OK)
+    if (heddle_cuda_load(&api, env->library, out, cap) != HEDDLE_OK)
         return out;
     heddle_text_init(&t, out, cap);
     if (cuda_count(&api) == 0)
@@ -174,7 +174,7 @@ static heddle_status cuda_start(struct heddle_dev *dev, unsigned index)
     heddle_cu_result err;
     heddle_status st;
 
-    HEDDLE_TRY(heddle_cuda_load(&dev->api, dev->env.cuda_library, dev->why, sizeof(dev->why)));
+    HEDDLE_TRY(heddle_cuda_load(&dev->api, dev->env.library, dev->why, sizeof(dev->why)));
     if (index >= cuda_count(&dev->api) ||
         !cuda_describe(&dev->api, index, &dev->id, &dev->base.info))
         return HEDDLE_ENOENT;
@@ -300,6 +300,8 @@ const struct heddle_driver heddle_driver_cuda = {
     .name = "cuda",
     .help = "NVIDIA GPUs, with a driver for CUDA 11.4 or later",
     .kind = HEDDLE_DEV_CUDA,
+    .library_env = "HEDDLE_CUDA_LIBRARY",
+    .wants_core = true,
     .has_urgent = true,
     .is_sure = true,
     .probe = cuda_probe,
@@ -320,4 +322,7 @@ const struct heddle_driver heddle_driver_cuda = {
     .memory_free = heddle_cuda_memory_free,
     .native = cuda_native,
     .error = cuda_error,
+    .explain = cuda_explain,
+    .pci = heddle_cuda_dev_pci,
+    .watts = heddle_cuda_dev_watts,
 };

@@ -16,10 +16,6 @@
 #include "drive/drive.h"
 #include "heddle/cuda.h"
 
-/* Why probe() finds no device, in one sentence; "" when there is one. Looks again,
- * so it costs what probe() costs. Returns `out`. */
-const char *heddle_cuda_explain(const struct heddle_drive_env *env, char *out, size_t cap);
-
 /* The CUstream, CUcontext: "stream", "context". */
 void *heddle_cuda_dev_native(struct heddle_dev *dev, unsigned stream, const char *what);
 int heddle_cuda_dev_ordinal(struct heddle_dev *dev);
@@ -49,11 +45,5 @@ HEDDLE_MUST_USE heddle_status heddle_cuda_dev_enqueue(struct heddle_dev *dev, un
 
 /* The status of a code of CUDA, other than 0. */
 heddle_status heddle_cuda_dev_check(struct heddle_dev *dev, int error, const char *what);
-
-/* Its place on the bus, "0000:3b:00.0", under which NVML knows it. */
-HEDDLE_MUST_USE heddle_status heddle_cuda_dev_pci(struct heddle_dev *dev, char *out, size_t cap);
-
-/* Watts the device draws now; < 0: it does not tell. */
-double heddle_cuda_dev_watts(struct heddle_dev *dev);
 
 #endif /* HEDDLE_DRIVE_CUDA_CUDA_H */

@@ -12,7 +12,7 @@
 
 TEST(nothing_there)
 {
-    struct heddle_drive_env env = {.cuda_library = "/nonesuch/libcuda.so.1"};
+    struct heddle_drive_env env = {.library = "/nonesuch/libcuda.so.1"};
     struct heddle_dev_info info[2];
     struct heddle_dev *dev = NULL;
     unsigned n = 77;
@@ -21,23 +21,22 @@ TEST(nothing_there)
     CHECK_OK(drv->probe(&env, info, 2, &n));
     CHECK_EQ(n, 0);
     CHECK(drv->open(&env, 0, &dev) != HEDDLE_OK);
-    CHECK(heddle_cuda_explain(&env, why, sizeof(why)) == why);
+    CHECK(drv->explain(&env, why, sizeof(why)) == why);
     CHECK(strstr(why, "/nonesuch/libcuda.so.1 is not there") != NULL);
     /* A library that is something else. */
-    env.cuda_library = "libm.so.6";
+    env.library = "libm.so.6";
     CHECK_OK(drv->probe(&env, info, 2, &n));
     CHECK_EQ(n, 0);
-    CHECK(strstr(heddle_cuda_explain(&env, why, sizeof(why)), "too old") != NULL);
+    CHECK(strstr(drv->explain(&env, why, sizeof(why)), "too old") != NULL);
     env = test_env(NULL);
     CHECK_OK(drv->probe(&env, info, 2, &n));
-    heddle_cuda_explain(&env, why, sizeof(why));
+    drv->explain(&env, why, sizeof(why));
     CHECK_EQ(n == 0, why[0] != '\0');
     if (n == 0)
         printf("     no CUDA here: %s\n", why);
     CHECK(heddle_cuda_dev_native(NULL, 0, "stream") == NULL);
     CHECK_EQ(heddle_cuda_dev_ordinal(NULL), -1);
     CHECK_STATUS(heddle_cuda_dev_check(NULL, 1, "x"), HEDDLE_ENOSYS);
-    CHECK(heddle_cuda_dev_watts(NULL) < 0);
 }
 
 TEST(a_device)
@@ -54,7 +53,7 @@ TEST(a_device)
     CHECK(heddle_cuda_dev_native(dev, 0, "stream") != heddle_cuda_dev_native(dev, 1, "stream"));
     CHECK(heddle_cuda_dev_native(dev, 0, "context") != NULL);
     CHECK(heddle_cuda_dev_native(dev, 99, "stream") == NULL);
-    printf("     %s, draws %g W\n", info->model, heddle_cuda_dev_watts(dev));
+    printf("     %s, draws %g W\n", info->model, drv->watts(dev));
     drv->close(dev);
 }
 

@@ -358,6 +358,9 @@ HEDDLE_MUST_USE heddle_status heddle_cuda_memory_fence(struct heddle_dev *of,
 
 /* --- module.c, library.c, region.c ---------------------------------------- */
 
+heddle_status heddle_cuda_dev_pci(struct heddle_dev *dev, char *out, size_t cap);
+double heddle_cuda_dev_watts(struct heddle_dev *dev);
+
 void heddle_cuda_modules_fini(struct heddle_dev *dev);
 void heddle_cuda_libraries_fini(struct heddle_dev *dev);
 

@@ -270,7 +270,7 @@ heddle_status heddle_cuda_dev_pci(struct heddle_dev *dev, char *out, size_t cap)
     char id[32] = "";
     struct heddle_text t;
 
-    if (!is_cuda(dev) || dev->api.cuDeviceGetPCIBusId(id, (int)sizeof(id), dev->id) != 0)
+    if (dev->api.cuDeviceGetPCIBusId(id, (int)sizeof(id), dev->id) != 0)
         return HEDDLE_ENOSYS;
     heddle_text_init(&t, out, cap);
     heddle_text_str(&t, id);
@@ -291,12 +291,9 @@ static void nvml_find(struct heddle_dev *dev)
 
 double heddle_cuda_dev_watts(struct heddle_dev *dev)
 {
-    struct heddle_cuda_libraries *ls;
+    struct heddle_cuda_libraries *ls = &dev->libraries;
     unsigned mw = 0;
 
-    if (!is_cuda(dev))
-        return -1;
-    ls = &dev->libraries;
     if (!ls->has_asked_nvml)
         nvml_find(dev);
     ls->has_asked_nvml = true;

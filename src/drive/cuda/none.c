@@ -1,17 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* none: drive/cuda/cuda.h in a build without CUDA. */
-#include "base/text.h"
 #include "drive/cuda/cuda.h"
-
-const char *heddle_cuda_explain(const struct heddle_drive_env *env, char *out, size_t cap)
-{
-    struct heddle_text t;
-
-    (void)env;
-    heddle_text_init(&t, out, cap);
-    heddle_text_str(&t, "this build has no CUDA");
-    return out;
-}
 
 void *heddle_cuda_dev_native(struct heddle_dev *dev, unsigned stream, const char *what)
 {
@@ -86,19 +75,5 @@ heddle_status heddle_cuda_dev_check(struct heddle_dev *dev, int error, const cha
     (void)dev;
     (void)error;
     (void)what;
-    return HEDDLE_ENOSYS;
-}
-
-double heddle_cuda_dev_watts(struct heddle_dev *dev)
-{
-    (void)dev;
-    return -1;
-}
-
-heddle_status heddle_cuda_dev_pci(struct heddle_dev *dev, char *out, size_t cap)
-{
-    (void)dev;
-    (void)out;
-    (void)cap;
     return HEDDLE_ENOSYS;
 }

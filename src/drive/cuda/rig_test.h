@@ -31,7 +31,7 @@ HEDDLE_UNUSED static uint64_t test_clock(void *user)
 HEDDLE_UNUSED static struct heddle_drive_env test_env(const struct heddle_allocator *a)
 {
     return (struct heddle_drive_env){
-        .alloc = a, .now_ns = test_clock, .cuda_library = getenv("HEDDLE_CUDA_LIBRARY")};
+        .alloc = a, .now_ns = test_clock, .library = getenv("HEDDLE_CUDA_LIBRARY")};
 }
 
 /* NULL: the machine has no GPU. */

@@ -302,10 +302,7 @@ static const heddle_kernel kernel_panel = {
     .noperands = 1,
     .mode = {HEDDLE_RW},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_panel},
-                 {.device = HEDDLE_DEV_CUDA,
-                  .run = cuda_panel,
-                  .scratch_bytes = LA_GPU_SCRATCH,
-                  .is_urgent = 1}},
+                 LA_GPU(cuda_panel, .scratch_bytes = LA_GPU_SCRATCH, .is_urgent = 1)},
     .cost = cost_panel,
     .expand = expand_panel,
     .want_expand = want_panel};
@@ -317,7 +314,7 @@ static const heddle_kernel kernel_next = {
     .noperands = 2,
     .mode = {HEDDLE_R, HEDDLE_RW},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_update, .is_urgent = 1}},
+                 LA_GPU(cuda_update, .is_urgent = 1)},
     .cost = cost_update};
 
 static const heddle_kernel kernel_update = {
@@ -325,8 +322,7 @@ static const heddle_kernel kernel_update = {
     .name = "potrf_update",
     .noperands = 2,
     .mode = {HEDDLE_R, HEDDLE_RW},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_update}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update}, LA_GPU(cuda_update)},
     .cost = cost_update,
     .expand = expand_update,
     .want_expand = want_update};

@@ -20,6 +20,16 @@
 
 enum { LA_GPU_NB = 1024, LA_GPU_SCRATCH = 24 << 20 };
 
+/*
+ * Which kinds of devices run these functions, and a variant for each of them: LA_GPU(function,
+ * .scratch_bytes = ...). A second kind whose libraries have the calls is a bit and a line here.
+ */
+#define LA_GPU_KINDS HEDDLE_DEVS_CUDA
+#define LA_GPU(...)                                                                                \
+    {                                                                                              \
+        .device = HEDDLE_DEV_CUDA, .run = __VA_ARGS__                                              \
+    }
+
 struct la_gpu {
     struct heddle_exec *x; /* NULL: a core */
     enum blas_type t;

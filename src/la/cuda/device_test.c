@@ -419,7 +419,7 @@ static const heddle_kernel apply = {
     .name = "test_apply",
     .noperands = 4,
     .mode = {HEDDLE_R, HEDDLE_R, HEDDLE_W, HEDDLE_RW},
-    .variants = {{.device = HEDDLE_DEV_CUDA, .run = apply_cuda, .scratch_bytes = LA_GPU_SCRATCH}}};
+    .variants = {LA_GPU(apply_cuda, .scratch_bytes = LA_GPU_SCRATCH)}};
 
 /* Rows change places, then L Y = A in the first WIDE of them. */
 static void apply_plain(const double *l, const int *ipiv, double *a)

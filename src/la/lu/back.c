@@ -124,7 +124,7 @@ static const heddle_kernel kernel_rows = {
     .noperands = 2,
     .mode = {HEDDLE_RW, HEDDLE_R},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_rows},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_rows, .scratch_bytes = LA_GPU_SCRATCH}},
+                 LA_GPU(cuda_rows, .scratch_bytes = LA_GPU_SCRATCH)},
     .cost = cost_rows};
 
 bool heddle_la_has_back(const heddle_la *la, const heddle_matrix *a)

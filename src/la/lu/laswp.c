@@ -69,8 +69,7 @@ static const heddle_kernel kernel_swap = {
     .name = "laswp",
     .noperands = 1,
     .mode = {HEDDLE_RW},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_swap},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_swap}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_swap}, LA_GPU(cuda_swap)},
     .cost = cost_swap};
 
 /* The pivots k0 .. k1 - 1, which come with n block columns at `from`. Tasks take

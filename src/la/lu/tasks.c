@@ -417,10 +417,7 @@ static const heddle_kernel kernel_panel = {
     .noperands = 2,
     .mode = {HEDDLE_RW, HEDDLE_W},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_panel},
-                 {.device = HEDDLE_DEV_CUDA,
-                  .run = cuda_panel,
-                  .scratch_bytes = LA_GPU_SCRATCH,
-                  .is_urgent = 1}},
+                 LA_GPU(cuda_panel, .scratch_bytes = LA_GPU_SCRATCH, .is_urgent = 1)},
     .cost = cost_panel};
 
 /* A gang, or one core in its place where there are too few threads now. */
@@ -455,27 +452,24 @@ const heddle_kernel heddle_getrf_update = {
     .noperands = 3,
     .mode = {HEDDLE_R, HEDDLE_RW, HEDDLE_R},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_update, .scratch_bytes = LA_GPU_SCRATCH}},
+                 LA_GPU(cuda_update, .scratch_bytes = LA_GPU_SCRATCH)},
     .cost = cost_update,
     .expand = expand_update,
     .want_expand = want_update};
 
-const heddle_kernel heddle_getrf_next = {.size = sizeof(heddle_kernel),
-                                         .name = "getrf_next",
-                                         .noperands = 3,
-                                         .mode = {HEDDLE_R, HEDDLE_RW, HEDDLE_R},
-                                         .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update},
-                                                      {.device = HEDDLE_DEV_CUDA,
-                                                       .run = cuda_next,
-                                                       .scratch_bytes = LA_GPU_SCRATCH,
-                                                       .is_urgent = 1}},
-                                         .cost = cost_update};
+const heddle_kernel heddle_getrf_next = {
+    .size = sizeof(heddle_kernel),
+    .name = "getrf_next",
+    .noperands = 3,
+    .mode = {HEDDLE_R, HEDDLE_RW, HEDDLE_R},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update},
+                 LA_GPU(cuda_next, .scratch_bytes = LA_GPU_SCRATCH, .is_urgent = 1)},
+    .cost = cost_update};
 
 const heddle_kernel heddle_getrf_back = {
     .size = sizeof(heddle_kernel),
     .name = "getrf_back",
     .noperands = 2,
     .mode = {HEDDLE_RW, HEDDLE_R},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_back},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_back}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_back}, LA_GPU(cuda_back)},
     .cost = cost_back};

@@ -233,21 +233,20 @@ static struct heddle_cost cost_copy(struct heddle_exec *x)
 static const heddle_kernel kernel_copy = {
     .size = sizeof(heddle_kernel),
     .name = "lacpy",
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_copy},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_copy}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_copy}, LA_GPU(cuda_copy)},
     .cost = cost_copy};
 
-static const heddle_kernel kernel_add = {.size = sizeof(heddle_kernel),
-                                         .name = "geadd",
-                                         .variants = {{.device = HEDDLE_DEV_CPU, .run = run_add},
-                                                      {.device = HEDDLE_DEV_CUDA, .run = cuda_add}},
-                                         .cost = cost_copy};
+static const heddle_kernel kernel_add = {
+    .size = sizeof(heddle_kernel),
+    .name = "geadd",
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_add}, LA_GPU(cuda_add)},
+    .cost = cost_copy};
 
-static const heddle_kernel kernel_set = {.size = sizeof(heddle_kernel),
-                                         .name = "laset",
-                                         .variants = {{.device = HEDDLE_DEV_CPU, .run = run_set},
-                                                      {.device = HEDDLE_DEV_CUDA, .run = cuda_set}},
-                                         .cost = cost_copy};
+static const heddle_kernel kernel_set = {
+    .size = sizeof(heddle_kernel),
+    .name = "laset",
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_set}, LA_GPU(cuda_set)},
+    .cost = cost_copy};
 
 /* --- the loop -------------------------------------------------------------------- */
 

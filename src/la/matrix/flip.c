@@ -118,8 +118,7 @@ static const heddle_kernel kernel_flip = {
     .name = "flip",
     .noperands = 2,
     .mode = {HEDDLE_W, HEDDLE_R},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_flip},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_flip}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_flip}, LA_GPU(cuda_flip)},
     .cost = cost_flip};
 
 heddle_status heddle_la_flip(heddle_la *la, heddle_matrix *from, heddle_matrix *to)

@@ -317,13 +317,12 @@ static struct heddle_cost cost_part(struct heddle_exec *x)
                                 .bytes = elements * (double)blas_bytes(g->h.t)};
 }
 
-static const heddle_kernel kernel_part = {.size = sizeof(heddle_kernel),
-                                          .name = "norm_part",
-                                          .variants = {{.device = HEDDLE_DEV_CPU, .run = run_part},
-                                                       {.device = HEDDLE_DEV_CUDA,
-                                                        .run = cuda_part,
-                                                        .scratch_bytes = LA_GPU_NORM_SCRATCH}},
-                                          .cost = cost_part};
+static const heddle_kernel kernel_part = {
+    .size = sizeof(heddle_kernel),
+    .name = "norm_part",
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_part},
+                 LA_GPU(cuda_part, .scratch_bytes = LA_GPU_NORM_SCRATCH)},
+    .cost = cost_part};
 
 static const heddle_kernel kernel_last = {
     .size = sizeof(heddle_kernel),

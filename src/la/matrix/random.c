@@ -160,8 +160,7 @@ static const heddle_kernel kernel_random = {
     .name = "random",
     .noperands = 1,
     .mode = {HEDDLE_W},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_random},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_random}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_random}, LA_GPU(cuda_random)},
     .cost = cost_write};
 
 heddle_status heddle_la_random(heddle_la *la, enum heddle_la_kind kind, double bump, uint64_t seed,

@@ -111,8 +111,7 @@ static struct heddle_cost cost_transpose(struct heddle_exec *x)
 static const heddle_kernel kernel_transpose = {
     .size = sizeof(heddle_kernel),
     .name = "transpose",
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_transpose},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_transpose}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_transpose}, LA_GPU(cuda_transpose)},
     .cost = cost_transpose};
 
 heddle_status heddle_la_transpose(heddle_la *la, char trans, heddle_matrix *a, heddle_matrix *b)

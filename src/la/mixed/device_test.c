@@ -234,7 +234,7 @@ TEST(copies)
     static const char parts[3] = {'A', 'L', 'U'};
     enum { M = 37, N = 29 };
     struct heddle_rng rng;
-    DEVICE(r, .devices = HEDDLE_DEVS_CUDA);
+    DEVICE(r, .devices = LA_GPU_KINDS);
 
     heddle_rng_seed(&rng, test_seed());
     for (unsigned i = 0; i < 24; i++) {
@@ -372,8 +372,7 @@ TEST(beside_a_panel)
         .name = "beside",
         .noperands = 4,
         .mode = {HEDDLE_R, HEDDLE_R, HEDDLE_RW, HEDDLE_W},
-        .variants = {
-            {.device = HEDDLE_DEV_CUDA, .run = run_beside, .scratch_bytes = LA_GPU_SCRATCH}}};
+        .variants = {LA_GPU(run_beside, .scratch_bytes = LA_GPU_SCRATCH)}};
     const struct la_low low = {.kind = HEDDLE_LA_LOW_HALVES};
     struct heddle_rng rng;
     DEVICE(r, .nb = N);

@@ -368,8 +368,7 @@ static struct heddle_cost cost_vectors(struct heddle_exec *x)
     static const heddle_kernel kernel_##what = {                                                   \
         .size = sizeof(heddle_kernel),                                                             \
         .name = "gmres_" #what,                                                                    \
-        .variants = {{.device = HEDDLE_DEV_CPU, .run = run_##what},                                \
-                     {.device = HEDDLE_DEV_CUDA, .run = cuda_##what}},                             \
+        .variants = {{.device = HEDDLE_DEV_CPU, .run = run_##what}, LA_GPU(cuda_##what)},          \
         .cost = cost_vectors}
 
 KERNEL(start);

@@ -188,15 +188,13 @@ static struct heddle_cost cost_narrow(struct heddle_exec *x)
 static const heddle_kernel kernel_narrow = {
     .size = sizeof(heddle_kernel),
     .name = "mixed_narrow",
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_narrow},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_narrow}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_narrow}, LA_GPU(cuda_narrow)},
     .cost = cost_narrow};
 
 static const heddle_kernel kernel_norm = {
     .size = sizeof(heddle_kernel),
     .name = "mixed_norm",
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_norm},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_norm}}};
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_norm}, LA_GPU(cuda_norm)}};
 
 /* On a device one vector of sums is enough: tasks follow each other there. */
 static size_t count_sums(const struct la_mixed *s)

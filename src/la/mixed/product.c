@@ -154,8 +154,7 @@ static const heddle_kernel kernel_half = {.size = sizeof(heddle_kernel),
 static const heddle_kernel kernel_whole = {
     .size = sizeof(heddle_kernel),
     .name = "mixed_whole",
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_whole},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_whole}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_whole}, LA_GPU(cuda_whole)},
     .cost = cost_half};
 
 static const heddle_kernel kernel_join = {

@@ -83,7 +83,7 @@ static const heddle_kernel kernel_invert = {
     .noperands = 2,
     .mode = {HEDDLE_W, HEDDLE_R},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_invert},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_invert, .scratch_bytes = LA_GPU_SCRATCH}},
+                 LA_GPU(cuda_invert, .scratch_bytes = LA_GPU_SCRATCH)},
     .cost = cost_invert};
 
 static heddle_status invert(struct la_mixed *s, char uplo, char diag, const heddle_matrix *inv)
@@ -202,8 +202,7 @@ static struct heddle_cost cost_sweep(struct heddle_exec *x)
 static const heddle_kernel kernel_sweep = {
     .size = sizeof(heddle_kernel),
     .name = "mixed_sweep",
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_sweep},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_sweep}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_sweep}, LA_GPU(cuda_sweep)},
     .cost = cost_sweep};
 
 /* to = the solution for `from`, which is overwritten. */

@@ -190,8 +190,7 @@ static heddle_status expand_gemm(struct heddle_exec *x)
 static const heddle_kernel kernel_gemm = {
     .size = sizeof(heddle_kernel),
     .name = "gemm",
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_gemm},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_gemm}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_gemm}, LA_GPU(cuda_gemm)},
     .cost = cost_gemm,
     .expand = expand_gemm,
     .want_expand = want_gemm};

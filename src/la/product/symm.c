@@ -9,6 +9,7 @@
  * Right  for each block column of C a task for the square of A on the diagonal,
  *        and two products: with what is stored in the columns, and in the rows.
  */
+#include "la/cuda/cuda.h"
 #include "la/product/product.h"
 
 /* Operands: block columns of C, of A, of B. */
@@ -180,8 +181,7 @@ static struct heddle_cost cost_symm(struct heddle_exec *x)
 static const heddle_kernel kernel_symm = {
     .size = sizeof(heddle_kernel),
     .name = "symm",
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_symm},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_symm}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_symm}, LA_GPU(cuda_symm)},
     .cost = cost_symm};
 
 /* --- submitting ------------------------------------------------------------------ */

@@ -6,6 +6,7 @@
  * For some block columns of C each: their square on the diagonal by a task of its
  * own, the rows below it (or above) by products.
  */
+#include "la/cuda/cuda.h"
 #include "la/product/product.h"
 
 enum { SYRK_WIDTH = 512 }; /* columns of a square, if there are enough */
@@ -160,8 +161,7 @@ static struct heddle_cost cost_syrk(struct heddle_exec *x)
 static const heddle_kernel kernel_syrk = {
     .size = sizeof(heddle_kernel),
     .name = "syrk",
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_syrk},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_syrk}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_syrk}, LA_GPU(cuda_syrk)},
     .cost = cost_syrk};
 
 /* --- submitting ------------------------------------------------------------------ */

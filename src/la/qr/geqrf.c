@@ -155,10 +155,7 @@ static const heddle_kernel kernel_panel = {
     .noperands = 2,
     .mode = {HEDDLE_RW, HEDDLE_W},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_panel},
-                 {.device = HEDDLE_DEV_CUDA,
-                  .run = cuda_panel,
-                  .scratch_bytes = LA_GPU_SCRATCH,
-                  .is_urgent = 1}},
+                 LA_GPU(cuda_panel, .scratch_bytes = LA_GPU_SCRATCH, .is_urgent = 1)},
     .cost = cost_panel};
 
 static const heddle_kernel kernel_update = {
@@ -167,7 +164,7 @@ static const heddle_kernel kernel_update = {
     .noperands = 3,
     .mode = {HEDDLE_R, HEDDLE_R, HEDDLE_RW},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_update, .scratch_bytes = LA_GPU_SCRATCH}},
+                 LA_GPU(cuda_update, .scratch_bytes = LA_GPU_SCRATCH)},
     .cost = cost_update,
     .expand = expand_update,
     .want_expand = want_update};
@@ -179,10 +176,7 @@ static const heddle_kernel kernel_next = {
     .noperands = 3,
     .mode = {HEDDLE_R, HEDDLE_R, HEDDLE_RW},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update},
-                 {.device = HEDDLE_DEV_CUDA,
-                  .run = cuda_update,
-                  .scratch_bytes = LA_GPU_SCRATCH,
-                  .is_urgent = 1}},
+                 LA_GPU(cuda_update, .scratch_bytes = LA_GPU_SCRATCH, .is_urgent = 1)},
     .cost = cost_update};
 
 static heddle_status submit_all(struct geqrf_arg *g, heddle_matrix *a, heddle_matrix *t,

@@ -209,7 +209,7 @@ static const heddle_kernel kernel_apply = {
     .noperands = 3,
     .mode = {HEDDLE_R, HEDDLE_R, HEDDLE_RW},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_apply},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_apply, .scratch_bytes = LA_GPU_SCRATCH}},
+                 LA_GPU(cuda_apply, .scratch_bytes = LA_GPU_SCRATCH)},
     .cost = cost_apply};
 
 static const heddle_kernel kernel_form = {
@@ -218,7 +218,7 @@ static const heddle_kernel kernel_form = {
     .noperands = 2,
     .mode = {HEDDLE_RW, HEDDLE_R},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_form},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_form, .scratch_bytes = LA_GPU_SCRATCH}},
+                 LA_GPU(cuda_form, .scratch_bytes = LA_GPU_SCRATCH)},
     .cost = cost_form};
 
 static const heddle_kernel kernel_identity = {
@@ -226,8 +226,7 @@ static const heddle_kernel kernel_identity = {
     .name = "orgqr_identity",
     .noperands = 1,
     .mode = {HEDDLE_W},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_identity},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_identity}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_identity}, LA_GPU(cuda_identity)},
     .cost = cost_identity};
 
 /* --- loops ---------------------------------------------------------------------- */

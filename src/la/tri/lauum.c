@@ -130,8 +130,7 @@ static const heddle_kernel kernel_update = {
     .name = "lauum_update",
     .noperands = 2,
     .mode = {HEDDLE_R, HEDDLE_RW},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_update}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update}, LA_GPU(cuda_update)},
     .cost = cost_update};
 
 static const heddle_kernel kernel_diagonal = {
@@ -140,9 +139,7 @@ static const heddle_kernel kernel_diagonal = {
     .noperands = 1,
     .mode = {HEDDLE_RW},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_diagonal},
-                 {.device = HEDDLE_DEV_CUDA,
-                  .run = cuda_diagonal,
-                  .scratch_bytes = LA_GPU_SCRATCH}},
+                 LA_GPU(cuda_diagonal, .scratch_bytes = LA_GPU_SCRATCH)},
     .cost = cost_diagonal};
 
 heddle_status heddle_la_lauum(heddle_la *la, char uplo, heddle_matrix *a)

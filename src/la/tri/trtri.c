@@ -106,7 +106,7 @@ static const heddle_kernel kernel_panel = {
     .noperands = 1,
     .mode = {HEDDLE_RW},
     .variants = {{.device = HEDDLE_DEV_CPU, .run = run_panel},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_panel, .scratch_bytes = LA_GPU_SCRATCH}},
+                 LA_GPU(cuda_panel, .scratch_bytes = LA_GPU_SCRATCH)},
     .cost = cost};
 
 static const heddle_kernel kernel_update = {
@@ -114,8 +114,7 @@ static const heddle_kernel kernel_update = {
     .name = "trtri_update",
     .noperands = 2,
     .mode = {HEDDLE_R, HEDDLE_RW},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_update}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update}, LA_GPU(cuda_update)},
     .cost = cost};
 
 static heddle_status submit_all(struct trtri_arg *g, heddle_matrix *a)

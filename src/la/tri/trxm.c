@@ -268,8 +268,7 @@ static const heddle_kernel kernel_step = {
     .name = "trxm_step",
     .noperands = 2,
     .mode = {HEDDLE_RW, HEDDLE_R},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_step},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_step}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_step}, LA_GPU(cuda_step)},
     .cost = cost_step};
 
 static const heddle_kernel kernel_update = {
@@ -277,8 +276,7 @@ static const heddle_kernel kernel_update = {
     .name = "trxm_update",
     .noperands = 3,
     .mode = {HEDDLE_RW, HEDDLE_R, HEDDLE_R},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_update}},
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_update}, LA_GPU(cuda_update)},
     .cost = cost_update};
 
 static const heddle_kernel kernel_zero = {
@@ -286,8 +284,7 @@ static const heddle_kernel kernel_zero = {
     .name = "trxm_zero",
     .noperands = 1,
     .mode = {HEDDLE_RW}, /* not W: a broken sequence leaves it as it is */
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_zero},
-                 {.device = HEDDLE_DEV_CUDA, .run = cuda_zero}}};
+    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_zero}, LA_GPU(cuda_zero)}};
 
 /* --- tasks ----------------------------------------------------------------------- */
 

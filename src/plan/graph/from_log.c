@@ -24,7 +24,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/map.h"
-#include "heddle/data.h"
+#include "base/mode.h"
 #include "plan/graph/graph.h"
 
 struct from_log {
@@ -143,14 +143,15 @@ static heddle_status read_handles(struct from_log *f, struct heddle_plan_op *op,
 {
     for (size_t i = first; i < last; i++) {
         const struct heddle_log_access *a = &f->v->accesses[i];
+        const enum heddle_mode mode = heddle_mode_of(a->mode);
 
         if (a->handle >= f->v->nhandles)
             return BAD(f, "the log has an access to an unknown handle");
-        if (a->mode == HEDDLE_SCRATCH &&
+        if (heddle_mode_is_scratch(mode) &&
             !heddle_add(&op->work_bytes, op->work_bytes, f->v->handles[a->handle].bytes))
             return BAD(f, "a task of the log has too much scratch memory");
         /* Everything but a plain write needs what was there before. */
-        if (a->mode == HEDDLE_W || a->mode == HEDDLE_SCRATCH)
+        if (heddle_mode_overwrites(mode) || !heddle_mode_is_ordered(mode))
             continue;
         if (f->now[a->handle] == HEDDLE_PLAN_NONE)
             f->now[a->handle] = add_value(f, a->handle, HEDDLE_PLAN_NONE);
@@ -167,15 +168,16 @@ static heddle_status write_handles(struct from_log *f, uint32_t id, size_t first
     op->inplace = HEDDLE_PLAN_NONE;
     for (size_t i = first; i < last; i++) {
         const struct heddle_log_access *a = &f->v->accesses[i];
+        const enum heddle_mode mode = heddle_mode_of(a->mode);
         const uint32_t old = f->now[a->handle];
 
-        if (a->mode == HEDDLE_R || a->mode == HEDDLE_SCRATCH)
+        if (!heddle_mode_changes(mode))
             continue;
         if (old != HEDDLE_PLAN_NONE && f->value[old].op == id)
             continue; /* the same handle twice */
         if (op->nvalues == 64)
             return BAD(f, "a task of the log writes more than 64 handles");
-        if (op->nvalues == 0 && a->mode != HEDDLE_W)
+        if (op->nvalues == 0 && !heddle_mode_overwrites(mode))
             op->inplace = old;
         f->now[a->handle] = add_value(f, a->handle, id);
         op->nvalues++;

@@ -22,6 +22,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/device.h"
 #include "base/json.h"
 #include "bench/cuda/cuda.h"
 #include "cmd/cmd.h"
@@ -38,6 +39,7 @@ enum { MIN_BYTES = 4096, MAX_BYTES = 64 << 20, MAX_RATES = 32 };
 /* The best of a few copies of the largest size, bytes per ns. */
 struct rate {
     char device[32];
+    enum heddle_device kind;
     bool is_pinned; /* the same memory again and again */
     size_t bytes;
     double to, from;
@@ -48,6 +50,7 @@ struct calibrate {
     const char *devices;
     uint64_t reps;
     heddle_ctx *ctx;
+    heddle_kernel touch;
     unsigned ndevices, ngpus, nlinks, nrates;
     struct rate rate[MAX_RATES];
     struct heddle_json j;
@@ -74,20 +77,28 @@ static heddle_status touch_opencl(struct heddle_exec *x)
     return st != HEDDLE_OK ? st : heddle_opencl_launch(x, kernel, 1, &one, NULL, args, 1);
 }
 
-static heddle_status touch_cuda(struct heddle_exec *x)
+static heddle_status touch_nothing(struct heddle_exec *x)
 {
     (void)x;
     return HEDDLE_OK;
 }
 
-static const heddle_kernel touch = {
-    .size = sizeof(heddle_kernel),
-    .name = "heddle.calibrate",
-    .noperands = 1,
-    .mode = {HEDDLE_RW},
-    .variants = {{.device = HEDDLE_DEV_OPENCL, .run = touch_opencl},
-                 {.device = HEDDLE_DEV_CUDA, .run = touch_cuda}},
-};
+/* For every kind of accelerator. */
+static heddle_kernel touch_kernel(void)
+{
+    heddle_kernel k = {.size = sizeof(heddle_kernel),
+                       .name = "heddle.calibrate",
+                       .noperands = 1,
+                       .mode = {HEDDLE_RW}};
+    unsigned n = 0;
+
+    for (unsigned d = HEDDLE_DEV_CPU + 1; d <= HEDDLE_DEVICE_MOST; d++)
+        if (heddle_device_is_known(d))
+            k.variants[n++] = (struct heddle_variant){
+                .device = (enum heddle_device)d,
+                .run = d == HEDDLE_DEV_OPENCL ? touch_opencl : touch_nothing};
+    return k;
+}
 
 static heddle_status write_host(heddle_handle *h)
 {
@@ -108,23 +119,24 @@ static heddle_status read_host(heddle_handle *h)
 static heddle_status round_trip(struct calibrate *k, heddle_handle *h, unsigned memory,
                                 enum heddle_device kind)
 {
-    const struct heddle_task_opts o = {.size = sizeof(o), .devices = 1u << kind};
+    const struct heddle_task_opts o = {.size = sizeof(o), .devices = HEDDLE_DEVS(kind)};
     heddle_status st = write_host(h);
 
     if (st == HEDDLE_OK)
         st = heddle_handle_advise(h, HEDDLE_PREFETCH, memory);
     if (st == HEDDLE_OK && kind != 0)
-        st = heddle_submit(k->ctx, &touch, &(struct heddle_call){.operand = {h}, .opts = &o});
+        st = heddle_submit(k->ctx, &k->touch, &(struct heddle_call){.operand = {h}, .opts = &o});
     if (st == HEDDLE_OK)
         st = heddle_wait(k->ctx);
     return st == HEDDLE_OK ? read_host(h) : st;
 }
 
-static enum heddle_device kind_of(const struct heddle_class_info *cls)
+/* What has memory of its own is fed by copies; OpenCL's may be the host's. */
+static bool is_gpu(const struct heddle_class_info *cls)
 {
-    if (strcmp(cls->kind, "opencl") == 0)
-        return HEDDLE_DEV_OPENCL;
-    return strcmp(cls->kind, "cuda") == 0 ? HEDDLE_DEV_CUDA : (enum heddle_device)0;
+    const enum heddle_device kind = heddle_device_of(cls->kind);
+
+    return kind != 0 && kind != HEDDLE_DEV_CPU && kind != HEDDLE_DEV_OPENCL;
 }
 
 static heddle_status measure(struct calibrate *k, size_t bytes, const struct heddle_class_info *cls)
@@ -138,7 +150,7 @@ static heddle_status measure(struct calibrate *k, size_t bytes, const struct hed
         st = heddle_handle_vector(k->ctx, data, bytes, HEDDLE_U8, &h);
     }
     for (uint64_t r = 0; r < k->reps && st == HEDDLE_OK; r++)
-        st = round_trip(k, h, cls->memory, kind_of(cls));
+        st = round_trip(k, h, cls->memory, heddle_device_of(cls->kind));
     heddle_handle_unref(h);
     if (heddle_wait(k->ctx) != HEDDLE_OK && st == HEDDLE_OK)
         st = HEDDLE_EDEV;
@@ -153,7 +165,7 @@ static heddle_status time_trip(struct calibrate *k, heddle_handle *h, unsigned m
 {
     heddle_event *end = NULL;
     const struct heddle_task_opts o = {
-        .size = sizeof(o), .devices = HEDDLE_DEVS_CUDA, .event_out = &end};
+        .size = sizeof(o), .devices = HEDDLE_DEVS(r->kind), .event_out = &end};
     heddle_status st = write_host(h);
     uint64_t start, there, back;
 
@@ -161,7 +173,7 @@ static heddle_status time_trip(struct calibrate *k, heddle_handle *h, unsigned m
     if (st == HEDDLE_OK && k->ngpus > 1)
         st = heddle_handle_advise(h, HEDDLE_PREFETCH, memory);
     if (st == HEDDLE_OK)
-        st = heddle_submit(k->ctx, &touch, &(struct heddle_call){.operand = {h}, .opts = &o});
+        st = heddle_submit(k->ctx, &k->touch, &(struct heddle_call){.operand = {h}, .opts = &o});
     if (st == HEDDLE_OK)
         st = heddle_event_wait(end, 0);
     heddle_event_unref(end);
@@ -214,7 +226,8 @@ static heddle_status time_gpu(struct calibrate *k, size_t bytes,
     for (unsigned p = 0; p < 2 && k->nrates < MAX_RATES && st == HEDDLE_OK; p++) {
         struct rate *r = &k->rate[k->nrates++];
 
-        *r = (struct rate){.is_pinned = p == 1, .bytes = bytes};
+        *r =
+            (struct rate){.is_pinned = p == 1, .bytes = bytes, .kind = heddle_device_of(cls->kind)};
         snprintf(r->device, sizeof(r->device), "%s", cls->name);
         if (r->is_pinned)
             st = time_memory(k, cls->memory, k->reps + 1, r);
@@ -242,7 +255,7 @@ static int measure_all(struct calibrate *k)
     size_t largest;
 
     for (unsigned i = 0; heddle_ctx_get_class(k->ctx, i, &cls) == HEDDLE_OK; i++)
-        k->ngpus += kind_of(&cls) == HEDDLE_DEV_CUDA;
+        k->ngpus += is_gpu(&cls);
     for (unsigned i = 0; heddle_ctx_get_class(k->ctx, i, &cls) == HEDDLE_OK; i++) {
         if (cls.memory == 0 || heddle_ctx_get_memory(k->ctx, cls.memory, &mem) != HEDDLE_OK)
             continue;
@@ -253,7 +266,7 @@ static int measure_all(struct calibrate *k)
                 st = measure(k, b, &cls);
                 largest = b;
             }
-        if (kind_of(&cls) == HEDDLE_DEV_CUDA && largest > 0 && st == HEDDLE_OK)
+        if (is_gpu(&cls) && largest > 0 && st == HEDDLE_OK)
             st = time_gpu(k, largest, &cls);
         if (st != HEDDLE_OK)
             return fail(k, st);
@@ -443,7 +456,7 @@ static int calibrate(struct calibrate *k, const char *dir)
 
 static int calibrate_run(struct cli *c, int argc, char **argv)
 {
-    struct calibrate k = {.c = c, .reps = 5};
+    struct calibrate k = {.c = c, .reps = 5, .touch = touch_kernel()};
     const char *dir = NULL, *machine = getenv("HEDDLE_MACHINE");
     const char *env = getenv("HEDDLE_MODEL_DIR");
     bool is_overhead = false;

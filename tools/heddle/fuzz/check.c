@@ -107,7 +107,7 @@ static unsigned task_sees(struct check *c, const struct fuzz_task *t, const stru
     for (unsigned i = 0; i < t->nops; i++)
         /* A child reads what its parent overwrites: the mark is still there. */
         if ((fuzz_reads(t->mode[i]) || (with_open && t->nchildren > 0)) &&
-            (with_open || t->mode[i] != HEDDLE_COMMUTE))
+            (with_open || !heddle_mode_is_in_turn(t->mode[i])))
             flags |= spot_flags(&s[i], 0, 0);
     return flags;
 }
@@ -132,9 +132,9 @@ static void task_mix(struct check *c, const struct fuzz_task *t, const struct sp
 
         if (!fuzz_writes(t->mode[i]))
             continue;
-        if (t->mode[i] == HEDDLE_REDUCE && (spot_flags(&s[i], 0, 0) & FLAG_MAY) != 0)
+        if (heddle_mode_combines(t->mode[i]) && (spot_flags(&s[i], 0, 0) & FLAG_MAY) != 0)
             spot_flags(&s[i], 0, FLAG_UNKNOWN | FLAG_MAY); /* as a whole */
-        if (t->mode[i] == HEDDLE_W)                        /* the mark goes */
+        if (heddle_mode_overwrites(t->mode[i]))            /* the mark goes */
             spot_flags(&s[i], FLAG_UNKNOWN | FLAG_MUST | (is_whole ? FLAG_MAY : 0), 0);
         if (is_unknown)
             spot_flags(&s[i], 0, FLAG_UNKNOWN);
@@ -143,7 +143,7 @@ static void task_mix(struct check *c, const struct fuzz_task *t, const struct sp
         mem[n++] = spot_mem(&s[i], t->mode[i]);
     /* Scratch is not the handle's memory. The index of an operand counts. */
     for (unsigned i = 0; i < n; i++)
-        if (mem[i].mode == HEDDLE_SCRATCH)
+        if (heddle_mode_is_scratch(mem[i].mode))
             mem[i] = (struct fuzz_mem){.mode = (enum heddle_mode)0};
     (void)fuzz_mix(mem, n, salt);
 }
@@ -176,10 +176,10 @@ static bool after_failed(struct check *c, const struct fuzz_task *t)
     return false;
 }
 
-static bool has_mode(const struct fuzz_task *t, enum heddle_mode m)
+static bool takes_turns(const struct fuzz_task *t)
 {
     for (unsigned i = 0; i < t->nops; i++)
-        if (t->mode[i] == m)
+        if (heddle_mode_is_in_turn(t->mode[i]))
             return true;
     return false;
 }
@@ -201,9 +201,8 @@ static void check_failure(struct check *c, const struct fuzz_task *t, const stru
         if (t->retries < t->fail_runs + f->nkernel_faults && f->nkernel_faults > 0)
             return;
     }
-    if (st == HEDDLE_ECANCELED &&
-        ((sees & (FLAG_MUST | FLAG_MAY)) != 0 || after_failed(c, t) ||
-         (has_mode(t, HEDDLE_COMMUTE) && (f->nkernel_faults > 0 || f->has_faults))))
+    if (st == HEDDLE_ECANCELED && ((sees & (FLAG_MUST | FLAG_MAY)) != 0 || after_failed(c, t) ||
+                                   (takes_turns(t) && (f->nkernel_faults > 0 || f->has_faults))))
         return;
     fuzz_wrong(c->r, "task %u ended with %s for no reason", t->id, heddle_status_name(st));
 }
@@ -293,7 +292,7 @@ static void check_acquire(struct check *c, struct fuzz_op *op)
 {
     const struct spot s = spot_of(c, op->unit);
     const struct fuzz_mem m = spot_mem(&s, op->mode);
-    const unsigned sees = op->mode == HEDDLE_W ? 0 : spot_flags(&s, 0, 0);
+    const unsigned sees = heddle_mode_overwrites(op->mode) ? 0 : spot_flags(&s, 0, 0);
     const bool is_whole = s.root->count == spot_count(&s);
 
     if (op->st != HEDDLE_OK) {
@@ -304,7 +303,7 @@ static void check_acquire(struct check *c, struct fuzz_op *op)
     }
     if ((sees & FLAG_MUST) != 0)
         fuzz_wrong(c->r, "operation %u: marked data were acquired", (unsigned)(op - c->p->op));
-    if (op->mode != HEDDLE_W)
+    if (!heddle_mode_overwrites(op->mode))
         check_bytes(c, op, &s);
     else
         spot_flags(&s, FLAG_UNKNOWN | FLAG_MUST | (is_whole ? FLAG_MAY : 0), 0);

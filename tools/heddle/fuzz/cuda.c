@@ -131,11 +131,6 @@ static heddle_status cu_pattern(const struct cu *c, bool checks)
 
 /* --- tasks --------------------------------------------------------------- */
 
-static bool mode_adds(enum heddle_mode m)
-{
-    return m == HEDDLE_COMMUTE || m == HEDDLE_REDUCE;
-}
-
 /* As fuzz_scribble(); then the task fails, with this work on its stream. */
 static heddle_status cu_scribble(const struct cu *c)
 {
@@ -154,12 +149,12 @@ static heddle_status cu_reads(const struct cu *c)
     if (st == HEDDLE_OK) /* scratch is filled with values of the salt */
         st = cu_begin(c, c->salt, 0);
     for (unsigned i = 0; i < c->t->nops && st == HEDDLE_OK; i++)
-        if (c->t->mode[i] == HEDDLE_SCRATCH)
+        if (heddle_mode_is_scratch(c->t->mode[i]))
             st = cu_write(c, i, i, false);
     if (st == HEDDLE_OK && c->t->spin_ns != 0)
         st = cu_begin(c, c->salt, c->t->spin_ns);
     for (unsigned i = 0; i < c->t->nops && st == HEDDLE_OK; i++)
-        if (c->t->mode[i] == HEDDLE_R || c->t->mode[i] == HEDDLE_RW)
+        if (fuzz_reads(c->t->mode[i]) && !fuzz_adds(c->t->mode[i]))
             st = cu_fold(c, i);
     return st;
 }
@@ -169,11 +164,11 @@ static heddle_status cu_writes(const struct cu *c)
     heddle_status st = cu_pattern(c, true);
 
     for (unsigned i = 0; i < c->t->nops && st == HEDDLE_OK; i++)
-        if (c->t->mode[i] == HEDDLE_SCRATCH)
+        if (heddle_mode_is_scratch(c->t->mode[i]))
             st = cu_check(c, i);
     for (unsigned i = 0; i < c->t->nops && st == HEDDLE_OK; i++)
         if (fuzz_writes(c->t->mode[i]))
-            st = cu_write(c, i, i, mode_adds(c->t->mode[i]));
+            st = cu_write(c, i, i, fuzz_adds(c->t->mode[i]));
     return st;
 }
 

@@ -30,6 +30,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/mode.h"
 #include "base/rng.h"
 #include "heddle/heddle.h"
 
@@ -364,12 +365,19 @@ struct fuzz_mem {
 
 static inline bool fuzz_reads(enum heddle_mode m)
 {
-    return m != HEDDLE_SCRATCH && (m & HEDDLE_R) != 0;
+    return heddle_mode_reads(m);
 }
 
 static inline bool fuzz_writes(enum heddle_mode m)
 {
-    return ((unsigned)m & (HEDDLE_W | HEDDLE_REDUCE)) != 0;
+    return heddle_mode_changes(m);
+}
+
+/* Tasks that write in any order with their like: the outcome must not depend on it, so they do not
+ * look at the operand, and add to it. */
+static inline bool fuzz_adds(enum heddle_mode m)
+{
+    return heddle_mode_changes(m) && heddle_mode_is_shared(m);
 }
 
 /* All reads, then all writes. False: private memory was not private. */

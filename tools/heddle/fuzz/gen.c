@@ -74,11 +74,6 @@ static enum heddle_mode gen_mode(struct gen *g, bool in_graph)
     return has(g, PART_SCRATCH) ? HEDDLE_SCRATCH : HEDDLE_R;
 }
 
-static bool is_open(enum heddle_mode m)
-{
-    return m == HEDDLE_COMMUTE || m == HEDDLE_REDUCE;
-}
-
 bool gen_units_meet(const struct gen *g, int u, int v)
 {
     const struct fuzz_unit *unit = g->p->unit;
@@ -90,15 +85,15 @@ bool gen_units_meet(const struct gen *g, int u, int v)
 /* May unit u in mode m stand beside the operands that the task has? */
 static bool operand_fits(struct gen *g, const struct fuzz_task *t, int u, enum heddle_mode m)
 {
-    if (m == HEDDLE_SCRATCH)
+    if (!heddle_mode_is_ordered(m))
         return true;
     for (unsigned i = 0; i < t->nops; i++) {
-        if (t->mode[i] == HEDDLE_SCRATCH || !gen_units_meet(g, u, t->unit[i]) ||
-            (m == HEDDLE_R && t->mode[i] == HEDDLE_R))
+        if (!heddle_mode_is_ordered(t->mode[i]) || !gen_units_meet(g, u, t->unit[i]) ||
+            (heddle_mode_only_reads(m) && heddle_mode_only_reads(t->mode[i])))
             continue;
-        if (is_open(m) || is_open(t->mode[i]) || t->sort == SORT_DEVICE || t->sort == SORT_NEST ||
-            (t->devices >> device_kind(g->p) & 1) != 0 || t->variant != 0 || !chance(g, 25) ||
-            !has(g, PART_ALIAS))
+        if (fuzz_adds(m) || fuzz_adds(t->mode[i]) || t->sort == SORT_DEVICE ||
+            t->sort == SORT_NEST || (t->devices >> device_kind(g->p) & 1) != 0 || t->variant != 0 ||
+            !chance(g, 25) || !has(g, PART_ALIAS))
             return false;
     }
     return true;
@@ -126,8 +121,8 @@ void gen_task_needs(struct gen *g, const struct fuzz_task *t, const struct fuzz_
         const struct fuzz_unit *u = &p->unit[fuzz_launch_unit(l, t->unit[i])];
         bool is_new = true;
 
-        for (unsigned k = 0; k < i && t->mode[i] <= HEDDLE_COMMUTE; k++)
-            is_new = is_new && (t->unit[k] != t->unit[i] || t->mode[k] > HEDDLE_COMMUTE);
+        for (unsigned k = 0; k < i && !heddle_mode_is_private(t->mode[i]); k++)
+            is_new = is_new && (t->unit[k] != t->unit[i] || heddle_mode_is_private(t->mode[k]));
         if (!is_new)
             continue;
         bytes += round_up(unit_bytes(u));
@@ -154,7 +149,7 @@ static void task_operands(struct gen *g, struct fuzz_task *t, bool in_graph)
 
         if (u < 0 || near != 0 || chance(g, 70))
             u = gen_pick_unit(g);
-        if (t->sort == SORT_NEST && (is_open(m) || m == HEDDLE_SCRATCH))
+        if (t->sort == SORT_NEST && !heddle_mode_is_plain(m))
             m = HEDDLE_RW;
         if (u < 0 || !operand_fits(g, t, u, m))
             continue;
@@ -235,7 +230,7 @@ static struct fuzz_task *child_new(struct gen *g, const struct fuzz_task *t)
             continue;
         c->unit[c->nops] = (int)k;
         c->mode[c->nops] = HEDDLE_R;
-        if (t->mode[k] != HEDDLE_R && chance(g, 70))
+        if (heddle_mode_changes(t->mode[k]) && chance(g, 70))
             c->mode[c->nops] = chance(g, 50) ? HEDDLE_RW : HEDDLE_W;
         c->is_whole[c->nops] = chance(g, 40);
         c->part[c->nops] = gen_box(g, &u->layout);

@@ -250,7 +250,7 @@ static bool live_acquire(struct fuzz_run *r, struct fuzz_op *op)
     op->copy = fuzz_alloc(r->arena, u->count, heddle_dtype_bytes(u->layout.dtype));
     if (op->copy == NULL)
         return call_ok(r, "memory of the fuzzer", HEDDLE_ENOMEM);
-    if (op->mode != HEDDLE_W)
+    if (!heddle_mode_overwrites(op->mode))
         fuzz_pack(&m, op->copy);
     fuzz_mix_acquired(&m, op->salt);
     return true;

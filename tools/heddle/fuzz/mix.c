@@ -141,18 +141,16 @@ bool fuzz_mix(const struct fuzz_mem *mem, unsigned n, uint64_t salt)
     bool ok = true;
 
     for (unsigned i = 0; i < n; i++) {
-        if (mem[i].mode == HEDDLE_SCRATCH)
+        if (heddle_mode_is_scratch(mem[i].mode))
             put_all(&mem[i], salt, i, PUT_SET);
-        else if (mem[i].mode == HEDDLE_R || mem[i].mode == HEDDLE_RW)
+        else if (fuzz_reads(mem[i].mode) && !fuzz_adds(mem[i].mode))
             h = fuzz_fold(&mem[i], h + i);
     }
     for (unsigned i = 0; i < n; i++)
         if (fuzz_writes(mem[i].mode))
-            put_all(&mem[i], h, i,
-                    mem[i].mode == HEDDLE_COMMUTE || mem[i].mode == HEDDLE_REDUCE ? PUT_ADD
-                                                                                  : PUT_SET);
+            put_all(&mem[i], h, i, fuzz_adds(mem[i].mode) ? PUT_ADD : PUT_SET);
     for (unsigned i = 0; i < n; i++)
-        if (mem[i].mode == HEDDLE_SCRATCH)
+        if (heddle_mode_is_scratch(mem[i].mode))
             ok = is_filled(&mem[i], salt, i) && ok;
     return ok;
 }
@@ -166,9 +164,9 @@ void fuzz_scribble(const struct fuzz_mem *mem, unsigned n, uint64_t salt)
 
 void fuzz_mix_acquired(const struct fuzz_mem *mem, uint64_t salt)
 {
-    if (mem->mode == HEDDLE_RW)
+    if (heddle_mode_reads(mem->mode) && heddle_mode_writes(mem->mode))
         put_all(mem, fuzz_fold(mem, salt), 7, PUT_SET);
-    else if (mem->mode == HEDDLE_W)
+    else if (heddle_mode_writes(mem->mode))
         put_all(mem, salt, 8, PUT_SET);
 }
 

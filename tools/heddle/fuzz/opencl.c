@@ -127,13 +127,12 @@ heddle_status fuzz_opencl_run(struct heddle_exec *x)
         return heddle_exec_fail(x, HEDDLE_ETASK, "meant to fail");
     st = cl_begin(x, word, fuzz_salt_of(x));
     for (unsigned i = 0; i < t->nops && st == HEDDLE_OK; i++)
-        if (t->mode[i] == HEDDLE_SCRATCH)
+        if (heddle_mode_is_scratch(t->mode[i]))
             st = cl_operand(x, word, i, "write", false);
-        else if (t->mode[i] == HEDDLE_R || t->mode[i] == HEDDLE_RW)
+        else if (fuzz_reads(t->mode[i]) && !fuzz_adds(t->mode[i]))
             st = cl_operand(x, word, i, "fold", false);
     for (unsigned i = 0; i < t->nops && st == HEDDLE_OK; i++)
         if (fuzz_writes(t->mode[i]))
-            st = cl_operand(x, word, i, "write",
-                            t->mode[i] == HEDDLE_COMMUTE || t->mode[i] == HEDDLE_REDUCE);
+            st = cl_operand(x, word, i, "write", fuzz_adds(t->mode[i]));
     return st;
 }

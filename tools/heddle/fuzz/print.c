@@ -6,13 +6,10 @@
 
 static const char *mode_name(enum heddle_mode m)
 {
+#define NAME(a, name, letters, word, means)                                                        \
+    case HEDDLE_##name: return #name;
     switch (m) {
-    case HEDDLE_R: return "R";
-    case HEDDLE_W: return "W";
-    case HEDDLE_RW: return "RW";
-    case HEDDLE_COMMUTE: return "COMMUTE";
-    case HEDDLE_REDUCE: return "REDUCE";
-    case HEDDLE_SCRATCH: return "SCRATCH";
+        HEDDLE_MODE_LIST(NAME, )
     }
     return "?";
 }

@@ -38,7 +38,7 @@ static int graph_pick(struct gen *g, const struct fuzz_graph *graph)
     const struct fuzz_task *t = graph->task[below(g, graph->ntasks)];
     const unsigned i = (unsigned)below(g, FUZZ_OPERANDS);
 
-    return i < t->nops && t->mode[i] != HEDDLE_SCRATCH ? t->unit[i] : -1;
+    return i < t->nops && heddle_mode_is_ordered(t->mode[i]) ? t->unit[i] : -1;
 }
 
 static bool graph_uses(const struct fuzz_graph *graph, int unit)

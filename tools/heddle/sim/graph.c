@@ -18,13 +18,13 @@
 #include "base/rng.h"
 #include "base/text.h"
 
+/* Described machines may have any kind. */
+#define SIM_VARIANT(name, constant, number, with) {.device = HEDDLE_DEV_##constant},
 #define SIM_KERNEL(k, n, ...)                                                                      \
     {                                                                                              \
         .size = sizeof(heddle_kernel), .name = k, .noperands = n, .mode = {__VA_ARGS__},           \
         .variants = {                                                                              \
-            {.device = HEDDLE_DEV_CPU},                                                            \
-            {.device = HEDDLE_DEV_CUDA},                                                           \
-            {.device = HEDDLE_DEV_OPENCL}                                                          \
+            HEDDLE_DEVICE_LIST(SIM_VARIANT)                                                        \
         }                                                                                          \
     }
 

@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-#include "heddle/data.h"
+#include "base/mode.h"
 
 #define NEVER SIZE_MAX
 
@@ -31,7 +31,7 @@ static heddle_status read_step(struct sim_step *s, const heddle_log *log,
         if (v->handles[a->handle].parent != a->handle)
             return HEDDLE_EINVAL;
         s->op[s->nops].handle = a->handle;
-        s->op[s->nops++].mode = a->mode;
+        s->op[s->nops++].mode = heddle_mode_of(a->mode);
     }
     return HEDDLE_OK;
 }
@@ -113,7 +113,7 @@ static bool fill_accesses(struct cache *c)
     for (size_t i = 0; i < r->nsteps; i++)
         for (uint32_t o = 0; o < r->step[i].nops; o++)
             c->access[c->h[r->step[i].op[o].handle].end++] =
-                (struct access){i, r->step[i].node, (r->step[i].op[o].mode & HEDDLE_W) != 0};
+                (struct access){i, r->step[i].node, heddle_mode_writes(r->step[i].op[o].mode)};
     return true;
 }
 
@@ -239,7 +239,7 @@ static bool bring(struct cache *c, const struct sim_step *s, size_t now)
         if ((c->h[h].valid & bit(s->node)) != 0)
             continue;
         hold(c, h, s->node);
-        if ((s->op[o].mode & HEDDLE_R) != 0)
+        if (heddle_mode_reads(s->op[o].mode))
             load(c, h, s->node);
         else
             c->h[h].valid |= bit(s->node);
@@ -257,7 +257,7 @@ static void touch(struct cache *c, const struct sim_step *s, size_t now)
         c->last_use[handle * SIM_NODES + s->node] = now * SIM_OPERANDS + o + 1;
         while (h->next < h->end && c->access[h->next].step <= now)
             h->next++;
-        for (uint32_t n = 0; n < SIM_NODES && (s->op[o].mode & HEDDLE_W) != 0; n++)
+        for (uint32_t n = 0; n < SIM_NODES && heddle_mode_writes(s->op[o].mode); n++)
             if (n != s->node && (h->valid & bit(n)) != 0)
                 drop(c, handle, n);
     }

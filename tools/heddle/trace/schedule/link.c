@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "heddle/data.h"
+#include "base/mode.h"
 #include "trace/schedule/schedule.h"
 
 static void fill_bytes(struct schedule *s)
@@ -25,11 +25,11 @@ static void fill_bytes(struct schedule *s)
         heddle_log_find_accesses(s->log, g->id[s->graph.edge_from[e]], &a, &a_end);
         heddle_log_find_accesses(s->log, g->id[s->graph.edge_to[e]], &b_first, &b_end);
         for (; a < a_end; a++) {
-            if ((v->accesses[a].mode & HEDDLE_W) == 0)
+            if (!heddle_mode_writes(heddle_mode_of(v->accesses[a].mode)))
                 continue;
             for (b = b_first; b < b_end; b++)
                 if (v->accesses[b].handle == v->accesses[a].handle &&
-                    (v->accesses[b].mode & HEDDLE_R) != 0)
+                    heddle_mode_reads(heddle_mode_of(v->accesses[b].mode)))
                     s->edge_bytes[e] += (double)v->handles[v->accesses[a].handle].bytes;
         }
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/mode.h"
 #include "base/text.h"
 #include "trace/cmd.h"
 #include "trace/view/view.h"
@@ -146,6 +147,22 @@ static void put_nodes(struct heddle_json *j, const struct heddle_log_view *v)
     heddle_json_end(j);
 }
 
+/* The page knows modes by their numbers in `op_mode`. */
+static void put_modes(struct heddle_json *j)
+{
+    char number[16];
+
+    heddle_json_key(j, "modes");
+    heddle_json_object(j);
+    for (unsigned m = 0; m <= UINT8_MAX; m++) {
+        if (!heddle_mode_is_known(m))
+            continue;
+        snprintf(number, sizeof(number), "%u", m);
+        heddle_json_key_str(j, number, heddle_mode_word(m));
+    }
+    heddle_json_end(j);
+}
+
 static void put_curves(struct heddle_json *j, const struct view_pack *p)
 {
     static const char *const kind[HEDDLE_NCURVES] = {"running", "ready", "submitted",
@@ -231,6 +248,7 @@ heddle_status view_dir_create(struct view_pack *p, const heddle_log *log,
     put_lanes(&j, p, v, x);
     put_kernels(&j, v, s);
     put_nodes(&j, v);
+    put_modes(&j);
     if (o->bounds != NULL)
         o->bounds(&j, o->bounds_user);
     else

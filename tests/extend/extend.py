@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""extend.py SOURCE WORK: what CONTRIBUTING.md says under "How to add", done for real.
+
+In a copy of the tree a scheduler, a planner's solver, a command, an access mode and a kind of
+device are added, as somebody would who reads that page, and nothing else is touched. The copy is
+built, and each of the five is used. Prints the files that each has touched.
+
+1. a scheduler, a solver, a command: a file, and a line of a table
+2. an access mode: its constant, and its row (what it does is that of another mode)
+3. a kind of device: a folder (twin/), and a row
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+NEW = "exercise"
+
+
+def run(*args, env=None, **more):
+    """What a command prints; ends the test when the command fails."""
+    full = {**os.environ, **(env or {})}
+    done = subprocess.run([str(a) for a in args], env=full, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more)
+    if done.returncode != 0:
+        print(done.stdout[-4000:])
+        sys.exit(f"{' '.join(map(str, args))}: status {done.returncode}")
+    return done.stdout
+
+
+def need(text, word):
+    if word not in text:
+        sys.exit(f"'{word}' is not in:\n{text[:4000]}")
+
+
+def add_after(path, pattern, line):
+    """One line more, behind the last one that begins with `pattern`."""
+    lines = path.read_text().splitlines(keepends=True)
+    at = max(i for i, text in enumerate(lines) if re.match(pattern, text))
+    lines.insert(at + 1, line + "\n")
+    path.write_text("".join(lines))
+
+
+def add_plugin(tree, folder, model, table, macro):
+    """A copy of a small plug-in under another name, and its line."""
+    text = (tree / folder / f"{model}.c").read_text()
+    named = re.compile(rf'(heddle_[a-z_]+_|"|heddle ){model}\b')
+    (tree / folder / f"{NEW}.c").write_text(named.sub(rf"\g<1>{NEW}", text))
+    add_after(tree / folder / table, macro, f"{macro}({NEW}, 1)")
+
+
+def add_scheduler(tree):
+    add_plugin(tree, "src/sched", "eager", "sched.def", "HEDDLE_SCHED")
+
+
+def add_solver(tree):
+    add_plugin(tree, "src/plan/solve", "keep", "solver.def", "HEDDLE_PLAN_SOLVER")
+
+
+def add_command(tree):
+    add_plugin(tree, "tools/heddle/cmd", "hpl", "cmd.def", "HEDDLE_CMD")
+
+
+def add_mode(tree):
+    add_after(tree / "include/heddle/data.h", r"    HEDDLE_RW = 3", "    HEDDLE_EXERCISE = 5,")
+    add_after(tree / "src/base/mode.h", r"    X\(a, RW,",
+              '    X(a, EXERCISE, "RWE", "an exercise", HEDDLE_READS | HEDDLE_WRITES |'
+              " HEDDLE_ORDERED | HEDDLE_SHARED | HEDDLE_IN_TURN) \\")
+
+
+def add_kind(tree):
+    shutil.copytree(HERE / "twin", tree / "src/drive/twin")
+    add_after(tree / "include/heddle/device.h", r"    X\(cuda,", "    X(twin, TWIN, 4, 1) \\")
+
+
+def snapshot(tree):
+    return {p.relative_to(tree): p.read_bytes() for p in tree.rglob("*") if p.is_file()}
+
+
+def copy_tree(source, tree):
+    for name in ("CMakeLists.txt", "CMakePresets.json", "LICENSE", "VERSION"):
+        shutil.copy(source / name, tree / name)
+    for name in ("cmake", "docs", "include", "scripts", "src", "tools"):
+        shutil.copytree(source / name, tree / name)
+
+
+def build(tree, out):
+    run("cmake", "-S", tree, "-B", out, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug",
+        "-DCMAKE_C_FLAGS_DEBUG=-O0", "-DBUILD_TESTING=OFF", "-DHEDDLE_WITH_HWLOC=OFF",
+        "-DHEDDLE_WITH_BLAS=OFF", "-DHEDDLE_WITH_CUDA=OFF", "-DHEDDLE_WITH_OPENCL=OFF")
+    run("cmake", "--build", out, "--target", "heddle")
+
+
+def program(source, tree, out, name):
+    """A program of this folder, as any outside one."""
+    exe = out / name
+    run(os.environ.get("CC", "cc"), "-std=gnu11", "-Wall", "-Werror", f"-I{tree / 'include'}",
+        f"-I{source / 'tests'}", HERE / f"{name}.c", "-o", exe, f"-L{out}", "-lheddle", "-lm",
+        "-lpthread", f"-Wl,-rpath,{out}")
+    return exe
+
+
+def use(source, tree, out):
+    tool = out / "heddle"
+    info = run(tool, "info", env={"HEDDLE_TWIN_LIBRARY": "libtwin.so", "HEDDLE_DEVICES": "twin"})
+    need(info, NEW)     # the scheduler
+    need(info, "twin0")  # the kind
+    need(run(tool, "bench", "tasks", "--tasks", "2000", "--reps", "1", "--json",
+             "--sched", NEW), f'"sched":"{NEW}"')
+    need(run(tool, "help"), NEW)
+    need(run(tool, NEW, "--help"), f"heddle {NEW}")
+    need(run(tool, "plan", "--help"), NEW)
+
+    graph = out / "exercise.chain"
+    graph.write_text("2\n0 10 20\n15 20\n1 2\n3 4\n")
+    need(run(tool, "plan", graph, "--budget", "300%", "--solver", NEW), NEW)
+
+    log = out / "mode.log"
+    run(program(source, tree, out, "mode_use"), log)
+    run(tool, "trace", "export", log, "--format", "starpu", "-o", out / "mode.rec")
+    need((out / "mode.rec").read_text(), "RWE")
+
+    machine = out / "twin.machine"
+    machine.write_text("heddle-machine 1\nnode twin0 bytes 1G\nclass cpu kind cpu workers 2 gflops 10\n"
+                       "class twin0 kind twin workers 1 node twin0 gflops 100\n"
+                       "duplex host twin0 gbytes 10\n"
+                       "time anywhere cpu 512 5\ntime anywhere twin 512 1\n")
+    print(run(program(source, tree, out, "twin_use"),
+              env={"HEDDLE_TWIN_LIBRARY": "libtwin.so", "TWIN_MACHINE": str(machine)}), end="")
+
+
+ADD = (("a scheduler", add_scheduler, 2), ("a planner's solver", add_solver, 2),
+       ("a command", add_command, 2), ("an access mode", add_mode, 2),
+       ("a kind of device", add_kind, 3))
+
+
+def main():
+    source, work = (pathlib.Path(a).resolve() for a in sys.argv[1:3])
+    tree, out = work / "tree", work / "build"
+    shutil.rmtree(work, ignore_errors=True)
+    tree.mkdir(parents=True)
+    copy_tree(source, tree)
+    for what, add, most in ADD:
+        before = snapshot(tree)
+        add(tree)
+        after = snapshot(tree)
+        touched = sorted(str(p) for p in after if before.get(p) != after[p])
+        print(f"{what}: {', '.join(touched)}")
+        if len(touched) > most:
+            sys.exit(f"{what} touches {len(touched)} files, more than {most}")
+    build(tree, out)
+    use(source, tree, out)
+    shutil.rmtree(work)
+
+
+main()
