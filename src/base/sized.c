@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/why.h"
 
 #define BEYOND 65536 /* no header has so much more than the library knows */
 
@@ -27,32 +27,20 @@ static bool is_zero(const unsigned char *p, size_t n)
 
 static heddle_status refuse(const char *name, size_t size, char *why, size_t why_bytes)
 {
-    struct heddle_text t;
-
-    if (why == NULL || why_bytes == 0)
-        return HEDDLE_EINVAL;
-    heddle_text_init(&t, why, why_bytes);
     if (size == 0)
-        heddle_text_add(&t, "%s has no size: set its field size to sizeof(%s)", name, name);
-    else
-        heddle_text_add(&t, "%s has the size %zu: set its field size to sizeof(%s)", name, size,
-                        name);
-    return HEDDLE_EINVAL;
+        return heddle_why(why, why_bytes, HEDDLE_EINVAL,
+                          "%s has no size: set its field size to sizeof(%s)", name, name);
+    return heddle_why(why, why_bytes, HEDDLE_EINVAL,
+                      "%s has the size %zu: set its field size to sizeof(%s)", name, size, name);
 }
 
 static heddle_status refuse_rest(const char *name, size_t size, size_t known, char *why,
                                  size_t why_bytes)
 {
-    struct heddle_text t;
-
-    if (why == NULL || why_bytes == 0)
-        return HEDDLE_EINVAL;
-    heddle_text_init(&t, why, why_bytes);
-    heddle_text_add(&t,
-                    "%s has %zu bytes, and fields beyond the %zu that this library knows are "
-                    "set: leave these zero, or run with the library of that header",
-                    name, size, known);
-    return HEDDLE_EINVAL;
+    return heddle_why(why, why_bytes, HEDDLE_EINVAL,
+                      "%s has %zu bytes, and fields beyond the %zu that this library knows are "
+                      "set: leave these zero, or run with the library of that header",
+                      name, size, known);
 }
 
 static bool is_size(size_t size, size_t known, size_t least)
@@ -95,16 +83,11 @@ heddle_status heddle_sized_get_opts(const char *name, void *to, size_t known, co
 heddle_status heddle_sized_room(const char *name, const void *out, size_t known, size_t least,
                                 char *why, size_t why_bytes)
 {
-    const size_t size = out == NULL ? 0 : size_of(out);
-    struct heddle_text t;
-
-    if (out == NULL && why != NULL && why_bytes != 0) {
-        heddle_text_init(&t, why, why_bytes);
-        heddle_text_add(&t, "there is no place for %s", name);
-    }
     if (out == NULL)
-        return HEDDLE_EINVAL;
-    return is_size(size, known, least) ? HEDDLE_OK : refuse(name, size, why, why_bytes);
+        return heddle_why(why, why_bytes, HEDDLE_EINVAL, "there is no place for %s", name);
+    if (is_size(size_of(out), known, least))
+        return HEDDLE_OK;
+    return refuse(name, size_of(out), why, why_bytes);
 }
 
 void heddle_sized_put(void *out, const void *from, size_t known)

@@ -2,7 +2,7 @@
 #ifndef HEDDLE_TESTS_ABI_FIXTURE_OUT_H
 #define HEDDLE_TESTS_ABI_FIXTURE_OUT_H
 
-/* The other half of fixture.h: structs that the library fills, or makes. */
+/* Structs that the library fills, or makes: the calls that do so. */
 #include "tests/abi/fixture.h"
 
 #define OUT(name, expr)                                                                            \

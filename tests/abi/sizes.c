@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/abi/fixture_in.h"
 #include "tests/abi/fixture_out.h"
 
 #define LATER 64 /* bytes of fields to come */
