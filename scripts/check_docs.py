@@ -10,7 +10,7 @@ import pathlib
 import re
 import sys
 
-from heddle_lint import Report, files, line_of, read_layers
+from heddle_lint import Layers, Report, files, line_of
 
 root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
 report = Report(root)
@@ -55,7 +55,7 @@ def check_index(folder):
 for f in files(root, ".md"):
     check_links(f, f.read_text())
 if (root / "README.md").exists():
-    check_map(read_layers(root, report))
+    check_map(Layers(root, report).uses)
 for folder in ("docs/guide", "docs/adr"):
     check_index(folder)
 sys.exit(report.bad != 0)

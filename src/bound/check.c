@@ -275,12 +275,12 @@ heddle_status heddle_bound_check(const struct heddle_bound_graph *graph,
     double proven = 0.0;
 
     HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_bound_limits, &l, limits));
-    if (graph == NULL || cert == NULL)
-        return NO("the graph or the certificate is missing");
-    HEDDLE_TRY(HEDDLE_SIZED_GET_FIXED(struct heddle_bound_graph, &g, graph, l.why, l.why_bytes));
     x->alloc = l.alloc;
     x->why = l.why;
     x->why_bytes = l.why_bytes;
+    if (graph == NULL || cert == NULL)
+        return NO("the graph or the certificate is missing");
+    HEDDLE_TRY(HEDDLE_SIZED_GET_FIXED(struct heddle_bound_graph, &g, graph, l.why, l.why_bytes));
     HEDDLE_TRY(check_graph(x));
     HEDDLE_TRY(check_shape(x));
     HEDDLE_TRY(with_memory(x, &proven));

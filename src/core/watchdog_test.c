@@ -258,9 +258,10 @@ TEST(report_amid_work)
         CHECK_OK(heddle_handle_vector(ctx, &v[i], 1, HEDDLE_F64, &h[i]));
     for (size_t i = 0; i < test_scale(2000); i++) {
         for (int k = 0; k < 5; k++)
-            CHECK_OK(heddle_submit(
-                ctx, k == 0 ? &expanding : &trsm,
-                &(struct heddle_call){.operand = {h[(i + 3 * (size_t)k) % H], h[(i + 1) % H]}}));
+            CHECK_OK(
+                heddle_submit(ctx, k == 0 ? &expanding : &trsm,
+                              &(struct heddle_call){.operand = {h[(i + 3 * (size_t)k) % H],
+                                                                k == 0 ? NULL : h[(i + 1) % H]}}));
         heddle_watchdog_report(ctx, 1);
     }
     CHECK_OK(heddle_wait(ctx));

@@ -328,6 +328,9 @@ heddle_status heddle_energy_bound_check(const struct heddle_energy_graph *eg,
     double proven = 0.0;
 
     HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_energy_limits, &l, limits));
+    x->alloc = l.alloc;
+    x->why = l.why;
+    x->why_bytes = l.why_bytes;
     if (eg == NULL || cert == NULL)
         return NO("the graph or the certificate is missing");
     HEDDLE_TRY(HEDDLE_SIZED_GET_FIXED(struct heddle_energy_graph, &own, eg, l.why, l.why_bytes));
@@ -335,9 +338,6 @@ heddle_status heddle_energy_bound_check(const struct heddle_energy_graph *eg,
         return NO("the graph is missing");
     HEDDLE_TRY(
         HEDDLE_SIZED_GET_FIXED(struct heddle_bound_graph, &g, own.graph, l.why, l.why_bytes));
-    x->alloc = l.alloc;
-    x->why = l.why;
-    x->why_bytes = l.why_bytes;
     if (!(cert->deadline >= 0.0))
         return NO("the deadline is not a number >= 0");
     if (cert->nterms > 0 && (cert->term == NULL || cert->weight == NULL))
