@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 SUBJECT = 60
-START = "166aa4a93e24b910152a7c218d8b1137b63f54a5"
+START = "7552e4f2f24fbcad2b8b2cc5209eacce223e027c"
 # Made before this check was.
 EXEMPT = {"9519c2faf1aea0cb3d377bc2e59b97a8335b3924"}
 # Lines that git or a mail program adds below a body; they say who, not why.

@@ -230,7 +230,7 @@ CASES += [("reference", "include/heddle/x.h", HEADER % text, wanted) for text, w
     (API % "/* Another's. */\n", "heddle_x has no comment"),
 ]]
 MAP = "# x\n\n## Map of the tree\n\n```\n%s```\n"
-GOOD = "src/base/  one\nsrc/topo/ src/core/  two\n"
+GOOD = "src/base/  one\nsrc/topo/ src/core/ src/draw/  two\n"
 CASES += [
     ("docs", "README.md", MAP % GOOD, ""),
     ("docs", "README.md", MAP % GOOD + "[a](src/base/x.c#l) [b](https://x.y/z)\n", ""),

@@ -23,6 +23,7 @@
 #include "core/error.h"
 #include "core/exec.h"
 #include "core/kinfo.h"
+#include "data/data.h"
 
 /*
  * The failure of a task, or of something else that the next wait returns (is_waited), goes
@@ -104,6 +105,18 @@ heddle_status heddle_fail(heddle_ctx *ctx, heddle_status st, const char *fmt, ..
     va_end(ap);
     heddle_tell(ctx);
     return st;
+}
+
+heddle_status heddle_fail_data(heddle_ctx *ctx, heddle_status st, const heddle_handle *h)
+{
+    char name[64], cause[sizeof(ctx->cause)];
+
+    heddle_mutex_lock(&ctx->lock);
+    memcpy(cause, ctx->cause, sizeof(cause));
+    heddle_mutex_unlock(&ctx->lock);
+    return heddle_fail(ctx, st, "%s was not computed: %.200s",
+                       heddle_unit_name(h, name, sizeof(name)),
+                       cause[0] != '\0' ? cause : heddle_status_text(st));
 }
 
 void heddle_fail_wait(heddle_ctx *ctx, heddle_status st, const char *fmt, ...)

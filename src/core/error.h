@@ -5,6 +5,7 @@
 /* Sentences about failures: kept, and told to the program. */
 #include "base/compiler.h"
 #include "heddle/ctx.h"
+#include "heddle/data.h"
 #include "heddle/task.h"
 
 /* Keeps the first failure and its sentence; reports it. Returns st. No lock is
@@ -16,6 +17,9 @@ HEDDLE_PRINTF(3, 4)
 heddle_status heddle_refuse(heddle_ctx *ctx, heddle_status st, const char *fmt, ...);
 /* Reports what was kept. No lock is held. */
 void heddle_tell(heddle_ctx *ctx);
+/* The call asked for data that have failed: keeps and reports their name, with the
+ * sentence of the latest failure that a wait returned. Returns st. No lock is held. */
+heddle_status heddle_fail_data(heddle_ctx *ctx, heddle_status st, const heddle_handle *h);
 /* A failure of no task that the next wait returns. No lock is held. */
 HEDDLE_PRINTF(3, 4)
 void heddle_fail_wait(heddle_ctx *ctx, heddle_status st, const char *fmt, ...);

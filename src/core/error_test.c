@@ -182,6 +182,22 @@ TEST(stale)
     rig_fini(&r);
 }
 
+/* An acquire of data that failed says which data, and why. */
+TEST(acquire)
+{
+    struct rig r;
+
+    rig_init(&r);
+    CHECK_OK(heddle_handle_set_name(r.h, "pressure"));
+    submit(&r, &breaks);
+    CHECK_STATUS(heddle_wait(r.ctx), HEDDLE_EIO);
+    CHECK_OK(heddle_wait(r.ctx));
+    CHECK_STATUS(heddle_handle_acquire(r.h, HEDDLE_R, NULL), HEDDLE_EIO);
+    says(&r, HEDDLE_EIO, "pressure was not computed: ");
+    says(&r, HEDDLE_EIO, "the file is gone");
+    rig_fini(&r);
+}
+
 /* Operands that the kernel does not declare would be dependencies that nobody keeps. */
 TEST(too_many_operands)
 {
@@ -201,4 +217,5 @@ TEST(too_many_operands)
     rig_fini(&r);
 }
 
-TEST_MAIN(missing, restored, failure_first, failed_event, cancelled_group, stale, too_many_operands)
+TEST_MAIN(missing, restored, failure_first, failed_event, cancelled_group, stale, acquire,
+          too_many_operands)

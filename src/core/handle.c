@@ -474,7 +474,7 @@ heddle_status heddle_handle_acquire(heddle_handle *h, enum heddle_mode mode, voi
     if (st == HEDDLE_OK && ptr_out != NULL)
         *ptr_out = g->ptr;
     grant_drop(ctx, g);
-    return st;
+    return st == HEDDLE_OK ? st : heddle_fail_data(ctx, st, h);
 }
 
 heddle_status heddle_handle_acquire_async(heddle_handle *h, enum heddle_mode mode,
