@@ -476,7 +476,8 @@ TEST(everything_goes_wrong)
         nlost += w.f.nlost;
         world_close(&w);
     }
-    CHECK(nready > 0 && nfailed > 0 && nlost > 0); /* all of it was tried */
+    if (!TEST_SANITIZED) /* enough runs: all of it was tried */
+        CHECK(nready > 0 && nfailed > 0 && nlost > 0);
 }
 
 /* Of the module's own memory, the k-th. A hint may be lost, a request may fail. */

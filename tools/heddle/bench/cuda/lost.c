@@ -179,10 +179,11 @@ static heddle_status submit_all(struct program *p, bool may_trap)
     for (unsigned i = 0; i < p->ntasks && st == HEDDLE_OK; i++) {
         struct add_args a = p->task[i].args;
 
-        if (i > 0 && i % p->phase == 0)
-            st = heddle_wait(p->ctx);
-        if (st != HEDDLE_OK)
-            break;
+        if (i > 0 && i % p->phase == 0) {
+            waited = heddle_wait(p->ctx);
+            if (waited != HEDDLE_OK)
+                return waited; /* all have ended; the sentence is for the caller */
+        }
         a.traps &= may_trap;
         st =
             heddle_submit(p->ctx, &kernel_add,
