@@ -235,7 +235,7 @@ CASES += [
     ("docs", "README.md", MAP % GOOD, ""),
     ("docs", "README.md", MAP % GOOD + "[a](src/base/x.c#l) [b](https://x.y/z)\n", ""),
     ("docs", "README.md", MAP % GOOD + "[a](src/base/no.c)\n", "src/base/no.c is not there"),
-    ("docs", "README.md", MAP % "src/base/ src/core/\n", "lacks src/topo"),
+    ("docs", "README.md", MAP % "src/base/ src/core/ src/draw/\n", "lacks src/topo"),
     ("docs", "README.md", MAP % (GOOD + "src/none/\n"), "src/none/ is not there"),
     ("docs", "README.md", "# x\n", "no map"),
     ("docs", "docs/guide/01-x.md", "# 1\n", "01-x.md is not listed"),
