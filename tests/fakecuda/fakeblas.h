@@ -28,7 +28,7 @@ enum { NON_UNIT, UNIT };
 /* For loops over memory that nobody else has: sanitizers need not look on. Products
  * of many numbers gather their operands first, which they do see. */
 #define BLAS_UNSEEN                                                                                \
-    __attribute__((no_sanitize_address, no_sanitize_thread, no_sanitize_undefined, noinline))
+    __attribute__((no_sanitize_address, no_sanitize_thread, no_sanitize("undefined"), noinline))
 
 /* The letters of the four types. */
 #define BLAS_TYPES(X) X(S) X(D) X(C) X(Z)
