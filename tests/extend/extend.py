@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """extend.py SOURCE WORK: what CONTRIBUTING.md says under "How to add", done for real.
 
-In a copy of the tree a scheduler, a planner's solver, a command, an access mode and a kind of
-device are added, as somebody would who reads that page, and nothing else is touched. The copy is
-built, and each of the five is used. Prints the files that each has touched.
+In a copy of the tree a scheduler, a planner's solver, a command, an access mode, a kind of device
+and a dense routine are added as that page says, and nothing else is touched. The copy is built, and
+each of the six is used. Prints the files that each has touched.
 
 1. a scheduler, a solver, a command: a file, and a line of a table
 2. an access mode: its constant, and its row (what it does is that of another mode)
 3. a kind of device: a folder (twin/), and a row
+4. a dense routine: a file, a row, its declaration; a script writes the guide's table
 """
 import os
 import pathlib
@@ -77,6 +78,20 @@ def add_kind(tree):
     add_after(tree / "include/heddle/device.h", r"    X\(cuda,", "    X(twin, TWIN, 4, 1) \\")
 
 
+def add_routine(tree):
+    """A copy of trtrs, which has a file, a row and a declaration as well."""
+    text = (tree / "src/la/tri/trtrs.c").read_text()
+    (tree / f"src/la/tri/{NEW}.c").write_text(text.replace("trtrs", NEW))
+    add_after(tree / "src/la/routines.def", r"LA_ROUTINE\(trtrs,",
+              f'LA_ROUTINE({NEW}, tri/{NEW}, 0, 0, n * n * r, "an exercise")')
+    header = tree / "include/heddle/la.h"
+    text = header.read_text()
+    call = re.search(r"^HEDDLE_API [^;]*\bheddle_la_trtrs\([^;]*;\n", text, re.M)
+    header.write_text(text[:call.end()] + call[0].replace("trtrs", NEW) + text[call.end():])
+    run(sys.executable, tree / "scripts/check_routines.py", "--fix", tree)
+    run(sys.executable, tree / "scripts/check_routines.py", tree)
+
+
 def snapshot(tree):
     return {p.relative_to(tree): p.read_bytes() for p in tree.rglob("*") if p.is_file()}
 
@@ -119,13 +134,16 @@ def use(source, tree, out):
     graph.write_text("2\n0 10 20\n15 20\n1 2\n3 4\n")
     need(run(tool, "plan", graph, "--budget", "300%", "--solver", NEW), NEW)
 
+    need(run(program(source, tree, out, "routine_use")), f"{NEW}: an exercise")
+
     log = out / "mode.log"
     run(program(source, tree, out, "mode_use"), log)
     run(tool, "trace", "export", log, "--format", "starpu", "-o", out / "mode.rec")
     need((out / "mode.rec").read_text(), "RWE")
 
     machine = out / "twin.machine"
-    machine.write_text("heddle-machine 1\nnode twin0 bytes 1G\nclass cpu kind cpu workers 2 gflops 10\n"
+    machine.write_text("heddle-machine 1\nnode twin0 bytes 1G\n"
+                       "class cpu kind cpu workers 2 gflops 10\n"
                        "class twin0 kind twin workers 1 node twin0 gflops 100\n"
                        "duplex host twin0 gbytes 10\n"
                        "time anywhere cpu 512 5\ntime anywhere twin 512 1\n")
@@ -135,7 +153,7 @@ def use(source, tree, out):
 
 ADD = (("a scheduler", add_scheduler, 2), ("a planner's solver", add_solver, 2),
        ("a command", add_command, 2), ("an access mode", add_mode, 2),
-       ("a kind of device", add_kind, 3))
+       ("a kind of device", add_kind, 3), ("a dense routine", add_routine, 4))
 
 
 def main():
