@@ -17,8 +17,8 @@ test  = log=build/$(1)/ctest.log; \
 
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all setup setup-check setup-clang setup-demo check demo debug asan tsan cuda no-deps clang lint abi coverage bench \
-	bench-peers docs gpu-check install ptx format clean help
+.PHONY: all setup setup-check setup-clang setup-demo check demo debug asan tsan cuda no-deps \
+	clang lint abi coverage bench bench-peers docs gpu-check install ptx format clean help
 
 all: | build        ## build the release preset, the tool is build/release/heddle
 	@$(call build,release)

@@ -131,7 +131,8 @@ function(heddle_test_properties name labels env timeout serial)
   # PoCL's cache and, with random programs, on who runs what: so that leak was found now and
   # then. The fuzzer counts by itself what we do not free.
   if(HEDDLE_SANITIZE STREQUAL "address" AND name STREQUAL "property.fuzz.opencl")
-    list(APPEND env "ASAN_OPTIONS=detect_leaks=0:strict_string_checks=1:detect_stack_use_after_return=1")
+    set(asan detect_leaks=0:strict_string_checks=1:detect_stack_use_after_return=1)
+    list(APPEND env ASAN_OPTIONS=${asan})
   endif()
   # Nothing of the user's: models, caches and settings of a test are its own. PoCL's
   # compiled kernels are the same for all, and for all presets: with a full cache PoCL

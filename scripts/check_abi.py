@@ -8,7 +8,8 @@ rows    every public struct with a size field (ADR 0029)
         3. stands by value inside another public struct only with reserved fields
         and no row of sizes.c names a struct that is gone.
 layout  names of all calls, sizes and offsets of all public structs, and values of all
-        enumerators, against tests/abi/layout.txt. A struct with a size may grow at its end; all else stays.
+        enumerators, against tests/abi/layout.txt. A struct with a size may grow at its end; all
+        else stays.
         --write writes the file anew, for a new major version.
 """
 import pathlib
@@ -21,6 +22,7 @@ from heddle_lint import Report, code_only, files, line_of
 
 STRUCT = re.compile(r"^(?:typedef )?struct (heddle_\w+) \{\n(.*?)^\}", re.S | re.M)
 ENUM = re.compile(r"^(?:typedef )?enum (heddle_\w+) \{\n(.*?)^\}", re.S | re.M)
+CONSTANT = re.compile(r"^\s*(HEDDLE_\w+)\b(?=\s*(?:=|,|$))|,\s*(HEDDLE_\w+)", re.M)
 CALL = re.compile(r"HEDDLE_API\b[^;{}]*?\b(heddle_\w+)\s*\(", re.S)
 
 
@@ -85,7 +87,7 @@ def layout(cc, root):
         includes.append(f'#include "heddle/{path.name}"')
         for m in ENUM.finditer(source):
             body = re.sub(r"(?m)^#.*$", "", m[2])
-            for name in re.findall(r"^\s*(HEDDLE_\w+)\b(?=\s*(?:=|,|$))|,\s*(HEDDLE_\w+)", body, re.M):
+            for name in CONSTANT.findall(body):
                 name = name[0] or name[1]
                 lines.append(f'printf("enum {name} %d\\n", (int){name});')
         for name in CALL.findall(source):

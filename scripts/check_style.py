@@ -3,7 +3,7 @@
 """check_style.py [ROOT]: the rules a compiler does not know.
 
 Fails on: files over 800 lines, headers over 450, functions over 80 in src/ and
-over 100 elsewhere (kernels for GPUs apart), C lines over 100 columns, no SPDX
+over 100 elsewhere (kernels for GPUs apart), lines of code over 100 columns, no SPDX
 line, no file-top comment, forbidden functions, volatile and stand-alone fences
 in src/, build switches outside registries, marks of unfinished work, tabs,
 blanks at the end of a line. Notes, without failing: files over 600 lines,
@@ -54,6 +54,8 @@ CALL = re.compile(r"(?<![\w.>])([A-Za-z_]\w*)\s*\(")
 SPDX = "SPDX-License-Identifier: BSD-3-Clause"
 C_FILES = {".c", ".h", ".cu", ".cuh", ".cc", ".cpp", ".hpp", ".def"}
 SCRIPTS = {".py", ".sh", ".cmake", ".yml"}
+# Text that a person has broken into lines, CMakeLists.txt and the page's modules with it.
+CODE = C_FILES | SCRIPTS | {".js", ".txt"}
 TEXT = C_FILES | SCRIPTS | {".md", ".in", ".json", ".map", ".js", ".css",
                             ".html", ".txt", ".1", ".3", ".7"}
 # Data of the tests may look like anything.
@@ -75,7 +77,7 @@ def check_text(path, text):
             report.fail(path, n, "finish it, or open an issue")
         if line != line.rstrip() and path.suffix != ".md":
             report.fail(path, n, "blank at the end of the line")
-        if len(line) > COLUMNS and path.suffix in C_FILES and not is_generated(path):
+        if len(line) > COLUMNS and path.suffix in CODE and not is_generated(path):
             report.fail(path, n, f"over {COLUMNS} columns")
         if "\t" in line and path.name != "Makefile" \
                 and path.suffix not in (".map", ".1", ".3", ".7"):

@@ -5,7 +5,8 @@
 import { EMPTY, HIDDEN } from './lod.js';
 
 // Seven colours that people with any common colour blindness can tell apart
-// (after Okabe and Ito, the yellow less bright); from the eighth kernel on, patterns distinguish them.
+// (after Okabe and Ito, the yellow less bright); from the eighth kernel on, patterns distinguish
+// them.
 const KERNEL_COLOURS = ['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9',
     '#d55e00', '#d9c95f'];
 const CAUSE_COLOURS = {work: '#4878a8', waste: '#c22b2b', data: '#8a5fbf',

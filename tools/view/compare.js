@@ -46,7 +46,8 @@ export function compareSection(runs) {
             change(ea.measured, eb.measured)]);
     }
     if (ea && eb && ea.model && eb.model) {
-        facts.push(['Energy by the model', formatJoules(ea.sum), formatJoules(eb.sum), change(ea.sum, eb.sum)],
+        facts.push(['Energy by the model', formatJoules(ea.sum), formatJoules(eb.sum),
+            change(ea.sum, eb.sum)],
             ['of it idle', formatShare(ea.idleShare), formatShare(eb.idleShare),
                 `${signed(100 * (eb.idleShare - ea.idleShare))} points`]);
     }
@@ -54,10 +55,13 @@ export function compareSection(runs) {
         .filter((c) => share(a, c) > 0 || share(b, c) > 0)
         .map((c) => [causeTitle(c), formatShare(share(a, c)), formatShare(share(b, c)),
             `${signed(100 * (share(b, c) - share(a, c)))} points`]);
-    const of = (d, name) => d.kernels.find((k) => k.name === name) || {n: 0, total_ns: 0, median_ns: NaN};
+    const none = {n: 0, total_ns: 0, median_ns: NaN};
+    const of = (d, name) => d.kernels.find((k) => k.name === name) || none;
     const names = [...new Set([...a.kernels, ...b.kernels].map((k) => k.name))]
-        .sort((x, y) => of(a, y).total_ns + of(b, y).total_ns - of(a, x).total_ns - of(b, x).total_ns);
-    const kernels = names.map((n) => [n, formatTime(of(a, n).total_ns), formatTime(of(b, n).total_ns),
+        .sort((x, y) => of(a, y).total_ns + of(b, y).total_ns -
+            of(a, x).total_ns - of(b, x).total_ns);
+    const kernels = names.map((n) => [n,
+        formatTime(of(a, n).total_ns), formatTime(of(b, n).total_ns),
         change(of(a, n).total_ns, of(b, n).total_ns)]);
     const medians = names.map((n) => [n, formatTime(of(a, n).median_ns),
         formatTime(of(b, n).median_ns), change(of(a, n).median_ns, of(b, n).median_ns)]);
@@ -65,6 +69,7 @@ export function compareSection(runs) {
         h('p', {class: 'note'}, `A is ${runs[0].name}, B is ${runs[1].name}.`),
         dataTable('Runs', columns, facts),
         h('h4', null, 'Share of the workers’ time'), dataTable('Causes', columns, causes),
-        h('h4', null, 'Time in kernels, all workers'), dataTable('Time in kernels', columns, kernels),
+        h('h4', null, 'Time in kernels, all workers'),
+        dataTable('Time in kernels', columns, kernels),
         h('h4', null, 'Median duration'), dataTable('Median durations', columns, medians));
 }

@@ -165,11 +165,13 @@ export class Curves {
         const top1 = Math.max(...c.parts.map((p) => p.top));
         write(`max ${formatValue(top1, c.unit)}`);
         if (limit) {
-            const what = c.kind === 'memory' ? 'budget' : c.kind === 'running' ? 'workers' : 'limit';
+            const what = c.kind === 'memory' ? 'budget'
+                : c.kind === 'running' ? 'workers' : 'limit';
             write(`${what} ${formatValue(limit, c.unit)}`);
         }
         if (this.cursor !== null && this.cursor > GUTTER) {
-            const text = c.parts.map((p) => formatValue(this.valueAt(p, this.cursor), c.unit)).join(' / ');
+            const text = c.parts.map((p) => formatValue(this.valueAt(p, this.cursor), c.unit))
+                .join(' / ');
             const right = this.cursor > this.width - 120;
             g.textAlign = right ? 'right' : 'left';
             g.font = `600 11px ${colours.font}`;

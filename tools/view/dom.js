@@ -39,5 +39,6 @@ export function factList(facts) {
 export function shareBar(parts, label) {
     return h('div', {class: 'bar', role: 'img', 'aria-label': label},
         parts.filter((p) => p.share > 0).map((p) => h('span',
-            {style: `width:${(100 * p.share).toFixed(3)}%;background:${p.colour}`, title: p.title})));
+            {style: `width:${(100 * p.share).toFixed(3)}%;background:${p.colour}`,
+                title: p.title})));
 }

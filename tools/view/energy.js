@@ -45,11 +45,13 @@ function domainTable(s) {
     const columns = [['Domain', false], ['Measured', true, 'of the run'],
         ['Average', true], ['Peak', true, 'between two samples that differ']];
     if (s.model) {
-        columns.push(['By model', true, 'of the whole run'], ['Idle', true, 'share of the model\'s energy'],
+        columns.push(['By model', true, 'of the whole run'],
+            ['Idle', true, 'share of the model\'s energy'],
             ['Model error', true, 'of the time that samples cover']);
     }
     return dataTable('Energy of each domain', columns, s.domains.map((d) => [
-        d.device ? `${d.name} (${d.device})` : d.name, known(d.joules) ? formatJoules(d.joules) : '–', w(d.mean), w(d.peak),
+        d.device ? `${d.name} (${d.device})` : d.name,
+        known(d.joules) ? formatJoules(d.joules) : '–', w(d.mean), w(d.peak),
         ...(s.model ? [known(d.model) ? formatJoules(d.model) : '–', formatShare(d.idle),
             formatShare(d.error)] : [])]),
     s.domains.length > 1 ? ['Sum', formatJoules(s.measured), '', '',
@@ -67,7 +69,8 @@ function kernelRows(run, s) {
 }
 
 function energyBar(run, s) {
-    const parts = [{share: s.idleShare, colour: IDLE_COLOUR, title: `idle: ${formatJoules(s.model.idle)}`}];
+    const parts = [{share: s.idleShare, colour: IDLE_COLOUR,
+        title: `idle: ${formatJoules(s.model.idle)}`}];
     run.dir.kernels.forEach((k, i) => {
         const joules = s.kernels.get(k.name) || 0;
         parts.push({share: joules / s.sum, colour: run.styles[i].colour,
@@ -82,15 +85,19 @@ function modelPart(run, s) {
     const m = s.model, blank = ['', '', ''];
     const rows = [['idle', ...blank, formatJoules(m.idle), formatShare(s.idleShare)],
         ...kernelRows(run, s)];
-    if (m.move > 0) rows.push(['moving data', ...blank, formatJoules(m.move), formatShare(m.move / s.sum)]);
+    if (m.move > 0)
+        rows.push(['moving data', ...blank, formatJoules(m.move), formatShare(m.move / s.sum)]);
     return [h('p', null, 'By the model ', h('strong', null, formatJoules(s.sum)), ', ',
-        h('strong', null, formatShare(s.idleShare)), ' of it idle power, which is drawn whatever runs.'),
+        h('strong', null, formatShare(s.idleShare)),
+        ' of it idle power, which is drawn whatever runs.'),
     energyBar(run, s),
     dataTable('Energy of each kernel', [['Kernel', false], ['Device', false],
-        ['Time', true], ['Power', true, 'above idle, while a task runs'], ['Energy', true], ['Share', true]],
+        ['Time', true], ['Power', true, 'above idle, while a task runs'],
+        ['Energy', true], ['Share', true]],
     rows, ['Sum', ...blank, formatJoules(s.sum), '100 %']),
     m.unknown_tasks ? h('p', {class: 'warn'},
-        `The model does not know ${formatCount(m.unknown_tasks)} tasks: they count as nothing.`) : null,
+        `The model does not know ${formatCount(m.unknown_tasks)} tasks: they count as nothing.`)
+        : null,
     h('p', {class: 'note'}, `Model: ${m.file || 'not named'}.`)];
 }
 
@@ -106,6 +113,7 @@ export function energySection(run) {
         (run.dir.energy.domains || []).length ? null : h('p', {class: 'note'},
             'Nothing was measured; this is what the model says.'),
         s.domains.length ? domainTable(s) : null,
-        s.model ? modelPart(run, s) : h('p', {class: 'note'}, 'Joules per kernel and the idle share need an ' +
-            'energy model: heddle trace view … --energy-model FILE (heddle energy fit makes one).'));
+        s.model ? modelPart(run, s) : h('p', {class: 'note'},
+            'Joules per kernel and the idle share need an energy model: ' +
+            'heddle trace view … --energy-model FILE (heddle energy fit makes one).'));
 }

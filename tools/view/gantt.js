@@ -3,7 +3,8 @@
 // image, pixel by pixel, so that the time of a frame depends on the size of the
 // window, hardly on the number of tasks; text is drawn on top.
 import { Row, rasterSeries, upperBound, pieceAt } from './lod.js';
-import { Lut, colourRow, causeStyles, blameStyles, blameTitle, xferStyles, inkOn, XFER_KINDS } from './colour.js';
+import { causeStyles, blameStyles, blameTitle, xferStyles, XFER_KINDS } from './colour.js';
+import { Lut, colourRow, inkOn } from './colour.js';
 import { formatTick, formatShare, niceStep, tickUnit } from './format.js';
 
 export const GUTTER = 172;    // width of the names, CSS pixels
@@ -79,7 +80,8 @@ export class Gantt {
                     weight: link ? 0.7 : 1, fixed: 0});
             }
         }
-        const top = this.runs.length === 1 && (this.runs[0].dir.arrays.mark_t || {n: 0}).n ? MARKS : 4;
+        const marks = this.runs.length === 1 && this.runs[0].dir.arrays.mark_t;
+        const top = marks && marks.n ? MARKS : 4;
         const room = this.height - AXIS - top - 4;
         let fixed = 0, weight = 0;
         for (const r of rows) { fixed += r.fixed + (r.gap || 0); weight += r.weight; }
@@ -90,7 +92,8 @@ export class Gantt {
         for (const r of rows) {
             y += r.gap || 0;
             r.y = y;
-            r.h = r.fixed || Math.max(4, Math.floor(unit * r.weight), Math.min(11, Math.floor(unit)));
+            r.h = r.fixed ||
+                Math.max(4, Math.floor(unit * r.weight), Math.min(11, Math.floor(unit)));
             y += r.h;
         }
         this.rows = rows;
@@ -181,7 +184,8 @@ export class Gantt {
         const luts = this.luts.get(run);
         const t0 = run.units(view.t0), t1 = run.units(view.t1);
         const pad = row.h > 14 ? 2 : row.h > 4 ? 1 : 0;
-        const top = row.y - this.scrollY + (row.h > 9 ? 1 : 0), bottom = row.y + row.h - this.scrollY - pad;
+        const top = row.y - this.scrollY + (row.h > 9 ? 1 : 0);
+        const bottom = row.y + row.h - this.scrollY - pad;
         // Zoomed in, gaps lie between the tasks; zoomed out, in a strip below them.
         let tasksEnd = bottom;
         if (this.idle && lane.gaps) {

@@ -9,7 +9,8 @@ const WHAT = [
         'and is paler the more idle time it has.'],
     ['Percent beside a name', 'Share of the run which that worker spent in tasks.'],
     ['Curves', 'Running and ready tasks, memory with its budget (dashed), power, links.'],
-    ['Energy', 'What counters measured; with an energy model also joules per kernel and the idle part.'],
+    ['Energy',
+        'What counters measured; with an energy model also joules per kernel and the idle part.'],
     ['Lower bound', 'No schedule of these tasks on this machine can end before this line.'],
     ['Arrows', 'Of the selected task: solid ones come from what it waited for, dashed ones ' +
         'go to what waited for it.'],
@@ -47,6 +48,7 @@ export function setupHelp(dialog) {
         h('h2', {id: 'help-title'}, 'What is what'), list(WHAT, 'what'),
         h('h2', null, 'Mouse and keys'), list(KEYS, 'keys'),
         h('p', null, 'The address of this page keeps the view: copy it to come back. ',
-            'All data are in this page or come from the program that serves it; nothing is sent anywhere.')));
+            'All data are in this page or come from the program that serves it; ' +
+            'nothing is sent anywhere.')));
     byId('help-button').addEventListener('click', () => dialog.showModal());
 }

@@ -72,7 +72,8 @@ export function idleSection(run) {
             ...used.map((i) => formatTime(s.total[i]))]);
     return h('section', null, h('h3', null, 'Where the time of the workers went'),
         causeBar(styles, s.total, s.sum, s.causes), totals, check,
-        h('details', {open: s.rows.length <= 8}, h('summary', null, `Each worker (${s.rows.length})`), per,
+        h('details', {open: s.rows.length <= 8},
+            h('summary', null, `Each worker (${s.rows.length})`), per,
             s.rows.length > MOST_ROWS ? h('p', {class: 'note'},
                 `The first ${MOST_ROWS} are listed.`) : null));
 }
@@ -92,7 +93,8 @@ export function blameSection(run) {
         BLAME_TEXT[n] || n), formatTime(ns[i]), formatShare(ns[i] / sum)])
         .filter((_, i) => ns[i] > 0);
     return h('section', null, title,
-        h('p', {class: 'note'}, 'From the last task back to the start, each moment has one reason. ' +
+        h('p', {class: 'note'},
+            'From the last task back to the start, each moment has one reason. ' +
             'B shows the chain above the workers.'),
         shareBar(names.map((n, i) => ({share: ns[i] / sum, colour: styles[i].colour,
             title: BLAME_TEXT[n] || n})), 'share of each reason'),
@@ -135,7 +137,8 @@ export function summarySection(run) {
             ['Dependencies', dir.edges ? formatCount(dir.edges) : 'none recorded (level 0)'],
             dir.path_ns ? ['Longest chain', formatTime(dir.path_ns, 4)] : null,
             run.bad && run.bad.length ? ['Did not end well',
-                `${formatCount(run.badCount)} executions, ✗ in the chart (search is:failed)`] : null,
+                `${formatCount(run.badCount)} executions, ✗ in the chart (search is:failed)`]
+                : null,
             run.pending ? ['Never ran', `${formatCount(run.pending)} tasks`] : null,
             dir.lost ? ['Records lost', formatCount(dir.lost)] : null,
             dir.overwritten ? ['Records overwritten', formatCount(dir.overwritten)] : null]));

@@ -96,7 +96,8 @@ export class Legend {
                     const k = run.dir.kernels[i];
                     return [h('span', {class: 'key'}, swatch(run.styles[i], 10), k.name),
                         formatCount(k.n), formatTime(k.total_ns), formatShare(k.total_ns / all),
-                        formatTime(k.median_ns), formatTime(k.min_ns), formatTime(k.max_ns), error(k),
+                        formatTime(k.median_ns), formatTime(k.min_ns), formatTime(k.max_ns),
+                        error(k),
                         ...(joules ? [formatJoules(joules.get(k.name) || 0)] : [])];
                 })) : h('p', {class: 'empty'}, 'No task ran.'));
         });

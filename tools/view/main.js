@@ -18,7 +18,8 @@ import { showTooltip } from './tooltip.js';
 import { Finder } from './finder.js';
 import { followLive } from './live.js';
 import { alignRuns, compareSection } from './compare.js';
-import { causeTitle, summarySection, boundSection, idleSection, blameSection, originSection } from './idle.js';
+import { summarySection, boundSection, originSection } from './idle.js';
+import { causeTitle, idleSection, blameSection } from './idle.js';
 import { energySection } from './energy.js';
 import { causeStyles, blameStyles, blameTitle, xferStyles } from './colour.js';
 import { rangeSection } from './stats.js';
@@ -30,7 +31,8 @@ import { readHash, writeHash } from './permalink.js';
 // [id, title, what it does, on at the start]
 const OPTIONS = [
     ['idle', 'Idle causes', 'Colour the time between tasks by its cause (I)', false],
-    ['path', 'Longest chain', 'Tasks that depend on each other and take longest together (C)', false],
+    ['path', 'Longest chain', 'Tasks that depend on each other and take longest together (C)',
+        false],
     ['blame', 'Blame', 'From the last task backwards: what each moment was needed for (B)', false],
     ['bounds', 'Lower bounds', 'No schedule on this machine can end before these lines (L)', true],
     ['patterns', 'Patterns', 'A pattern for each kernel, beside its colour (P)', false],
@@ -64,7 +66,8 @@ class App {
         if (state.theme) setTheme(state.theme);
         this.runs = (await openPacks(document)).map((p) => new Run(p));
         const newer = this.runs.find((r) => r.dir.version !== 1);
-        if (newer) throw new Error(`version ${newer.dir.version} of the data is not known to this page`);
+        if (newer)
+            throw new Error(`version ${newer.dir.version} of the data is not known to this page`);
         await Promise.all(this.runs.map((r) => r.loadLanes()));
         this.setup();
         this.adopt();
@@ -83,7 +86,8 @@ class App {
         await new Promise((done) => { setTimeout(done, 0); });
         await this.loadExtras(this.runs);
         this.ready = true;
-        if (state.task !== undefined) await this.selectId(this.runs[state.run] || this.runs[0], state.task);
+        if (state.task !== undefined)
+            await this.selectId(this.runs[state.run] || this.runs[0], state.task);
         if (state.q) { byId('search').value = state.q; await this.finder.search(state.q, false); }
         this.problems();
         if (location.protocol.startsWith('http')) followLive(this);
@@ -124,16 +128,20 @@ class App {
             .map(([id, title, what]) => h('button', {type: 'button', id: `opt-${id}`, title: what,
                 'aria-pressed': String(this.options[id]), onclick: () => this.toggle(id)}, title)));
         this.tabs.add('run', 'Run', () => this.runs.map((r) => [summarySection(r),
-            boundSection(r), idleSection(r), blameSection(r), energySection(r), originSection(r)]).flat());
+            boundSection(r), idleSection(r), blameSection(r), energySection(r),
+            originSection(r)]).flat());
         this.tabs.add('kernels', 'Kernels', () => this.legend.sections());
         this.tabs.add('range', 'Range', () => {
             this.gaps();
             return [h('p', {class: 'note'}, 'What is visible in the chart.'),
                 ...this.runs.map((r) => rangeSection(r, this.view))];
         });
-        this.tabs.add('task', 'Task', () => (this.selection ? taskSection(this.selection,
-            (run, t) => this.select(run, t, true), () => this.focusSelection()) : emptyTaskSection()));
-        if (this.runs.length > 1) this.tabs.add('compare', 'A / B', () => compareSection(this.runs));
+        this.tabs.add('task', 'Task', () => (this.selection
+            ? taskSection(this.selection, (run, t) => this.select(run, t, true),
+                () => this.focusSelection())
+            : emptyTaskSection()));
+        if (this.runs.length > 1)
+            this.tabs.add('compare', 'A / B', () => compareSection(this.runs));
         setupHelp(byId('help'));
         this.input = new Input(byId('gantt'), this);
         byId('curves').addEventListener('pointermove', (e) => this.setCursor(
@@ -149,10 +157,13 @@ class App {
         document.title = `${first.name} – Heddle trace`;
         byId('title').textContent = this.runs.map((r) => r.name).join('  |  ');
         const all = d.nworkers * d.makespan_ns;
+        const work = all && d.explained ? `${formatShare(d.total.work / all)} in tasks`
+            : 'being explained';
+        const best = d.bounds
+            ? ` · ${formatShare(d.bounds.best / d.makespan_ns)} of the best possible` : '';
         byId('facts').textContent = this.runs.length > 1 ? 'two runs, one time axis'
             : `${formatTime(d.makespan_ns, 4)} · ${formatCount(d.nworkers)} workers · ` +
-              `${formatCount(d.tasks)} tasks · ${all && d.explained ? `${formatShare(d.total.work / all)} in tasks` : 'being explained'}` +
-              (d.bounds ? ` · ${formatShare(d.bounds.best / d.makespan_ns)} of the best possible` : '');
+              `${formatCount(d.tasks)} tasks · ${work}${best}`;
         byId('live').hidden = !d.live;
         byId('live').textContent = d.explained ? 'live' : 'reading';
         const nothing = this.runs.every((r) => !r.dir.runs);
@@ -233,7 +244,8 @@ class App {
         const {t0, t1, total} = this.view, from = Math.max(0, t0), to = Math.min(total, t1);
         this.told = now;
         const length = from > 0 ? ` (${formatTime(to - from)})` : '';
-        byId('range').textContent = `${formatMoment(from, t1 - t0)} to ${formatMoment(to, t1 - t0)}${length}`;
+        byId('range').textContent =
+            `${formatMoment(from, t1 - t0)} to ${formatMoment(to, t1 - t0)}${length}`;
     }
 
     // When things are calm: statistics and the address.
@@ -255,7 +267,8 @@ class App {
         const s = this.selection;
         const hash = writeHash({t: this.view.isWhole ? null : [this.view.t0, this.view.t1],
             task: s ? s.run.pack.peek('task_id')[s.task] : undefined,
-            run: s ? this.runs.indexOf(s.run) : 0, q: this.finder.query, hide: [...this.legend.hidden],
+            run: s ? this.runs.indexOf(s.run) : 0, q: this.finder.query,
+            hide: [...this.legend.hidden],
             on, off, theme: document.documentElement.dataset.theme});
         history.replaceState(null, '', hash || location.pathname + location.search);
     }
@@ -276,7 +289,8 @@ class App {
         if (id === 'path' && value) {
             Promise.all(this.runs.map((r) => r.pack.all('path_task', 'task_run'))).then(() => {
                 const none = this.runs.every((r) => !r.pack.peek('path_task').length);
-                this.banner(none ? 'This log has no dependencies: record level 1 to see the longest chain.' : '');
+                this.banner(!none ? ''
+                    : 'This log has no dependencies: record level 1 to see the longest chain.');
                 this.redraw();
             });
         }
@@ -296,14 +310,16 @@ class App {
     // What else has colours in the chart, for the legend.
     keys() {
         const {dir} = this.runs[0], {idle, blame} = this.options, out = [];
-        const used = (c) => c.name !== 'work' && this.runs.some((r) => (r.dir.total || {})[c.name] > 0);
+        const used = (c) => c.name !== 'work' &&
+            this.runs.some((r) => (r.dir.total || {})[c.name] > 0);
         if (idle) {
             const styles = causeStyles(dir.causes || []);
             out.push(['Idle', styles.filter((s, i) => used(dir.causes[i]))
                 .map((s) => ({...s, name: causeTitle(s.name)}))]);
         }
         if (blame) {
-            out.push(['Blame', blameStyles(dir.blames || []).map((s) => ({...s, name: blameTitle(s.name)}))]);
+            out.push(['Blame',
+                blameStyles(dir.blames || []).map((s) => ({...s, name: blameTitle(s.name)}))]);
         }
         if (this.runs.some((r) => r.links.length)) out.push(['Transfers', xferStyles()]);
         return out;
@@ -366,7 +382,8 @@ class App {
         let task = NONE;
         if (type === 'task') task = run.pack.peek('run_task')[run.runOfPiece(lane, piece)];
         else if (type === 'blame') task = lane.task[piece];
-        else task = run.xfer.xfer_task[lane.index[lane.series.src ? lane.series.src[piece] : piece]];
+        else
+            task = run.xfer.xfer_task[lane.index[lane.series.src ? lane.series.src[piece] : piece]];
         if (task === undefined || task === NONE) return this.deselect();
         return this.select(run, task, false);
     }
@@ -374,7 +391,8 @@ class App {
     // Details of large logs are fetched with the first selection.
     fetching() {
         this.tabs.show('task');
-        byId('panel-body').replaceChildren(h('p', {class: 'empty'}, 'Fetching the details of all tasks…'));
+        byId('panel-body').replaceChildren(
+            h('p', {class: 'empty'}, 'Fetching the details of all tasks…'));
     }
 
     // reveal: move the view to the task; show: turn to its tab.
@@ -393,7 +411,8 @@ class App {
             if (row) {
                 const y = this.gantt.rowY(row);
                 if (y < 40) this.gantt.scroll(y - 60);
-                if (y + row.h > this.gantt.height) this.gantt.scroll(y + row.h - this.gantt.height + 20);
+                if (y + row.h > this.gantt.height)
+                    this.gantt.scroll(y + row.h - this.gantt.height + 20);
             }
         }
         if (show) this.tabs.show('task');

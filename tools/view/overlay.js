@@ -85,7 +85,8 @@ export class Overlay {
         g.fillStyle = this.colours.outside;
         const a = gantt.x(0), b = gantt.x(view.total);
         if (a > GUTTER) g.fillRect(GUTTER, AXIS, a - GUTTER, gantt.height - AXIS);
-        if (b < gantt.width) g.fillRect(Math.max(b, GUTTER), AXIS, gantt.width, gantt.height - AXIS);
+        if (b < gantt.width)
+            g.fillRect(Math.max(b, GUTTER), AXIS, gantt.width, gantt.height - AXIS);
     }
 
     // Top and bottom of what belongs to a run; null when it has no rows.

@@ -8,7 +8,8 @@ import { formatTime, formatMoment, formatCount, formatBytes } from './format.js'
 
 const MOST_LINKS = 12;
 // The causes of a worker's time, as a task that waits sees them.
-const WAIT_TEXT = {sched: 'its worker was busy with other tasks', data: 'its data were on their way',
+const WAIT_TEXT = {
+    sched: 'its worker was busy with other tasks', data: 'its data were on their way',
     memory: 'room was made for its data', overhead: 'the runtime: waking, scheduling'};
 
 function taskLink(run, index, select) {
@@ -30,8 +31,10 @@ function otherFact(sel, t, select) {
     if (!sel.other) return null;
     const {run, task} = sel.other, o = run.task(task);
     if (!o.ran) return [`In ${run.name}`, 'never ran'];
-    const off = t.ran && t.duration ? ` (${(100 * (o.duration / t.duration - 1)).toFixed(1)} %)` : '';
-    return [`In ${run.name}`, h('span', null, `${formatTime(o.duration, 4)}${off} on ${o.laneName} `,
+    const off = t.ran && t.duration
+        ? ` (${(100 * (o.duration / t.duration - 1)).toFixed(1)} %)` : '';
+    return [`In ${run.name}`, h('span', null,
+        `${formatTime(o.duration, 4)}${off} on ${o.laneName} `,
         taskLink(run, task, select))];
 }
 
@@ -113,7 +116,8 @@ export function taskSection(sel, select, focus) {
             ['Outcome', t.statusName + (t.flags.length ? `; ${t.flags.join('; ')}` : '')],
             t.parent !== NONE ? ['Submitted by', taskLink(run, t.parent, select)] : null,
             otherFact(sel, t, select)]),
-        sel.runs.length > 1 ? [h('h4', null, `Executions (${sel.runs.length})`), dataTable('Executions',
+        sel.runs.length > 1 ? [h('h4', null, `Executions (${sel.runs.length})`),
+            dataTable('Executions',
             [['On', false], ['Start', true], ['Duration', true], ['Outcome', false]],
             sel.runs.slice(0, MOST_LINKS).map((e) => [(run.lanes[e.lane] || {name: '–'}).name,
                 formatMoment(e.start, e.duration), formatTime(e.duration), e.status]))] : null,

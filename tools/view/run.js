@@ -15,7 +15,8 @@ const XFER_ARRAYS = ['xfer_start', 'xfer_dur', 'xfer_src', 'xfer_dst', 'xfer_byt
 const STATUS_NAMES = {0: 'ended well', 1: 'failed', 2: 'cancelled',
     3: 'declined, tried elsewhere', 7: 'never ran'};
 const EMPTY_DIR = {unit_ns: 1, makespan_ns: 0, nworkers: 0, tasks: 0, runs: 0, edges: 0, handles: 0,
-    lanes: [], kernels: [], nodes: [], modes: {}, causes: [], blames: [], curves: [], infos: [], total: {},
+    lanes: [], kernels: [], nodes: [], modes: {}, causes: [], blames: [], curves: [], infos: [],
+    total: {},
     blame: {}, bounds: null, arrays: {}, explained: true};
 const MOST_BAD = 10000;
 const FLAG_NAMES = [[0x08, 'ran inside a waiting task'], [0x10, 'helper of a gang'],
@@ -149,7 +150,8 @@ export class Run {
     // All executions of a task: it may be repeated, or run on a gang.
     executions(index) {
         const of = this.pack.peek('run_task'), status = this.pack.peek('run_status'), out = [];
-        for (let r = of.indexOf(index); r >= 0 && out.length < MOST_BAD; r = of.indexOf(index, r + 1)) {
+        for (let r = of.indexOf(index); r >= 0 && out.length < MOST_BAD;
+            r = of.indexOf(index, r + 1)) {
             const s = status[r] ?? 0;
             out.push({run: r, lane: this.laneOfRun(r), start: this.start[r] * this.unit,
                 duration: this.dur[r] * this.unit, status: STATUS_NAMES[s] || `status ${s}`});

@@ -27,7 +27,8 @@ function pieceLines(row, piece) {
             m.handle !== NONE && run.pack.peek('handle_name') ? run.handleName(m.handle) : null,
             `${time}, ${formatBytes(m.bytes / (m.duration || 1) * 1e9)}/s`, start];
     }
-    if (type === 'blame') return [`blame: ${blameTitle(run.dir.blames[s.cls[piece]])}`, time, start];
+    if (type === 'blame')
+        return [`blame: ${blameTitle(run.dir.blames[s.cls[piece]])}`, time, start];
     const tasks = run.pack.peek('run_task'), ids = run.pack.peek('task_id');
     const task = tasks ? tasks[run.runOfPiece(lane, piece)] : NONE;
     const names = run.pack.peek('task_name');

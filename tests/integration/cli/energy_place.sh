@@ -52,7 +52,8 @@ fails 2 'needs a file of jobs' energy place --machines 2
 fails 2 'needs --machines' energy place jobs --alpha 1
 fails 2 'machines' energy place jobs --machines 0 --alpha 1
 fails 2 'needs either --alpha' energy place jobs --machines 2
-fails 2 'needs either --alpha' energy place jobs --machines 2 --alpha 1 --watts-here 1 --watts-there 2
+fails 2 'needs either --alpha' energy place jobs --machines 2 --alpha 1 --watts-here 1 \
+    --watts-there 2
 fails 2 'go together' energy place jobs --machines 2 --watts-here 5
 fails 2 'above 0' energy place jobs --machines 2 --watts-here -5 --watts-there 2
 fails 2 'nan' energy place jobs --machines 2 --alpha nan
