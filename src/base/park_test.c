@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * park: sequential use; all interleavings of those who make work and those who
+ * park: sequential use; all interleavings of threads that make work and threads that
  * sleep (see model_test.h for the memory model; the futex is modelled as blocking
  * on the word), with broken variants that must be caught; and a stress test with
  * real threads.
  *
- * The property: nobody sleeps for good while there is work. Consumers of the
+ * The property: no thread sleeps for good while there is work. Consumers of the
  * model never end, so every run comes to rest with all of them asleep; then no
  * work may be left. Invariant park(1) is checked there as well.
  */

@@ -58,7 +58,7 @@ struct heddle_ctx {
     bool rings_all;          /* a task may be for one worker alone */
     bool forms_gangs;        /* else they have one member */
     struct heddle_devs *dev; /* NULL: nothing but cores and the host's memory */
-    struct worker *driver;   /* the worker of the driver, no slot */
+    struct worker *driver;   /* the worker of the device thread, no slot */
     const struct heddle_sched_ops *sched;
     void *sched_self;
     struct worker *worker; /* nworkers, then `foreign`, then `driver` */

@@ -3,11 +3,11 @@
  * error: the first failure of a context and its sentence.
  *
  * Invariants (1) the function that decides which error it is calls this once;
- *                those that pass the status up stay silent
+ *                functions that only return its status do not
  *            (2) the first failure of a task stays until a wait has returned it;
  *                until then refused calls do not replace it
- *            (3) a task that did not run because data or an event had failed before is
- *                told only while no failure is: the wait after it returns
+ *            (3) a task that did not run because data or an event had failed before
+ *                counts only while there is no failure: then the next wait returns
  *                HEDDLE_ECANCELED, with the sentence of the first cause
  * Threads    ctx->lock guards ctx->error; the message callback runs without it.
  */

@@ -2,7 +2,7 @@
 #ifndef HEDDLE_CORE_EVENT_H
 #define HEDDLE_CORE_EVENT_H
 
-/* Events: of tasks, and those that the program completes by hand. */
+/* Events: some complete with a task, others are completed by the program. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
  *            or sleeps on `signals` while another thread has the slot.
  * Invariants (1) worker.done counts a task of the context after all its effects
  *                (engine.c), so equal sums mean that everything has ended
- * Threads    any; heddle_ctx_signal() also workers and the driver.
+ * Threads    any; heddle_ctx_signal() also workers and the device thread.
  */
 #include <linux/futex.h>
 #include <pthread.h>

@@ -16,9 +16,10 @@
  *          that a nested submission, which does not hold the submission lock, can
  *          read them under `lock` alone. base and mark are atomic. All other
  *          fields are constant once the program has the handle.
- * Lifetime a reference for each of: the user, a view of it, a scope that has it
- *          in its table, a graph that was recorded with it. Tasks hold none: when the
- *          last reference is dropped, core waits for the tasks of the history instead.
+ * Lifetime a unit has one reference for each of: the user, a view of the unit, a scope
+ *          that has the unit in its table, a graph that was recorded with it. Tasks hold
+ *          none: when the last reference is dropped, core waits for the tasks of the
+ *          history instead.
  */
 #include <stdbool.h>
 #include <stddef.h>

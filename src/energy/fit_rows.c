@@ -3,10 +3,10 @@
  * Steps of a counter as rows of a linear system.
  *
  * A step of joules between two readings is idle watts x its length + the watts of
- * each key x the seconds its tasks ran in that time. A counter that is late is
- * about a time before the readings; one that averages over a window only looks
- * there: the seconds in the window then stand for those of the step, in
- * proportion. Spans of tasks are cut at both ends exactly.
+ * each key x the seconds its tasks ran in that time. A counter with a lag tells about
+ * a time before the readings. A counter that averages sees a window only: the seconds
+ * that tasks ran in the window, in proportion, stand for the seconds of the whole step.
+ * Spans of tasks are cut at both ends exactly.
  */
 #include <math.h>
 #include <string.h>

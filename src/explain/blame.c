@@ -9,9 +9,9 @@
  *            that it waited; before that it was not ready, because a predecessor
  *            ran, where the chain goes on, or because it was not submitted. A
  *            task is submitted by its parent, where the chain goes on, or by the
- *            main program. A row that repeats another one goes on there; one
- *            of which the log knows nothing goes on with what its worker did
- *            before.
+ *            main program. From a row that repeats another row the chain goes on
+ *            there; where the log does not say why a row came so late, the chain
+ *            goes on with what its worker did before.
  * Invariants (1) `cur` never grows and every piece is [a, cur) with a >= first,
  *                so the pieces are [first, last)
  *            (2) no row is visited twice, so the walk ends

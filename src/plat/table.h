@@ -3,8 +3,8 @@
 #define HEDDLE_PLAT_TABLE_H
 
 /*
- * How long kernels take: for each kernel and each "who" (a type of class, or a
- * kind of device) the measured times by bytes, and perhaps a rate.
+ * How long kernels take: for each kernel, and for each type of class or kind of device
+ * (the word WHO of a machine file), the measured times by bytes, and perhaps a rate.
  */
 #include <stdbool.h>
 #include <stddef.h>

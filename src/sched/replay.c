@@ -8,8 +8,8 @@
  *            file names, by their position in its order. Other tasks go as in heft:
  *            tasks that the file does not name, and tasks that cannot run where the
  *            file says.
- * Order      a worker takes the first task of its targets that was submitted, and
- *            waits until that task is ready. No worker waits for a task that was not
+ * Order      a worker takes the first submitted task of its targets, and waits until
+ *            that task is ready. No worker waits for a task that was not
  *            submitted, so a task that is missing or lost blocks no worker.
  * Progress   a worker waits only for a task all of whose predecessors, near and
  *            far, are known and before it in the order: the first task that a worker

@@ -5,7 +5,7 @@
  * Regions are in drive_regions.c, the rest is in drive_conformance.c.
  *
  * A web is a random set of jobs on a few buffers, each after the last one on its
- * buffer: whoever starts one too early, or the wrong one, spoils the bytes.
+ * buffer: a job that starts too early, or the wrong job, spoils the bytes.
  */
 #include <pthread.h>
 

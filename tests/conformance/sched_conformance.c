@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Every scheduler of the table against the contract in sched/sched.h: a task that
- * was pushed comes out once, whoever pushed it and whoever asks; an empty one
- * says so; a push never fails; no allocation that fails leaves anything behind.
+ * was pushed comes out once, from any thread to any thread; an empty scheduler
+ * says so; a push never fails; an allocation that fails leaves nothing behind.
  * sched_classes.c does it again with classes.
  */
 #include <pthread.h>

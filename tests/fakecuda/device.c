@@ -5,8 +5,8 @@
  * Structure  a context is a place in a table, one per device: it is alive while
  *            someone retains it. What is made in it is in its list and goes with
  *            it.
- * Threads    any. cuInit() reads the environment each time; whoever changes that
- *            does so while nothing else runs.
+ * Threads    any. cuInit() reads the environment each time; a test changes it while
+ *            no other thread runs.
  */
 #include "fakecuda.h"
 

@@ -3,10 +3,10 @@
  * kernels: what the entries of the PTX texts in tests and tools do, in C.
  *
  * Structure  a table by name. A kernel says which bytes it is about to use
- *            (fakecuda_touch): those that are no valid memory end the context.
+ *            (fakecuda_touch); bytes outside of valid memory end the context.
  * Invariant  the same results as the PTX on a GPU. A kernel that has a thread per
  *            element does as many as the launch has threads.
- * Threads    those of streams and graphs. Compiled with the sanitizers.
+ * Threads    the threads of streams and graphs. Compiled with the sanitizers.
  */
 #include "fakecuda.h"
 #include "kernels_mixed.h"

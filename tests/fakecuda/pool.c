@@ -3,11 +3,11 @@
  * pool: the allocations of the API, of the device and of pinned host memory.
  *
  * Structure  device memory is memory of the heap, each block by itself and exactly
- *            as long as asked for, so that the address sanitizer sees who goes
- *            beyond it or comes too late. A pool only counts.
+ *            as long as asked for, so that the address sanitizer sees an access
+ *            beyond its end or after its free. A pool only counts.
  * Invariant  memory that is ordered with a stream is filled with garbage when the
  *            stream comes to the allocation, and freed when it comes to the free:
- *            who uses it on another stream without waiting is found out.
+ *            so a use on another stream without a wait is found.
  * Threads    any.
  */
 #include "fakecuda.h"

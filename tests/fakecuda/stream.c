@@ -4,12 +4,12 @@
  *
  * Structure  a stream's thread takes one operation after the other, waits a little
  *            (so that the order of streams is different each time) and does it. An
- *            event points to the mark of its last record; whoever waits for it
- *            keeps that mark.
+ *            event points to the mark of its last record; a thread that waits for
+ *            the event keeps that mark.
  * Invariant  an operation on a lost context does nothing, but it ends: marks are
  *            set, memory is given back.
- * Threads    see fakecuda.h. fc_release(s) after each operation: who has waited
- *            for the stream knows it all.
+ * Threads    see fakecuda.h. fc_release(s) after each operation: a thread that has
+ *            waited for the stream sees everything that the stream did.
  */
 #include "fakecuda.h"
 

@@ -50,7 +50,7 @@ struct ahead {
     struct dev_ahead *free, *waiting;
     struct ahead_succ *spare;
     unsigned nspare;
-    /* the driver's */
+    /* the device thread's */
     struct dev_task *flying, *flying_last;          /* launched, oldest first */
     struct dev_task *look;                          /* of these, at next */
     struct dev_task *freed;                         /* held no more */

@@ -3,7 +3,7 @@
  * dev/ahead_end: a task that went ahead of its predecessors, from the worker that got it
  * to its end; ahead.c has states and invariants.
  *
- * Threads    the driver, but for heddle_ahead_pop() (a core that got such a task)
+ * Threads    the device thread, but for heddle_ahead_pop() (a core that got such a task)
  *            and heddle_dev_end_ahead() (of a task that ran again on a core); `lock`.
  */
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* dev/asked: what a function asks about its task that depends on the device it runs on.
  *
- * Threads    the slot that runs the task, or the driver.
+ * Threads    the slot that runs the task, or the device thread.
  */
 #include "core/dev/asked.h"
 #include "base/compiler.h"

@@ -6,7 +6,7 @@
  *   ask      for room and data
  *   ready    all is there: to dev/launch.c with it; or it cannot be
  *
- * Threads    the driver.
+ * Threads    the device thread.
  */
 #include <math.h>
 #include <stdio.h>

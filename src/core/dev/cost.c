@@ -6,16 +6,16 @@
  *                runs nothing meanwhile, the others do. As in real time, a window
  *                that is full makes the program wait
  *   waking       a core that was idle for longer than it spins begins later
- *   driving      the driver thread launches one task after the other, for all
+ *   driving      the device thread launches one task after the other, for all
  *                devices. What waits for a task of the same device only is launched
  *                behind it in real runs (dev/ahead.c), so it may have been launched
  *                since that one began
- *   noticing     what waits for a task of a device begins elsewhere when the driver
+ *   noticing     what waits for a task of a device begins elsewhere when the device thread
  *                has seen its end
  *
  * Invariants (1) with numbers of 0 nothing here changes when anything happens
  *            (2) d->cost.driver_ns never goes back
- * Threads    the driver; heddle_cost_charge() is any thread's that submits.
+ * Threads    the device thread; heddle_cost_charge() is any thread's that submits.
  */
 #include <pthread.h>
 
@@ -96,7 +96,7 @@ void heddle_cost_pushed(struct heddle_devs *d, const struct heddle_sched_task *t
     struct dev_overhead *c = &d->cost;
     const uint64_t key = (uintptr_t)t;
 
-    /* Who only submits is not the driver, and made nothing ready by an end. */
+    /* A thread that only submits is not the device thread, and ended no task. */
     if (!c->is_on || heddle_load_rlx(&d->ctx->driver->self) != (uintptr_t)pthread_self())
         return;
     if (!c->from.is_set) {

@@ -32,7 +32,7 @@ struct dev_overhead {
     bool has_own_core;       /* the program's thread: it runs no tasks */
     bool is_submitting;      /* the program's thread is busy */
     unsigned master;         /* the core that is the program's thread, if any */
-    uint64_t driver_ns;      /* until when the driver thread is busy */
+    uint64_t driver_ns;      /* until when the device thread is busy */
     uint64_t told_ns;        /* when all ends so far are known to the workers */
     struct dev_from from;    /* whose end makes tasks ready now */
     struct heddle_map since; /* the same of tasks that wait to be launched */

@@ -4,7 +4,7 @@
  *
  * Structure  start: workers, lanes, memories, when the models are there (open.c has
  *            found the devices before).
- * Threads    creation and end of the context; what mem calls: the driver, but where a
+ * Threads    creation and end of the context; what mem calls: the device thread, but where a
  *            function says otherwise.
  */
 #include <math.h>

@@ -35,9 +35,9 @@ heddle_status heddle_dev_open(heddle_ctx *ctx, const struct heddle_ctx_opts *o, 
 /* Workers and memories, when log and models are there; says in env what the scheduler, which
  * is made next, has to know. */
 heddle_status heddle_dev_start(heddle_ctx *ctx, struct heddle_sched_env *env);
-/* The scheduler is there: the driver thread begins. */
+/* The scheduler is there: the device thread begins. */
 heddle_status heddle_dev_start_driver(heddle_ctx *ctx);
-/* The driver thread ends, after the worker threads and before the log. */
+/* The device thread ends, after the worker threads and before the log. */
 void heddle_dev_stop(heddle_ctx *ctx);
 /* Frees everything, and ctx->dev is NULL. Half-built contexts, too. */
 void heddle_dev_close(heddle_ctx *ctx);

@@ -112,7 +112,7 @@ struct heddle_devs {
     bool has_thread;
 
     /* Workers that look for work read the next line all the time, submitters write the
-     * one after it, and the last ones are the driver's. */
+     * one after it, and the last ones are the device thread's. */
 
     /* tasks whose data are there, and hidden ones */
     _Alignas(HEDDLE_CACHE_LINE) struct heddle_spin supplied_lock;
@@ -129,8 +129,8 @@ struct heddle_devs {
     struct region region;
     _Atomic uint32_t nregions; /* runs of regions on devices, or on their way */
 
-    _Alignas(HEDDLE_CACHE_LINE) struct dev_task *spare; /* the driver's own */
-    _Atomic uint32_t ntasks; /* on devices, or on their way; the driver's */
+    _Alignas(HEDDLE_CACHE_LINE) struct dev_task *spare; /* the device thread's own */
+    _Atomic uint32_t ntasks; /* on devices, or on their way; the device thread's */
     uint32_t nsteps;
     struct heddle_sched_note told[DEV_NOTES]; /* for the scheduler, not yet */
     unsigned ntold;
@@ -145,7 +145,7 @@ static inline bool heddle_dev_is_running(const struct heddle_devs *d)
 
 /* The clock of the context's devices. Any thread; user: struct heddle_devs, as in callbacks. */
 uint64_t heddle_dev_now_ns(void *user);
-/* There is something to do for the driver. Any thread. */
+/* There is something to do for the device thread. Any thread. */
 void heddle_dev_kick(void *user);
 
 #endif /* HEDDLE_CORE_DEV_DEVS_H */

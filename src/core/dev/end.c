@@ -10,7 +10,7 @@
  * Invariants (1) whatever a task holds (turns aside) is given back before it is
  *                tried again
  *            (2) a task that no class can run any more ends with a sentence
- * Threads    the driver; heddle_dev_settle(): the slot that ends the task.
+ * Threads    the device thread; heddle_dev_settle(): the slot that ends the task.
  */
 #include <math.h>
 #include <stdio.h>

@@ -15,7 +15,7 @@
  * Invariants (1) without a model d->energy is NULL, and nothing here is called but
  *                heddle_dev_objective(), which says so
  *            (2) last_ns never goes back
- * Threads    creation of the context; shapes: any thread; joules: the driver.
+ * Threads    creation of the context; shapes: any thread; joules: the device thread.
  */
 #include <math.h>
 #include <stdio.h>

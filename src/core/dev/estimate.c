@@ -4,7 +4,7 @@
  *
  * Structure  described times (virtual) or models (real) of the best variant. The
  *            driver, which asks for every task, keeps what it was told for a while.
- * Threads    any, at any time; heddle_dev_cost_now(): the driver.
+ * Threads    any, at any time; heddle_dev_cost_now(): the device thread.
  */
 #include <math.h>
 
@@ -167,7 +167,7 @@ double heddle_dev_cost(struct heddle_devs *d, struct heddle_exec *x, const struc
     return d->time->cost(d, x, ext, cls, variant_out, confidence_out);
 }
 
-/* --- costs, for the driver ---------------------------------------------------- */
+/* --- costs, for the device thread ---------------------------------------------------- */
 
 /* Bytes on the class, if all operands were different and none private. */
 static uint64_t need_most(const struct heddle_devs *d, const struct heddle_exec *x, unsigned cls)

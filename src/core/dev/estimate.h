@@ -22,7 +22,7 @@ double heddle_dev_cost_measured(struct heddle_devs *d, struct heddle_exec *x,
  * may run on cores. */
 double heddle_dev_cost_of_none(const struct heddle_devs *d, const struct heddle_exec *x,
                                unsigned cls);
-/* As heddle_dev_cost() and its model, for the driver, which asks for every task: known costs
+/* As heddle_dev_cost() and its model, for the device thread, which asks for every task: known costs
  * are kept for a while. */
 void heddle_dev_cost_now(struct heddle_devs *d, struct heddle_exec *x, const struct task_ext *ext,
                          unsigned cls, struct dev_cost *out);

@@ -3,11 +3,11 @@
  * dev/host: tasks on cores, and hidden tasks, in a context with other memories.
  *
  * Structure  a task whose operands were never away costs one look at each root.
- *            Otherwise it asks for its data and is put aside; the driver puts it on
+ *            Otherwise it asks for its data and is put aside; the device thread puts it on
  *            the list of supplied tasks, and a core goes on with it from the start.
  *            link[1] of a task that is in no queue is its struct dev_task, or
  *            NULL.
- * Threads    workers; host_ready(): the driver.
+ * Threads    workers; host_ready(): the device thread.
  */
 #include <math.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ enum { HOME_TRIES = 16 }; /* before data count as not to be brought home */
 
 /* --- requests ---------------------------------------------------------------------- */
 
-/* The driver: data are on the host, or cannot be. */
+/* The device thread: data are on the host, or cannot be. */
 static void host_ready(struct heddle_mem_req *req, heddle_status st)
 {
     struct dev_task *dt = dev_task_of(req);

@@ -5,7 +5,7 @@
  *   go       partial results go there (partial.c), then launch
  *   landed   partial results come back, then the end (end.c)
  *
- * Threads    the driver.
+ * Threads    the device thread.
  */
 #include <stdio.h>
 
@@ -78,7 +78,7 @@ static bool launch_wants_time(const struct dev_task *dt)
 }
 
 /* A launch takes a while: what is needed after it can come meanwhile. A submitter
- * had the task that waits for this one, the driver its next record long ago. */
+ * had the task that waits for this one, the device thread its next record long ago. */
 static void launch_prefetch(const struct heddle_devs *d, const struct dev_task *dt)
 {
     const struct dev_task *next = d->spare;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dev/loop: what the driver does, and its thread.
+ * dev/loop: the device thread: its steps, its sleep, its beginning and end.
  *
  * Structure  one step: transfers and requests (mem), what devices have done, tasks
  *            for workers that have room. Virtual time has steps of its own
  *            (virtual.c).
- * Threads    the driver; heddle_driver_kick() is any thread's.
+ * Threads    the device thread; heddle_driver_kick() is any thread's.
  */
 #include <linux/futex.h>
 #include <pthread.h>
@@ -40,7 +40,7 @@
 enum {
     SPIN_NS = 100000,   /* of looking all the time since something happened */
     POLL_NS = 20000,    /* between looks while devices work */
-    IDLE_NS = 50000000, /* longest sleep of the driver */
+    IDLE_NS = 50000000, /* longest sleep of the device thread */
 };
 
 /* --- one step ------------------------------------------------------------------- */
@@ -110,7 +110,7 @@ static bool driver_step(struct heddle_devs *d)
     return did;
 }
 
-/* --- the driver thread ------------------------------------------------------------ */
+/* --- the device thread ------------------------------------------------------------ */
 
 static void driver_sleep(struct heddle_devs *d, uint32_t seen, uint64_t ns)
 {
@@ -178,7 +178,7 @@ heddle_status heddle_driver_start(struct heddle_devs *d)
 
 void heddle_driver_kick(struct heddle_devs *d)
 {
-    /* A read-modify-write, as is the driver's announcement: one sees the other. */
+    /* A read-modify-write, as is the device thread's announcement: one sees the other. */
     heddle_add_acqrel(&d->bell, 1u);
     if (heddle_load_acq(&d->sleeps) != 0)
         (void)syscall(SYS_futex, &d->bell, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);

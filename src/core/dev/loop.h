@@ -2,7 +2,7 @@
 #ifndef HEDDLE_CORE_DEV_LOOP_H
 #define HEDDLE_CORE_DEV_LOOP_H
 
-/* What the driver does, and its thread. */
+/* The device thread. */
 #include <stdbool.h>
 
 #include "heddle/status.h"

@@ -6,7 +6,7 @@
  *            class takes nothing any more, mem tells whose only copy went with it,
  *            and what the scheduler had for it goes elsewhere or ends. What is in
  *            flight ends by itself (dev/launch.c, dev/ahead.c, dev/region.c).
- * Threads    the driver.
+ * Threads    the device thread.
  */
 #include "core/dev/lose.h"
 #include "base/atomic.h"

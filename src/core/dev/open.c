@@ -387,7 +387,7 @@ static void dev_init(struct heddle_devs *d, heddle_ctx *ctx)
     dev_add_node(d, "host", HEDDLE_MEM_HOST, NULL, HEDDLE_MEM_NO_LIMIT);
 }
 
-/* The driver thread feeds fast devices: it has a core of its own, unless somebody
+/* The device thread feeds fast devices: it has a core of its own, unless somebody
  * said how many workers he wants. */
 static void dev_spare_core(struct heddle_devs *d, const struct heddle_ctx_opts *o)
 {

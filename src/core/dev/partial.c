@@ -3,7 +3,7 @@
  * dev/partial: the partial results of a task on a device: copied there before its
  * launch, back afterwards.
  *
- * Threads    the driver.
+ * Threads    the device thread.
  */
 #include <string.h>
 

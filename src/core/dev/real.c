@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dev/real: the time of real devices: the machine's clock, models of links, a driver
+ * dev/real: the time of real devices: the machine's clock, models of links, a device
  * thread (loop.c).
  *
  * Threads    see struct dev_time_ops.

@@ -16,10 +16,10 @@ struct region_run;
 /* Recorded regions on devices: see dev/region.c. */
 struct region {
     struct heddle_spin lock;
-    struct region_run *first, *last; /* for the driver */
-    struct dev_graph *made;          /* changed by the driver */
+    struct region_run *first, *last; /* for the device thread */
+    struct dev_graph *made;          /* changed by the device thread */
     _Atomic uint32_t has_dead;       /* set under the lock */
-    unsigned turn;                   /* the driver's */
+    unsigned turn;                   /* the device thread's */
 };
 
 void heddle_region_init(struct heddle_devs *d);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dev/region_graph: what a device has made of recorded regions: graphs that are kept and
- * brought up to date.
+ * dev/region_graph: the graphs that devices have made of recorded regions. A graph is kept,
+ * and brought up to date before its next run.
  *
  * Invariant  a graph is used by one run at a time
- * Threads    heddle_region_forget(): any. The rest: the driver. `lock` guards the list.
+ * Threads    heddle_region_forget(): any. The rest: the device thread. `lock` guards the list.
  */
 #include <math.h>
 #include <stddef.h>

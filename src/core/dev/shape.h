@@ -20,7 +20,7 @@ struct dev_cost {
     unsigned variant;
 };
 
-/* The same, kept by the driver for tasks without restrictions. */
+/* The same, kept by the device thread for tasks without restrictions. */
 struct dev_quick {
     struct dev_cost cost;
     uint64_t need; /* bytes on the class, at most */
@@ -51,7 +51,7 @@ struct dev_shape {
     double *own;
     double *watts;           /* per variant and class; NULL: no energy model */
     unsigned nvariants;      /* of these two */
-    struct dev_quick *quick; /* per class; the driver's */
+    struct dev_quick *quick; /* per class; the device thread's */
     /* real: per type and variant */
     _Atomic(struct heddle_perf_entry *) *entry;
 };

@@ -83,7 +83,7 @@ static inline struct dev_task *dev_record(const struct heddle_sched_task *t)
     return (struct dev_task *)(void *)t->link[1];
 }
 
-/* The records of tasks; the driver has its own. */
+/* The records of tasks; the device thread has its own. */
 struct dev_task *heddle_dev_task_new(struct worker *w);
 void heddle_dev_task_free(struct worker *w, struct dev_task *dt);
 

@@ -3,7 +3,7 @@
 #define HEDDLE_CORE_DEV_TIME_H
 
 /*
- * The time of devices: real ones and a driver thread (real.c), or simulated ones and
+ * The time of devices: real ones and a device thread (real.c), or simulated ones and
  * steps (virtual*.c). As core/time.h, for the files of core/dev, which call the table
  * and do not ask. Driver, but where a function says otherwise.
  */
@@ -23,12 +23,12 @@ struct dev_time_ops {
     bool has_caps;   /* devices can be given power caps */
     bool tells_late; /* the scheduler may hear of ends a little late, several at once */
 
-    /* The scheduler is there: the driver may begin. The end of it. Creation and end. */
+    /* The scheduler is there: the device thread may begin. The end of it. Creation and end. */
     heddle_status (*start)(struct heddle_devs *d);
     void (*stop)(struct heddle_devs *d);
     /* Any thread. */
     uint64_t (*now_ns)(const struct heddle_devs *d);
-    /* There is something to do for the driver. Any thread. */
+    /* There is something to do for the device thread. Any thread. */
     void (*kick)(struct heddle_devs *d);
     /* Does no worker run anything? A guess. Any thread. */
     bool (*is_idle)(const struct heddle_devs *d);

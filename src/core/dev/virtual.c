@@ -4,8 +4,8 @@
  *
  * Structure  a step does what can be done at this moment: hidden tasks, transfers,
  *            launches. When nothing is left to do, the clock goes to the next event.
- *            Whoever waits takes steps as the holder of slot 0.
- * Threads    the driver, which is the holder of slot 0 for one step.
+ *            A thread that waits takes the steps, as the holder of slot 0.
+ * Threads    the device thread, which is the holder of slot 0 for one step.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -67,7 +67,7 @@ bool heddle_virtual_step(struct worker *w)
     const uintptr_t before = heddle_load_rlx(self);
     bool did;
 
-    /* The holder of slot 0 is the driver, and no longer than it does a step. */
+    /* The holder of slot 0 is the device thread, and no longer than it does a step. */
     heddle_store_rlx(self, (uintptr_t)pthread_self());
     did = virtual_supplied(d) || virtual_do(d) || heddle_sim_step(d->sim);
     heddle_store_rlx(self, before);

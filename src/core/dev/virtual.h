@@ -18,7 +18,7 @@ struct heddle_devs;
 /* The context has virtual time from now on. Creation, before its workers are counted. */
 void heddle_virtual_set(struct heddle_devs *d);
 /* Does what can be done now, else the clock goes to the next event. False: there is none. The
- * holder of slot 0, which is the driver meanwhile. */
+ * holder of slot 0, which is the device thread meanwhile. */
 bool heddle_virtual_step(struct worker *w);
 
 /* virtual_task.c. A task waits for its children (or: goes on): its worker may run others

@@ -163,7 +163,7 @@ double heddle_virtual_fetch_ns(struct heddle_devs *d, unsigned from, unsigned to
 
     if (heddle_load_rlx(&d->ctx->driver->self) == (uintptr_t)pthread_self())
         return heddle_sim_copy_ns(d->sim, from, to, bytes);
-    /* The queues of links are the driver's. */
+    /* The queues of links are the device thread's. */
     link = heddle_plat_find_link(d->plat, from, to);
     return link < 0
                ? heddle_virtual_fetch_ns(d, from, 0, bytes) +

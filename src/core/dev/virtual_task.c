@@ -4,7 +4,7 @@
  *
  * Structure  a worker runs one task, and those that wait for their children; others with
  *            all their data wait in its queue. Real streams queue by themselves.
- * Threads    the driver.
+ * Threads    the device thread.
  */
 #include "base/assert.h"
 #include "base/compiler.h"

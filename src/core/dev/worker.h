@@ -22,7 +22,7 @@ enum {
     DEV_AHEAD_NS = 250000,   /* of work that a worker has at most, then */
     DEV_UNKNOWN_NS = 100000, /* what a task of unknown length counts there */
     DEV_LOOKS = 4,           /* steps that launch, between looks at the devices */
-    DEV_SPARE_FROM = 4,      /* cores from which on the driver thread has its own */
+    DEV_SPARE_FROM = 4,      /* cores from which on the device thread has its own */
     DEV_NOTES = 16,          /* for the scheduler, at most, before it gets them */
 };
 

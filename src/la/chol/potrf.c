@@ -7,13 +7,13 @@
  * Upper  update j, k: A_kj = U_kk^-H (A_kj - U_0k^H A_0j), rows 0 above k
  *        panel j:     A_jj = A_jj - U_0j^H U_0j; A_jj = U^H U
  * In both every update(j, k) needs panel k and the updates of j before it, so one
- * loop submits both. Where a matrix does not fit into the memory of a device, groups
- * of block columns that do are finished one after the other: what is on the left of a
- * group comes by once for each.
+ * loop submits both. Where a matrix does not fit into the memory of a device, the block
+ * columns are factorised in groups that do fit, one group after the other: the block
+ * columns on the left of a group are copied to the device once per group.
  *
- * Where products are made of halves (la_low), a lower panel also leaves the rows below its
- * diagonal block as such, made once for all updates. These write all of block A_jj then:
- * the matrix is one of ours.
+ * Where products are computed in half precision (la_low), a lower panel also stores the rows
+ * below its diagonal block as halves, once for all updates. The updates then write all of
+ * block A_jj, also above the diagonal, which is allowed because the matrix is the library's.
  */
 #include "la/cuda/mixed.h"
 #include "la/la.h"

@@ -10,9 +10,10 @@
  *          below it, and does all there is to do for them: what the columns on the
  *          left take away, the factor of the diagonal block (every block for itself,
  *          as that is quicker than to ask another one), the solve.
- * Meeting  after a step, as the next one needs what the others have found. A block
- *          that has no rows any more arrives and leaves. Only then the factor of the
- *          diagonal block takes its place: nobody reads there any more.
+ * Meeting  all blocks meet after a step, because each needs the results of the others
+ *          for the next step. A block without rows left arrives at the meeting and ends.
+ *          The factor of the diagonal block is stored after the meeting, when no
+ *          block reads the old values any more.
  */
 enum {
     NB = 64,

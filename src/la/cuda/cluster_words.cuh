@@ -3,9 +3,10 @@
  * cluster_words: what the blocks of a cluster tell each other; see cluster.cu.
  *
  * Words    What a block tells the others for a column goes into their shared memory
- *          and counts itself there (st.async, mbarrier): nobody waits for a barrier.
- *          There are two copies by turns: who writes one again has had a word from
- *          everybody for the column between, sent when all of the block had read it.
+ *          and counts itself there (st.async, mbarrier): no block waits for a barrier.
+ *          There are two copies by turns. Before a block writes a copy again, it has got
+ *          words from all blocks for the column between, and each block sent these
+ *          after all of its threads had read the copy.
  */
 enum { BLOCKS = 16, THREADS = 512, WARPS = THREADS / 32, MAX_N = 64 };
 

@@ -3,12 +3,11 @@
 #define HEDDLE_LA_CUDA_NORM_H
 
 /*
- * Contract of norms, copies, sums, transposes and test matrices on a CUDA device: kernels of our
- * own
- * (norm.cu; copies of real types: mixed.cu), put on the stream of the task.
+ * Contract of norms, copies, sums, transposes and test matrices on a CUDA device. The functions
+ * launch kernels of our own (norm.cu; copies of real types: mixed.cu) on the stream of the task.
  *
- * HEDDLE_EDECLINED: the device does not take the kernels; then nothing was done. A task
- * calls one of these only, so what follows the first is not declined.
+ * HEDDLE_EDECLINED: the device does not take the kernels; then nothing was done. A task calls
+ * one of these functions only, so it never declines after it has launched something.
  *
  * uplo is 'A', 'L' or 'U'; col0 is the number of the first column. Scalars are elements
  * of the type.

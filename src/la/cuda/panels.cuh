@@ -7,7 +7,8 @@
  *          (`bar`, zero at the start), so all of them must be on the device at
  *          once: a cooperative launch, at most a block for each multiprocessor.
  *          What a block tells the others goes through global memory, in two copies
- *          by turns: who writes a copy again has met everybody who reads it.
+ *          by turns: between two writes of a copy the blocks meet, and by then all
+ *          have read it.
  * Numbers  the pivot is the largest element, the first one of equals, as LAPACK's;
  *          sums are added in a fixed order, so results repeat.
  */

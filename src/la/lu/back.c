@@ -4,11 +4,11 @@
  * known: once for each block column, not once for each panel on its right. A core
  * turns the pivots into lists of rows, as that is one exchange after the other.
  *
- * Order k   the pivots of panel k, as soon as these are there, in the lists of the
- *           block columns before it: a list says where the rows below the diagonal
- *           block come from. The lists are one behind the other. Behind the last panel
- *           little is left to do, and the GPU waits for nothing else.
- * Rows j    brings those of block column j there
+ * Order k   a task that enters the pivots of panel k, as soon as these are known, into
+ *           the lists of the block columns before it: a list says where the rows below
+ *           the diagonal block come from. The lists are one behind the other. Little
+ *           is left to do after the last panel, where the GPU waits for this alone.
+ * Rows j    a task that moves the rows of block column j to their places
  */
 #include <string.h>
 

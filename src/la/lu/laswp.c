@@ -3,9 +3,10 @@
  * laswp: rows change places; one task for each block column, or, where there is a
  * device, for each block column and each part of the pivots.
  *
- * The pivots of a factorisation that has not ended yet: a task reads their handles,
- * which the sequence knows. Those of another sequence are there when the block
- * columns of its factors are, so a task reads these as well where it knows them.
+ * Order    the factorisation that finds the pivots may still be running. When it belongs
+ *          to the same sequence, a task has the handles of the pivots as operands.
+ *          When it belongs to another one, a task has the block columns of the factors
+ *          as operands, where it knows them: the pivots are written before these.
  */
 #include "la/cuda/cuda.h"
 #include "la/la.h"

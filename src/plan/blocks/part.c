@@ -2,9 +2,10 @@
 /*
  * part: a block as a graph of its own.
  *
- * Its forward part, an operation that stands for all that is within the block, and its
- * backward part. That operation reads what the inside needs of the block and leaves what
- * the block needs of it. What the block gets from outside is there and is not counted.
+ * The graph has the forward operations of the block, one operation that stands for the blocks
+ * inside of it, and its backward operations. The one operation reads the values that the blocks
+ * inside need of this block, and makes the values that this block needs of them. Values that
+ * come from outside of the block are in memory all the time and count no bytes.
  */
 #include "plan/blocks/part.h"
 

@@ -13,9 +13,9 @@
  *                     with all of it in memory while a runs
  *           exchange  instead of x some inputs of its operation that are together not
  *                     larger than x, if no other value of the set is made from x
- *           A set that contains one that was seen is not looked at again. When no set
- *           is left to look at, there is no such run, and the least number of bytes
- *           that was asked for beyond the limit is a bound.
+ *           A set is skipped when it contains a set that was examined before. When no
+ *           set is left to examine, no run stays within the limit, and the least
+ *           number of bytes by which a set exceeded the limit gives the bound.
  * Graph     small values are always in memory and cost nothing. A value that is made
  *           from one other value alone and is as large counts as the same value: a run
  *           that has one of the two has both. That makes every run cheaper, never

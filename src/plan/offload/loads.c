@@ -2,8 +2,8 @@
 /*
  * loads: which sets of values may move, and a sequence for each.
  *
- * The first sets are those that the relaxation holds at the operation with least room, by
- * several rules; later ones are those that the best plans move.
+ * The first sets come from the relaxation: the values that it keeps elsewhere at the operation
+ * with the least room, by several rules. Later sets are the values that the best plans move.
  */
 #include <math.h>
 #include <string.h>

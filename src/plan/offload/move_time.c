@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * move_time: when values leave and come back, once it is known which do.
+ * move_time: when values leave and come back, once it is known which values do.
  *
- * Copies out begin behind the operations that made the values, of those that may begin the
- * one first whose room is needed first; what leaves is discarded as soon as its copy is
- * complete, since everything behind a discard waits for the copy. Copies back are then
- * placed from the last to the first: each as late as it still ends in time and before the
- * next one begins, but not before there is room for it from there to its use.
+ * Out   a copy out may begin after the operation that makes the value. Among copies that may
+ *       begin, the first is the one whose room is needed first. The value is discarded as
+ *       soon as its copy is complete, because all steps after a discard wait for the copy.
+ * Back  copies back are placed from the last to the first: each as late as possible, so
+ *       that it ends before its use and before the next copy begins, and so that there is
+ *       room for the value from the beginning of the copy to its use.
  */
 #include <math.h>
 

@@ -7,21 +7,21 @@
  * Purpose   sequences near the least memory, at once: a run takes about as long as
  *           it takes to write its sequence down.
  * Structure *pending* operations are in a heap, the first one runs next. What a
- *           pending operation reads is protected. For room, the value goes with the
- *           smallest
+ *           pending operation reads is protected. To make room, the run evicts the
+ *           value with the smallest
  *
  *               h = (time to get it back / bytes) ^ power / distance
  *
  *           the distance to its next reader in the order. The time is the longest
  *           way down over what is missing, brought up to date now and then. With
  *           power 0 it is the value that is used last.
- *           When all values are protected, one that lies ahead of the sweep goes
+ *           When all values are protected, a value ahead of the sweep is evicted
  *           nevertheless: its operation is pending from then on, so that its inputs
- *           stay until the sweep reaches it. A protected value behind the sweep goes a
- *           few times only, or two of them would displace each other for ever.
+ *           stay until the sweep reaches it. A protected value behind the sweep is
+ *           evicted a few times at most, or two of them would displace each other for ever.
  * Threads   none.
- * Cost      for one computation what is in memory; for every REFRESH evictions the
- *           graph.
+ * Cost      of one computation: linear in the values in memory; of every REFRESH
+ *           evictions: linear in the graph.
  */
 #include "plan/seq/seq.h"
 

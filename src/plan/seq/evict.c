@@ -12,9 +12,9 @@
  * its class. The distance is the time since the last access (DTR), or the number
  * of operations until the next use in the given order.
  *
- * The inputs of all operations on the stack are pinned. When nothing else is
- * left, those of the operations below the top may go as well: they are computed
- * again later.
+ * The inputs of all operations on the stack are pinned. When no other value is
+ * left, inputs of operations below the top of the stack may be evicted as well: they
+ * are computed again later.
  */
 #include "plan/seq/seq.h"
 

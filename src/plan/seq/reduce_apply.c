@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * reduce_apply: the best moves of a look are done.
+ * reduce_apply: carries out the best of the moves that were found.
  *
- * Moves are taken by their scores until the peak is covered or the batch is full, none of
- * which computes again what another one drops.
+ * Moves are taken in the order of their scores until the peak is within the budget or the batch
+ * is full. A move that would compute again what another move of the batch drops is left out.
  */
 #include <string.h>
 

@@ -2,13 +2,13 @@
 /*
  * reorder: another order of first computations, with less memory over the budget.
  *
- * Two beginnings: the given order, and the one in which the operation runs next,
- * among those that can, that adds least. Both are smoothed. The given one is taken
- * when it has much less over the budget: otherwise the other leads to shorter plans
- * of the graphs it was tried on (random layered ones).
+ * Two orders to begin with: the given one, and a greedy one, in which the next operation is
+ * always the one that adds least to the memory in use. Both are smoothed. The given order is
+ * taken when it exceeds the budget by much less; else the greedy one is, because it led to
+ * shorter plans of the graphs that both were tried on (random layered ones).
  *
- * Where nothing else finds a plan, orders are varied: a run in little memory (demand.c)
- * gets stuck at some operation, and an order in which it comes further is better.
+ * Where no other method finds a plan, orders are varied: a run in little memory (demand.c)
+ * stops at some operation for lack of room, and an order is better when the run stops later.
  */
 #include "plan/seq/seq.h"
 

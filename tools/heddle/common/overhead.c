@@ -8,7 +8,7 @@
  * Waking      everybody sleeps; the program submits one task and looks at the clock
  *             that the task reads first. It does not wait in the runtime: there it
  *             would run the task itself.
- * Driving     empty tasks of a device, as many as the driver thread can launch: the
+ * Driving     empty tasks of a device, as many as the device thread can launch: the
  *             time of all, by their number.
  * Noticing    the same one by one. What one takes longer than it costs to submit
  *             and to launch it, and to wake the driver, is until its end is seen.

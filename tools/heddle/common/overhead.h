@@ -16,7 +16,7 @@
 struct overhead {
     double submit_ns; /* one heddle_submit() */
     double wake_ns;   /* until a core that sleeps begins a task */
-    double drive_ns;  /* per task of a device on the driver thread */
+    double drive_ns;  /* per task of a device on the device thread */
     double notice_ns; /* from its end until the program knows */
     double single_ns; /* an empty task of a device, from submission to wait */
 };

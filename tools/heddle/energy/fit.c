@@ -3,8 +3,8 @@
  * energy fit: what kernels cost in joules, from logs with samples of counters.
  *
  * Output     a table of kernels and one of domains, and the model as a file:
- *            beside the models of time unless -o says where. A file that is there
- *            and cannot be read is somebody else's: it stays.
+ *            beside the models of time unless -o says where. A file of that name
+ *            that is no energy model is never overwritten.
  */
 #include <inttypes.h>
 #include <math.h>

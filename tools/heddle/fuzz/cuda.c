@@ -8,11 +8,11 @@
  *            fuzz/cuda.cu.
  * Invariants (1) the same values as fuzz_mix(), bit by bit: elements in row-major
  *                order of the index space, whatever the strides
- *            (2) scratch memory that somebody else wrote spoils the word, and so
- *                all that the task writes
+ *            (2) a write of another task into the scratch memory spoils the word, and
+ *                so all that this task writes
  *            (3) nothing here waits for the device: the function may be called
  *                while the stream is captured
- * Threads    the driver of the device.
+ * Threads    the device thread.
  */
 #include <string.h>
 

@@ -6,7 +6,7 @@
  *            the variant, then every written element has a work item.
  * Invariant  the same values as fuzz_mix(), bit by bit: elements in row-major
  *            order of the index space, whatever the strides
- * Threads    the driver of the device.
+ * Threads    the device thread.
  */
 #include "heddle/opencl.h"
 #include "base/atomic.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fuzz/print: a program as text, for whoever looks for the reason of a failure.
+ * fuzz/print: a program as text, to find the reason of a failure.
  */
 #include "fuzz/fuzz.h"
 

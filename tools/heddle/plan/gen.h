@@ -5,9 +5,9 @@
 /*
  * Graphs for the benchmark of plans: the same seed, the same graph.
  *
- * Training graphs have a forward pass, a loss that reads all that nobody else
- * does, and a backward operation for each forward one, which takes twice its
- * time, reads what that read and makes a gradient for each of its inputs.
+ * Training graphs have a forward pass, a loss that reads all values without another
+ * reader, and a backward operation for each forward one, which takes twice its
+ * time, reads the same values and makes a gradient for each of them.
  */
 #include <stdint.h>
 

@@ -11,11 +11,11 @@
  *          is missing and read is loaded: from a memory with a straight link,
  *          else over the host, which counts twice. A write makes all other
  *          copies void. A victim whose copy is the only valid one is written
- *          back to the host. What is on devices at the end stays there. So the
- *          runtime counts as well.
- * Victims  BELADY: the copy that its device needs last, if at all before
- *          somebody else overwrites it; among equals one that need not be
- *          written back. LRU: the copy that was used longest ago.
+ *          back to the host. What is on devices at the end stays there. The
+ *          runtime counts its copies by the same rules.
+ * Victims  BELADY: the copy whose next use on its device is the last, where an
+ *          overwrite elsewhere before that use means no use; among equals a copy that
+ *          need not be written back. LRU: the copy that was used longest ago.
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -4,7 +4,7 @@
  *
  * Invariant  both variants of a kernel compute the same: bit by bit, but for norm,
  *            which adds in another order.
- * Threads    the functions run on workers and on the driver of the device.
+ * Threads    the functions run on workers and on the device thread.
  */
 #include <math.h>
 #include <string.h>

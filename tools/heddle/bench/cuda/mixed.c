@@ -8,7 +8,7 @@
  *            models of the context learn.
  * simulate   a machine file with those costs, with the rates of pinned copies and
  *            with what the runtime costs: a submission, waking a core, a launch by
- *            the driver thread, seeing its end. Programs of several sizes run for
+ *            the device thread, seeing its end. Programs of several sizes run for
  *            real and on it, with the same scheduler. The streams of the GPU are
  *            workers that share it: a task alone takes as long as in a chain, and
  *            many at once as long as in a batch. The error is of the makespan; two

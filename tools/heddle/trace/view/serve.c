@@ -4,12 +4,12 @@
  *
  * Structure  one thread, one poll() over a fixed number of connections. A
  *            connection reads a request, writes its answer, reads the next; a
- *            slow reader holds its own answer and nobody else's.
+ *            slow reader delays its own answer and no other.
  * Invariants (1) it listens on 127.0.0.1 only
  *            (2) a connection with an answer is not read from until it was sent
  *            (3) when all places are taken, the connection that has been idle
  *                longest makes room
- * End        SIGINT or SIGTERM. Libraries have threads of their own, any of which
+ * End        SIGINT or SIGTERM. Libraries have threads of their own, and any of them
  *            may get the signal: a handler writes to a pipe that poll() sees.
  */
 #include <arpa/inet.h>

@@ -5,10 +5,10 @@
 /*
  * A log that a server shows.
  *
- * A small one is read and explained when it is opened. Of a large one the tasks
- * are shown at once, and a thread explains it meanwhile. One that still grows
- * is read again by such a thread, at most once per second and for at most a
- * quarter of the time.
+ * A small log is read and explained when it is opened. The tasks of a large log are
+ * shown at once, and a thread explains the log meanwhile. A log that still grows is
+ * read again by such a thread, at most once per second and for at most a quarter of
+ * the time.
  *
  * Threads  all functions: the thread of the server. The other thread has the
  *          log and the pack it makes for itself until it ends; `state` hands
