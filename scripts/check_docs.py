@@ -3,7 +3,8 @@
 """check_docs.py [ROOT]: what the documents say about the tree is true.
 
 1. every relative link of a Markdown file leads to a file or folder
-2. the map in README.md names every module of src/LAYERS, and only paths that exist
+2. the table of modules in ARCHITECTURE.md has a row for every module of src/LAYERS, and no other;
+   the table of folders has folders that exist
 3. docs/guide/README.md lists every chapter, docs/adr/README.md every decision
 """
 import pathlib
@@ -26,22 +27,27 @@ def check_links(path, text):
             report.fail(path, line_of(prose, m.start()), f"{m[1]} is not there")
 
 
-def check_map(layers):
-    path = root / "README.md"
+def rows(text, head):
+    """Line and first word of each row of the table below the row that begins with `head`."""
+    m = re.search(rf"^\| {head} \|.*\n\|[-|]+\n((?:\|.*\n)*)", text, re.M)
+    if m:
+        for n, line in enumerate(m[1].splitlines(), line_of(text, m.start(1))):
+            yield n, line.split("|")[1].strip().strip("`")
+
+
+def check_map(path, layers):
     text = path.read_text()
-    m = re.search(r"^## Map of the tree\n+```\n(.*?)^```", text, re.S | re.M)
-    if not m:
-        report.fail(path, 1, "no map of the tree")
-        return
-    named = set()
-    for n, line in enumerate(m[1].splitlines(), line_of(text, m.start(1))):
-        for word in re.findall(r"\S+", line[:re.search(r"\s{2,}|$", line).start()]):
-            if not (root / word).exists():
-                report.fail(path, n, f"{word} is not there")
-            named.add(word.rstrip("/"))
-    for module in layers:
-        if f"src/{module}" not in named:
-            report.fail(path, line_of(text, m.start()), f"the map lacks src/{module}")
+    named = list(rows(text, "module"))
+    if not named:
+        report.fail(path, 1, "no table of modules")
+    for n, module in named:
+        if module not in layers:
+            report.fail(path, n, f"{module} is no module of src/LAYERS")
+    for module in sorted(set(layers) - {module for _, module in named}):
+        report.fail(path, 1, f"the table of modules lacks {module}")
+    for n, folder in rows(text, "folder"):
+        if not (root / folder).exists():
+            report.fail(path, n, f"{folder} is not there")
 
 
 def check_index(folder):
@@ -54,8 +60,8 @@ def check_index(folder):
 
 for f in files(root, ".md"):
     check_links(f, f.read_text())
-if (root / "README.md").exists():
-    check_map(Layers(root, report).uses)
+if (root / "ARCHITECTURE.md").exists():
+    check_map(root / "ARCHITECTURE.md", Layers(root, report).uses)
 for folder in ("docs/guide", "docs/adr"):
     check_index(folder)
 sys.exit(report.bad != 0)

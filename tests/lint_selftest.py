@@ -229,15 +229,17 @@ CASES += [("reference", "include/heddle/x.h", HEADER % text, wanted) for text, w
     (DOCUMENTED + "\ntypedef void (*heddle_fn)(int);\n\n", "heddle_fn has no comment"),
     (API % "/* Another's. */\n", "heddle_x has no comment"),
 ]]
-MAP = "# x\n\n## Map of the tree\n\n```\n%s```\n"
-GOOD = "src/base/  one\nsrc/topo/ src/core/ src/draw/  two\n"
+MAP = ("# x\n\n| module | what |\n|---|---|\n%s\n"
+       "| folder | what |\n|---|---|\n| `src/base` | one |\n")
+GOOD = "".join(f"| {m} | one |\n" for m in ("base", "topo", "core", "draw"))
 CASES += [
-    ("docs", "README.md", MAP % GOOD, ""),
-    ("docs", "README.md", MAP % GOOD + "[a](src/base/x.c#l) [b](https://x.y/z)\n", ""),
-    ("docs", "README.md", MAP % GOOD + "[a](src/base/no.c)\n", "src/base/no.c is not there"),
-    ("docs", "README.md", MAP % "src/base/ src/core/ src/draw/\n", "lacks src/topo"),
-    ("docs", "README.md", MAP % (GOOD + "src/none/\n"), "src/none/ is not there"),
-    ("docs", "README.md", "# x\n", "no map"),
+    ("docs", "ARCHITECTURE.md", MAP % GOOD, ""),
+    ("docs", "ARCHITECTURE.md", MAP % GOOD + "[a](src/base/x.c#l) [b](https://x.y/z)\n", ""),
+    ("docs", "ARCHITECTURE.md", MAP % GOOD + "[a](src/base/no.c)\n", "src/base/no.c is not there"),
+    ("docs", "ARCHITECTURE.md", MAP % GOOD.replace("| topo | one |\n", ""), "lacks topo"),
+    ("docs", "ARCHITECTURE.md", MAP % (GOOD + "| none | one |\n"), "none is no module"),
+    ("docs", "ARCHITECTURE.md", (MAP % GOOD).replace("src/base", "src/no"), "src/no is not there"),
+    ("docs", "ARCHITECTURE.md", "# x\n", "no table"),
     ("docs", "docs/guide/01-x.md", "# 1\n", "01-x.md is not listed"),
 ]
 # For "commits" the content is the message of a commit, and the file what it adds.
