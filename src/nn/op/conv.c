@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * conv: convolution over any number of dimensions, with groups, strides, dilations and padding.
+ *
+ * Operands  X [n, c, d...], W [m, c/g, k...], B [m] (optional); Y [n, m, e...].
+ */
+#include "base/assert.h"
+#include "nn/op/window.h"
+
+static heddle_status conv_window(struct nn_call *c, struct nn_window *w)
+{
+    const struct nn_shape *x = &c->in[0].shape, *k = &c->in[1].shape;
+    const int64_t group = heddle_nn_int(c, "group", 1);
+    size_t n;
+    const int64_t *said = heddle_nn_ints(c, "kernel_shape", &n);
+
+    if (x->rank < 3 || x->rank != k->rank)
+        return heddle_nn_fail(c, HEDDLE_EINVAL, "data of shape %s and weights of shape %s",
+                              heddle_nn_shape_text(x).text, heddle_nn_shape_text(k).text);
+    if (group < 1 || (k->dim[0] >= 0 && k->dim[0] % group != 0) ||
+        (x->dim[1] >= 0 && k->dim[1] >= 0 &&
+         (x->dim[1] % group != 0 || x->dim[1] / group != k->dim[1])))
+        return heddle_nn_fail(
+            c, HEDDLE_EINVAL, "data of shape %s and weights of shape %s in %lld groups",
+            heddle_nn_shape_text(x).text, heddle_nn_shape_text(k).text, (long long)group);
+    w->nd = x->rank - 2;
+    for (int d = 0; d < w->nd; d++) {
+        w->in[d] = x->dim[d + 2];
+        w->kernel[d] = k->dim[d + 2] >= 0                   ? k->dim[d + 2]
+                       : said != NULL && n == (size_t)w->nd ? said[d]
+                                                            : 1;
+        if (said != NULL && (n != (size_t)w->nd || said[d] != w->kernel[d]))
+            return heddle_nn_fail(c, HEDDLE_EINVAL, "'kernel_shape' is not that of the weights");
+    }
+    return heddle_nn_window(c, w);
+}
+
+static heddle_status conv_shape(struct nn_call *c)
+{
+    struct nn_shape out = {.rank = c->in[0].shape.rank};
+    struct nn_window w;
+
+    if (c->is_rule && (c->in[0].shape.rank < 0 || c->in[1].shape.rank < 0)) {
+        c->out[0] = heddle_nn_tensor(c->in[0].type, &(struct nn_shape){.rank = -1});
+        return HEDDLE_OK;
+    }
+    HEDDLE_TRY(conv_window(c, &w));
+    if (heddle_nn_has_in(c, 2) && c->in[2].shape.rank >= 0 &&
+        (c->in[2].shape.rank != 1 ||
+         (c->in[2].shape.dim[0] >= 0 && c->in[2].shape.dim[0] != c->in[1].shape.dim[0])))
+        return heddle_nn_fail(c, HEDDLE_EINVAL, "a bias of shape %s",
+                              heddle_nn_shape_text(&c->in[2].shape).text);
+    out.dim[0] = c->in[0].shape.dim[0];
+    out.dim[1] = c->in[1].shape.dim[0];
+    for (int d = 0; d < w.nd; d++)
+        out.dim[d + 2] = w.out[d];
+    c->out[0] = heddle_nn_tensor(c->in[0].type, &out);
+    return HEDDLE_OK;
+}
+
+/* The sum of one window: `cin` channels of data x and weights k. */
+static double conv_sum(const struct nn_window *w, size_t cin, const int64_t *at, const double *x,
+                       const double *k)
+{
+    size_t taps = 1, plane = 1;
+    double sum = 0;
+
+    for (int d = 0; d < w->nd; d++) {
+        taps *= (size_t)w->kernel[d];
+        plane *= (size_t)w->in[d];
+    }
+    for (size_t t = 0; t < taps; t++) {
+        size_t rest = t, i = 0, step = 1;
+        bool is_in = true;
+
+        for (int d = w->nd - 1; d >= 0; d--) {
+            const int64_t p = at[d] * w->stride[d] - w->before[d] +
+                              (int64_t)(rest % (size_t)w->kernel[d]) * w->dilation[d];
+
+            rest /= (size_t)w->kernel[d];
+            is_in &= p >= 0 && p < w->in[d];
+            i += is_in ? (size_t)p * step : 0;
+            step *= (size_t)w->in[d];
+        }
+        for (size_t ch = 0; is_in && ch < cin; ch++)
+            sum += x[ch * plane + i] * k[ch * taps + t];
+    }
+    return sum;
+}
+
+static heddle_status conv_ref(struct nn_call *c)
+{
+    const double *x = heddle_nn_f64(c, 0), *k = heddle_nn_f64(c, 1),
+                 *bias = heddle_nn_has_in(c, 2) ? heddle_nn_f64(c, 2) : NULL;
+    double *y = heddle_nn_f64_out(c, 0);
+    const size_t nimages = (size_t)c->out[0].shape.dim[0], nout = (size_t)c->out[0].shape.dim[1],
+                 nin = (size_t)c->in[0].shape.dim[1], cin = (size_t)c->in[1].shape.dim[1],
+                 per_group = nout / (size_t)heddle_nn_int(c, "group", 1);
+    const size_t plane_in = heddle_nn_count_range(&c->in[0].shape, 2, c->in[0].shape.rank),
+                 plane = heddle_nn_count_range(&c->out[0].shape, 2, c->out[0].shape.rank),
+                 taps = heddle_nn_count_range(&c->in[1].shape, 2, c->in[1].shape.rank);
+    struct nn_window w;
+
+    if (x == NULL || k == NULL || y == NULL || (bias == NULL && heddle_nn_has_in(c, 2)))
+        return HEDDLE_ENOMEM;
+    HEDDLE_TRY(conv_window(c, &w));
+    for (size_t r = 0; r < nimages * nout; r++) {
+        const size_t image = r / nout, m = r % nout;
+        int64_t at[NN_WINDOW] = {0};
+
+        for (size_t e = 0; e < plane; e++) {
+            y[r * plane + e] =
+                conv_sum(&w, cin, at, x + (image * nin + m / per_group * cin) * plane_in,
+                         k + m * cin * taps) +
+                (bias != NULL ? bias[m] : 0);
+            for (int d = w.nd - 1; d >= 0 && ++at[d] == w.out[d]; d--)
+                at[d] = 0;
+        }
+    }
+    heddle_nn_f64_done(c, 0, y);
+    return HEDDLE_OK;
+}
+
+static struct heddle_cost conv_cost(const struct nn_call *c)
+{
+    const struct nn_shape *k = &c->in[1].shape;
+
+    return (struct heddle_cost){.flops = 2 * (double)heddle_nn_count(&c->out[0].shape) *
+                                         (double)heddle_nn_count_range(k, 1, k->rank),
+                                .bytes = (double)heddle_nn_bytes(&c->in[0]) +
+                                         (double)heddle_nn_bytes(&c->in[1]) +
+                                         (double)heddle_nn_bytes(&c->out[0])};
+}
+
+static const struct nn_attr_rule attrs[] = {{"auto_pad", NN_STRING, false},
+                                            {"dilations", NN_INTS, false},
+                                            {"group", NN_INT, false},
+                                            {"kernel_shape", NN_INTS, false},
+                                            {"pads", NN_INTS, false},
+                                            {"strides", NN_INTS, false},
+                                            {0}};
+
+const struct nn_op heddle_nn_op_conv[] = {
+    {.name = "Conv",
+     .since = 1,
+     .nin_min = 2,
+     .nin_max = 3,
+     .type = {NN_M_FLOAT, NN_M_FLOAT, NN_M_FLOAT},
+     .same = 7,
+     .attrs = attrs,
+     .shape = conv_shape,
+     .ref = conv_ref,
+     .cost = conv_cost},
+    {0},
+};
