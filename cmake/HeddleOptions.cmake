@@ -158,6 +158,12 @@ heddle_decide(BLAS blas)
 heddle_decide(CUDA cuda)
 heddle_decide(OPENCL opencl)
 
+# Not a choice: the instruction sets of src/dnn beyond the base are those of x86-64.
+set(HEDDLE_WITH_X86 0)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
+  set(HEDDLE_WITH_X86 1)
+endif()
+
 # HEDDLE_NVCC: 1 when CUDA C can be compiled; an example alone needs it. nvcc
 # does not take our sanitizers, and check_language() tries it in a project of
 # its own, so that one that does not work is no failure.

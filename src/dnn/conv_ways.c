@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* conv_ways: the three ways to run a convolution; conv.h says when each is used. */
+#include <string.h>
+
+#include "dnn/conv.h"
+
+/* --- direct ------------------------------------------------------------------- */
+
+struct direct_rows {
+    const struct conv *c;
+    const float *image; /* at the first channel of the group */
+    size_t pixel;       /* of row 0 */
+};
+
+/* The address of input pixel (y, x), counted with the padding; outside of the image: zeros. */
+static inline const float *pixel_at(const struct conv *c, const float *image, size_t y, size_t x)
+{
+    const struct dnn_conv *d = &c->d;
+
+    if (y - d->pad_top >= d->h || x - d->pad_left >= d->w) /* wraps below 0 */
+        return c->o.weights->data + c->at_zero;
+    return image + ((y - d->pad_top) * d->w + (x - d->pad_left)) * d->ci;
+}
+
+static void direct_rows(const void *arg, size_t row, size_t mr, size_t tap, size_t ntaps,
+                        const float **a)
+{
+    const struct direct_rows *r = arg;
+    const struct dnn_conv *d = &r->c->d;
+    size_t y = (r->pixel + row) / r->c->ow, x = (r->pixel + row) % r->c->ow;
+
+    for (size_t i = 0; i < mr; i++) {
+        size_t ky = tap / d->kw, kx = tap % d->kw;
+
+        for (size_t t = 0; t < ntaps; t++) {
+            a[t * mr + i] = pixel_at(r->c, r->image, y * d->stride_h + ky * d->dilation_h,
+                                     x * d->stride_w + kx * d->dilation_w);
+            if (++kx == d->kw) {
+                kx = 0;
+                ky++;
+            }
+        }
+        if (++x == r->c->ow) {
+            x = 0;
+            y++;
+        }
+    }
+}
+
+/* A unit is CONV_PIXELS pixels of a panel; pixels first, then panels, groups, images. */
+static void direct_run(const struct heddle_dnn *o, const void *const *in, void *const *out,
+                       size_t part, size_t nparts, void *scratch)
+{
+    const struct conv *c = (const struct conv *)(const void *)o;
+    const struct dnn_range r = dnn_share(o->nparts, part, nparts);
+    const size_t pixels = CONV_PIXELS;
+
+    for (size_t u = r.first; u < r.last;) {
+        const size_t strip = u / c->nblocks, block = u % c->nblocks;
+        const size_t end = dnn_min(c->nblocks, block + (r.last - u));
+        const size_t first = dnn_min(c->npixels, block * pixels);
+        const size_t g = strip / c->p.count % c->d.groups;
+        const size_t n = strip / c->p.count / c->d.groups;
+        const size_t at[4] = {n, g, strip % c->p.count, first};
+        const float *image = (const float *)in[0] + n * c->d.h * c->d.w * c->d.ci + g * c->ci;
+        const struct direct_rows rows = {c, image, first};
+        struct dnn_strip s =
+            heddle_dnn_conv_strip(c, in, out, at, dnn_min(c->npixels, end * pixels) - first);
+
+        s.rows = direct_rows;
+        s.arg = &rows;
+        heddle_dnn_strip(&s, scratch);
+        u += end - block;
+    }
+}
+
+const struct dnn_kind heddle_dnn_conv_direct = {"conv", direct_run};
+
+/* --- lines -------------------------------------------------------------------- */
+
+struct lines_rows {
+    const struct conv *c;
+    const float *lines;
+};
+
+static void lines_rows(const void *arg, size_t row, size_t mr, size_t tap, size_t ntaps,
+                       const float **a)
+{
+    const struct lines_rows *r = arg;
+    const struct conv *c = r->c;
+    const size_t per_line = c->d.dilation_w == 1 ? 1 : c->d.kw, deep = c->is_planar ? 1 : c->ci;
+
+    for (size_t t = 0; t < ntaps; t++) {
+        const size_t line = (tap + t) / per_line, kx = (tap + t) % per_line;
+        const float *p = r->lines + line * c->line + kx * c->d.dilation_w * deep;
+
+        for (size_t i = 0; i < mr; i++)
+            a[t * mr + i] = p + (row + i) * c->d.stride_w * deep;
+    }
+}
+
+/* Channels first .. first + ci of line y of an image, interleaved. */
+static void fill_interleaved(const struct conv *c, const float *image, size_t y, size_t first,
+                             float *to)
+{
+    const struct dnn_conv *d = &c->d;
+
+    memset(to, 0, d->pad_left * c->ci * sizeof(float));
+    to += d->pad_left * c->ci;
+    if (d->in_layout == DNN_NHWC)
+        memcpy(to, image + y * d->w * d->ci, d->w * c->ci * sizeof(float));
+    else
+        c->o.isa->transpose(image + (first * d->h + y) * d->w, d->h * d->w, to, c->ci, c->ci, d->w);
+    memset(to + d->w * c->ci, 0, d->pad_right * c->ci * sizeof(float));
+}
+
+static void fill_planar(const struct conv *c, const float *image, size_t y, size_t channel,
+                        float *to)
+{
+    const struct dnn_conv *d = &c->d;
+
+    memset(to, 0, d->pad_left * sizeof(float));
+    memcpy(to + d->pad_left, image + (channel * d->h + y) * d->w, d->w * sizeof(float));
+    memset(to + d->pad_left + d->w, 0, d->pad_right * sizeof(float));
+}
+
+/* The lines that output line y needs, of group g. */
+static void fill(const struct conv *c, const float *image, size_t y, size_t g, float *lines)
+{
+    const struct dnn_conv *d = &c->d;
+    const size_t nc = c->is_planar ? c->ci : 1;
+
+    for (size_t i = 0; i < nc; i++)
+        for (size_t ky = 0; ky < d->kh; ky++) {
+            const size_t from = y * d->stride_h + ky * d->dilation_h - d->pad_top;
+            float *to = lines + (i * d->kh + ky) * c->line;
+
+            if (from >= d->h)
+                memset(to, 0, c->line * sizeof(float));
+            else if (c->is_planar)
+                fill_planar(c, image, from, g * c->ci + i, to);
+            else
+                fill_interleaved(c, image, from, g * c->ci, to);
+        }
+}
+
+/* A unit is a line of the output. */
+static void lines_run(const struct heddle_dnn *o, const void *const *in, void *const *out,
+                      size_t part, size_t nparts, void *scratch)
+{
+    const struct conv *c = (const struct conv *)(const void *)o;
+    const struct dnn_range r = dnn_share(o->nparts, part, nparts);
+    char *left = scratch;
+    const float **a = (const float **)(void *)dnn_take(&left, c->ntaps * DNN_MAX_MR * 2);
+    const struct lines_rows rows = {c, dnn_take(&left, 0)};
+
+    for (size_t u = r.first; u < r.last; u++) {
+        const size_t n = u / c->oh, y = u % c->oh;
+        const float *image = (const float *)in[0] + n * c->d.ci * c->d.h * c->d.w;
+
+        for (size_t g = 0; g < c->d.groups; g++) {
+            fill(c, image, y, g, (float *)(void *)left);
+            for (size_t i = 0; i < c->p.count; i++) {
+                const size_t at[4] = {n, g, i, y * c->ow};
+                struct dnn_strip s = heddle_dnn_conv_strip(c, in, out, at, c->ow);
+
+                s.rows = lines_rows;
+                s.arg = &rows;
+                heddle_dnn_strip(&s, a);
+            }
+        }
+    }
+}
+
+const struct dnn_kind heddle_dnn_conv_lines = {"conv", lines_run};
+
+/* --- depthwise ---------------------------------------------------------------- */
+
+static void depthwise_run(const struct heddle_dnn *o, const void *const *in, void *const *out,
+                          size_t part, size_t nparts, void *scratch)
+{
+    const struct conv *c = (const struct conv *)(const void *)o;
+    const struct dnn_conv *d = &c->d;
+    const struct dnn_range r = dnn_share(o->nparts, part, nparts);
+    const float **tap = scratch;
+    struct dnn_window w = {.tap = tap,
+                           .ntaps = d->kh * d->kw,
+                           .n = c->ow,
+                           .c = d->ci,
+                           .w = o->weights->data,
+                           .ldw = d->ci,
+                           .bias = c->has_bias ? o->weights->data + c->at_bias : NULL,
+                           .ldout = d->co,
+                           .ldres = d->co};
+
+    w.is_clamped = heddle_dnn_clamp(d->act, &w.lo, &w.hi);
+    for (size_t u = r.first; u < r.last; u++) {
+        const size_t n = u / c->oh, y = u % c->oh;
+        const float *image = (const float *)in[0] + n * d->h * d->w * d->ci;
+
+        for (size_t t = 0; t < w.ntaps; t++)
+            for (size_t x = 0; x < c->ow; x++)
+                tap[t * c->ow + x] = pixel_at(c, image, y * d->stride_h + t / d->kw * d->dilation_h,
+                                              x * d->stride_w + t % d->kw * d->dilation_w);
+        w.out = (float *)out[0] + u * c->ow * d->co;
+        w.res = d->has_residual && in[1] != NULL ? (const float *)in[1] + u * c->ow * d->co : NULL;
+        o->isa->depthwise(&w);
+        if (!w.is_clamped && d->act.fn != DNN_COPY)
+            o->isa->map1[d->act.fn](d->act.p, d->act.q, w.out, w.out, c->ow * d->co);
+    }
+}
+
+const struct dnn_kind heddle_dnn_conv_depthwise = {"conv", depthwise_run};
