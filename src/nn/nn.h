@@ -82,13 +82,4 @@ HEDDLE_MUST_USE heddle_status heddle_nn_oracle(const struct nn_graph *g, const s
 /* call.c: types of operands against the row, then shape(). */
 HEDDLE_MUST_USE heddle_status heddle_nn_rule(struct nn_call *c);
 
-/* Private to nn: what runs. Memory of results and of the call, and the graph around. */
-struct nn_run {
-    struct heddle_scratch *keep; /* results */
-    struct heddle_scratch *temp; /* dropped after the call */
-    const struct heddle_allocator *alloc;
-    const struct nn_value *outer; /* values of the graph that the node is in */
-    unsigned depth;               /* graphs inside of graphs */
-};
-
 #endif /* HEDDLE_NN_NN_H */

@@ -61,6 +61,15 @@ struct nn_node {
 };
 #define NN_NONE UINT32_MAX
 
+/* What runs a call: memory, and the graph around. */
+struct nn_run {
+    struct heddle_scratch *keep;          /* goes with the results */
+    struct heddle_scratch *temp;          /* dropped after the call */
+    const struct heddle_allocator *alloc; /* for steps */
+    const struct nn_value *outer;         /* values of the graph that the node is in */
+    unsigned depth;                       /* graphs inside of graphs */
+};
+
 /* One call of a function of a row. */
 struct nn_call {
     const struct nn_node *node;
@@ -116,15 +125,16 @@ struct nn_attr_rule {
 };
 
 enum nn_op_flag {
-    NN_DYNAMIC = 1, /* shapes of results depend on data: shape() leaves what it cannot know, and
+    NN_DYNAMIC = 1,    /* shapes of results depend on data: shape() leaves what it cannot know, and
                        ref() calls heddle_nn_out() for every result */
-    NN_RANDOM = 2,  /* another call gives another result: never folded */
-    NN_ALIAS = 4,   /* result 0 is operand 0, byte for byte, in another shape */
-    NN_CONTROL = 8, /* runs graphs of its own */
-    NN_IMAGE = 16,  /* fast() can take operand 0 (and 1, where it is an image: NN_POINT) with the
+    NN_RANDOM = 2,     /* another call gives another result: never folded */
+    NN_ALIAS = 4,      /* result 0 is operand 0, byte for byte, in another shape */
+    NN_CONTROL = 8,    /* runs graphs of its own */
+    NN_IMAGE = 16,     /* fast() can take operand 0 (and 1, where it is an image: NN_POINT) with the
                        channels innermost, and give its result so; nn_call.is_nhwc says when */
-    NN_POINT = 32   /* element k of the result needs element k of the operands alone, so any
+    NN_POINT = 32,     /* element k of the result needs element k of the operands alone, so any
                        layout will do that all of them have */
+    NN_SHAPE_ONLY = 64 /* looks at shapes of operands alone, never at their data */
 };
 
 enum { NN_TYPE_RULES = 6, NN_MANY = 255 };

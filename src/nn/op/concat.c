@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* concat: operands one after another along an axis; Split is the way back. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "nn/op/op.h"
+
+static heddle_status concat_shape(struct nn_call *c)
+{
+    struct nn_shape out = c->in[0].shape;
+    int axis;
+
+    for (uint32_t i = 0; i < c->nin; i++)
+        if (c->in[i].shape.rank < 0)
+            out.rank = -1;
+    c->out[0] = heddle_nn_tensor(c->in[0].type, &out);
+    if (out.rank < 0)
+        return HEDDLE_OK;
+    HEDDLE_TRY(heddle_nn_axis(c, heddle_nn_int(c, "axis", 1), out.rank, &axis));
+    for (uint32_t i = 1; i < c->nin; i++) {
+        const struct nn_shape *s = &c->in[i].shape;
+
+        for (int d = 0; d < out.rank; d++)
+            if (s->rank != out.rank ||
+                (d != axis && s->dim[d] >= 0 && out.dim[d] >= 0 && s->dim[d] != out.dim[d]))
+                return heddle_nn_fail(c, HEDDLE_EINVAL, "operands of shapes %s and %s",
+                                      heddle_nn_shape_text(&out).text,
+                                      heddle_nn_shape_text(s).text);
+            else if (d != axis && out.dim[d] < 0)
+                out.dim[d] = s->dim[d];
+        out.dim[axis] =
+            out.dim[axis] < 0 || s->dim[axis] < 0 ? NN_UNKNOWN : out.dim[axis] + s->dim[axis];
+    }
+    c->out[0].shape = out;
+    return HEDDLE_OK;
+}
+
+static heddle_status concat_ref(struct nn_call *c)
+{
+    const struct nn_shape *s = &c->out[0].shape;
+    char *to = c->out[0].data;
+    size_t outer, inner;
+    int axis;
+
+    HEDDLE_TRY(heddle_nn_axis(c, heddle_nn_int(c, "axis", 1), s->rank, &axis));
+    outer = heddle_nn_count_range(s, 0, axis);
+    inner = heddle_nn_count_range(s, axis + 1, s->rank) * heddle_nn_type_bytes(c->out[0].type);
+    for (size_t o = 0; o < outer; o++)
+        for (uint32_t i = 0; i < c->nin; i++) {
+            const size_t bytes = (size_t)c->in[i].shape.dim[axis] * inner;
+
+            memcpy(to, (const char *)c->in[i].data + o * bytes, bytes);
+            to += bytes;
+        }
+    return HEDDLE_OK;
+}
+
+/* --- Split --------------------------------------------------------------------------- */
+
+/* The parts; `n` SIZE_MAX: not known yet. */
+static heddle_status split_parts(struct nn_call *c, int64_t length, int64_t *part, size_t max,
+                                 size_t *n)
+{
+    const int64_t *said = NULL;
+    int64_t each, sum = 0;
+
+    *n = 0;
+    if (heddle_nn_has_in(c, 1))
+        HEDDLE_TRY(heddle_nn_list(c, 1, part, max, n));
+    else
+        said = heddle_nn_ints(c, "split", n);
+    if (*n == SIZE_MAX)
+        return HEDDLE_OK;
+    for (size_t i = 0; said != NULL && i < *n && i < max; i++)
+        part[i] = said[i];
+    if (*n == 0) { /* equal parts, the last one may be smaller */
+        if (length < 0) {
+            *n = SIZE_MAX;
+            return HEDDLE_OK;
+        }
+        each = (length + (int64_t)max - 1) / (int64_t)max;
+        for (*n = 0; *n < max; *n += 1, length -= each)
+            part[*n] = length < 0 ? 0 : each < length ? each : length;
+        return HEDDLE_OK;
+    }
+    for (size_t i = 0; i < *n && i < max; i++)
+        sum += part[i];
+    if (*n != max || (length >= 0 && sum != length))
+        return heddle_nn_fail(c, HEDDLE_EINVAL,
+                              "%zu parts of %lld together, for %zu results of "
+                              "%lld",
+                              *n, (long long)sum, max, (long long)length);
+    return HEDDLE_OK;
+}
+
+static heddle_status split_shape(struct nn_call *c)
+{
+    const struct nn_shape *in = &c->in[0].shape;
+    int64_t *part = heddle_nn_temp(c, c->nout, sizeof(*part));
+    size_t n;
+    int axis;
+
+    if (part == NULL)
+        return HEDDLE_ENOMEM;
+    for (uint32_t i = 0; i < c->nout; i++)
+        c->out[i] = heddle_nn_tensor(c->in[0].type, in);
+    if (in->rank < 0)
+        return HEDDLE_OK;
+    HEDDLE_TRY(heddle_nn_axis(c, heddle_nn_int(c, "axis", 0), in->rank, &axis));
+    HEDDLE_TRY(split_parts(c, in->dim[axis], part, c->nout, &n));
+    for (uint32_t i = 0; i < c->nout; i++)
+        c->out[i].shape.dim[axis] = n == SIZE_MAX ? NN_UNKNOWN : part[i];
+    return HEDDLE_OK;
+}
+
+static heddle_status split_ref(struct nn_call *c)
+{
+    const struct nn_shape *s = &c->in[0].shape;
+    const char *from = c->in[0].data;
+    size_t outer, inner;
+    int axis;
+
+    HEDDLE_TRY(heddle_nn_axis(c, heddle_nn_int(c, "axis", 0), s->rank, &axis));
+    outer = heddle_nn_count_range(s, 0, axis);
+    inner = heddle_nn_count_range(s, axis + 1, s->rank) * heddle_nn_type_bytes(c->in[0].type);
+    for (size_t o = 0; o < outer; o++)
+        for (uint32_t i = 0; i < c->nout; i++) {
+            const size_t bytes = (size_t)c->out[i].shape.dim[axis] * inner;
+
+            memcpy((char *)c->out[i].data + o * bytes, from, bytes);
+            from += bytes;
+        }
+    return HEDDLE_OK;
+}
+
+static const struct nn_attr_rule attrs[] = {{"axis", NN_INT, false}, {0}};
+static const struct nn_attr_rule split_attrs[] = {
+    {"axis", NN_INT, false}, {"num_outputs", NN_INT, false}, {0}};
+static const struct nn_attr_rule old_split_attrs[] = {
+    {"axis", NN_INT, false}, {"split", NN_INTS, false}, {0}};
+
+const struct nn_op heddle_nn_op_concat[] = {
+    {.name = "Concat",
+     .since = 1,
+     .nin_min = 1,
+     .nin_max = NN_MANY,
+     .type = {NN_M_TENSOR, NN_M_TENSOR, NN_M_TENSOR, NN_M_TENSOR, NN_M_TENSOR, NN_M_TENSOR},
+     .same = UINT32_MAX,
+     .attrs = attrs,
+     .shape = concat_shape,
+     .ref = concat_ref},
+    {.name = "Split",
+     .since = 13,
+     .nin_min = 1,
+     .nin_max = 2,
+     .nout_min = 1,
+     .nout_max = NN_MANY,
+     .type = {NN_M_TENSOR, NN_M_INDEX},
+     .attrs = split_attrs,
+     .shape = split_shape,
+     .ref = split_ref},
+    {.name = "Split",
+     .since = 1,
+     .nin_min = 1,
+     .nin_max = 2,
+     .nout_min = 1,
+     .nout_max = NN_MANY,
+     .type = {NN_M_TENSOR, NN_M_INDEX},
+     .attrs = old_split_attrs,
+     .shape = split_shape,
+     .ref = split_ref},
+    {0},
+};
