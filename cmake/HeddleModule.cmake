@@ -20,8 +20,9 @@
 #       an installed command, at <build>/<name>
 #   heddle_example(<name> [SOURCES f.c ...] [LIBS ...] [ARGS ...])
 #       a program against the public headers alone, run as integration.<name>
-#   heddle_bench(<name> SOURCES f.c ... [LIBS ...])
-#       a program at <build>/bench/<name>, not run by CTest
+#   heddle_bench(<name> [STATIC] SOURCES f.c ... [LIBS ...])
+#       a program at <build>/bench/<name>, not run by CTest; STATIC: one that times
+#       private functions
 #
 # Unit tests and tests link libheddle.a and may call private functions. Tools
 # and benchmarks link libheddle.so and, beside it, the toolbox src/base.
@@ -244,12 +245,16 @@ function(heddle_example name)
 endfunction()
 
 function(heddle_bench name)
-  cmake_parse_arguments(PARSE_ARGV 1 A "" "" "SOURCES;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 1 A "STATIC" "" "SOURCES;LIBS")
+  set(library heddle_shared heddle_toolbox)
+  if(A_STATIC)
+    set(library heddle_static)
+  endif()
   add_executable(bench_${name} ${A_SOURCES})
   heddle_private_includes(bench_${name})
   set_target_properties(bench_${name} PROPERTIES
     OUTPUT_NAME ${name}
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
   target_link_libraries(bench_${name} PRIVATE
-    ${A_LIBS} heddle_shared heddle_toolbox Threads::Threads m)
+    ${A_LIBS} ${library} Threads::Threads m)
 endfunction()

@@ -12,8 +12,8 @@
    tests may include all of them, and heddle.h does
 5. what a module lists it uses
 6. public headers include <std*.h> and heddle/ only
-7. tools and benchmarks: public headers and base; examples: public headers;
-   tests: public headers, base and the face of any module
+7. tools: public headers and base; examples: public headers; tests and the
+   programs of bench/: public headers, base and the face of any module
 """
 import pathlib
 import re
@@ -121,7 +121,7 @@ for f in files(root, ".h", under=("include",)):
     check_public(f)
 check_headers()
 check_used()
-for folder_name, allowed in (("tools", {"base"}), ("bench", {"base"}),
+for folder_name, allowed in (("tools", {"base"}), ("bench", {"base", "faces"}),
                              ("examples", set()), ("tests", {"base", "faces"})):
     if (root / folder_name).is_dir():
         for f in files(root, ".c", ".h", ".cu", ".cc", under=(folder_name,)):
