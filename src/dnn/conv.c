@@ -106,6 +106,8 @@ static void plan(struct conv *c)
     }
     if (d->in_layout == DNN_NHWC && (d->groups > 1 || c->ci >= MANY_CHANNELS)) {
         c->way = CONV_DIRECT;
+        c->is_dense = ntaps == 1 && d->groups == 1 && c->npixels == d->h * d->w &&
+                      d->pad_top + d->pad_left == 0;
         c->nblocks = (c->npixels + CONV_PIXELS - 1) / CONV_PIXELS;
         c->o.nparts = d->n * d->groups * c->p.count * c->nblocks;
         c->o.scratch = dnn_room(ntaps * DNN_MAX_MR * 2);

@@ -30,6 +30,7 @@ struct conv {
     size_t line;            /* lines: numbers of one padded line (of a channel, when planar) */
     size_t at_bias, at_zero;
     bool has_bias;
+    bool is_dense; /* direct: output pixels and input pixels are the same, in order */
 };
 
 /* Where group g begins at pixel `pixel` of image n, for the output and the residual. */

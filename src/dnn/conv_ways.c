@@ -67,6 +67,7 @@ static void direct_run(const struct heddle_dnn *o, const void *const *in, void *
         struct dnn_strip s =
             heddle_dnn_conv_strip(c, in, out, at, dnn_min(c->npixels, end * pixels) - first);
 
+        s.is_dense = c->is_dense;
         s.rows = direct_rows;
         s.arg = &rows;
         heddle_dnn_strip(&s, scratch);

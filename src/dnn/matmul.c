@@ -85,6 +85,7 @@ static void run_strip(const struct matmul *m, const struct operands *x, size_t i
                           .ldres = d->ldc,
                           .act = d->act,
                           .rows = rows_of,
+                          .is_dense = d->lda == d->k && !d->trans_a,
                           .arg = &rows};
 
     if (d->trans_a) {

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { STEP_FLOATS = 256 * 64 };
+enum { STEP_FLOATS = 256 * 64, BLOCK_ROWS = 240 };
 
 struct dnn_panels heddle_dnn_panels(const struct dnn_isa *isa, size_t k, size_t n)
 {
@@ -54,43 +54,55 @@ static void activate(const struct dnn_strip *s, float *c, size_t ldc, size_t mr,
         s->isa->map1[s->act.fn](s->act.p, s->act.q, c + i * ldc, c + i * ldc, ncols);
 }
 
-/* One pass over all rows: t->ntaps taps from `tap` on, t->k numbers of each. */
-static void pass(const struct dnn_strip *s, struct dnn_tile *t, size_t tap, const float **a,
-                 bool is_act)
+/* One pass over rows first .. last - 1: t->ntaps taps from `tap` on, t->k numbers of each. */
+static void pass(const struct dnn_strip *s, struct dnn_tile *t, const size_t rows[2], size_t tap,
+                 const float **a, bool is_act)
 {
     const size_t most = s->isa->mr[s->nv];
 
     t->a = a;
-    for (size_t row = 0; row < s->m;) {
-        const size_t mr = dnn_min(most, s->m - row);
+    for (size_t row = rows[0]; row < rows[1];) {
+        const size_t mr = dnn_min(most, rows[1] - row);
 
         s->rows(s->arg, row, mr, tap, t->ntaps, a);
         t->c = s->c + row * s->ldc;
         if (s->res != NULL)
             t->res = s->res + row * s->ldres;
+        if (s->is_dense && t->k == s->k) {
+            t->ahead[0] = a[0] + mr * s->k;
+            t->ahead_step[0] = mr;
+        }
         s->isa->tile[s->nv][mr](t);
+        t->ahead[1] += t->ahead_step[1] * t->ntaps * t->k;
         if (is_act && t->is_last)
             activate(s, t->c, s->ldc, mr, s->ncols);
         row += mr;
     }
 }
 
-/* Rows of B in steps: some taps at a time or, where a tap is longer than a step, parts of one. */
-static void passes(const struct dnn_strip *s, struct dnn_tile *t, size_t step, const float **a,
-                   bool is_act)
+/* All rows of a block in steps through B: some taps at a time or, where a tap is longer than a
+ * step, parts of one. Meanwhile the next step of B is fetched. */
+static void passes(const struct dnn_strip *s, struct dnn_tile *t, const size_t rows[2],
+                   const float **a, bool is_act)
 {
-    const size_t nk = s->k > step ? (s->k + step - 1) / step : 1, k = (s->k + nk - 1) / nk;
-    const size_t ntaps = nk > 1 ? 1 : step / s->k;
+    const size_t nr = s->nv * s->isa->lanes, step = STEP_FLOATS / nr;
+    const size_t nk = s->k > step ? (s->k + step - 1) / step : 1;
+    const size_t k = dnn_or_one((s->k + nk - 1) / nk);
+    const size_t ntaps = nk > 1 ? 1 : dnn_or_one(step / dnn_or_one(s->k));
+    const size_t ntiles = (rows[1] - rows[0] + s->isa->mr[s->nv] - 1) / s->isa->mr[s->nv];
 
     for (size_t tap = 0; tap < s->ntaps; tap += ntaps)
-        for (size_t at = 0; at < s->k; at += k) {
+        for (size_t at = 0; at < s->k || at == 0; at += k) {
             t->ntaps = dnn_min(ntaps, s->ntaps - tap);
             t->k = dnn_min(k, s->k - at);
             t->a_at = at;
             t->b = s->b + (tap * s->k + at) * s->ldb;
             t->is_first = tap + at == 0;
             t->is_last = tap + t->ntaps == s->ntaps && at + t->k == s->k;
-            pass(s, t, tap, a, is_act);
+            t->ahead[0] = t->ahead[1] = t->b + t->ntaps * t->k * s->ldb;
+            t->ahead_step[0] = 0;
+            t->ahead_step[1] = nr / ntiles + 1;
+            pass(s, t, rows, tap, a, is_act);
         }
 }
 
@@ -137,8 +149,7 @@ static void by_copy(const struct dnn_strip *s, struct dnn_tile *t, const float *
 
 void heddle_dnn_strip(const struct dnn_strip *s, const float **a)
 {
-    const size_t nr = s->nv * s->isa->lanes, rows = s->ntaps * s->k;
-    const size_t step = STEP_FLOATS / nr;
+    const size_t nr = s->nv * s->isa->lanes;
     struct dnn_tile t = {.ntaps = s->ntaps,
                          .k = s->k,
                          .b = s->b,
@@ -146,6 +157,7 @@ void heddle_dnn_strip(const struct dnn_strip *s, const float **a)
                          .ldc = s->ldc,
                          .bias = s->bias,
                          .ldres = s->ldres,
+                         .ahead = {s->b, s->b},
                          .is_first = true,
                          .is_last = true};
     bool is_act;
@@ -154,9 +166,15 @@ void heddle_dnn_strip(const struct dnn_strip *s, const float **a)
     is_act = !t.is_clamped && s->act.fn != DNN_COPY;
     if (s->ncols < nr || s->col != 0) {
         by_copy(s, &t, a, is_act);
-    } else if (rows < step + step / 2 || s->m <= s->isa->mr[s->nv] || s->res == s->c) {
-        pass(s, &t, 0, a, is_act);
+    } else if (s->m <= s->isa->mr[s->nv] || s->res == s->c) {
+        const size_t rows[2] = {0, s->m};
+
+        pass(s, &t, rows, 0, a, is_act);
     } else {
-        passes(s, &t, step, a, is_act);
+        for (size_t row = 0; row < s->m; row += BLOCK_ROWS) {
+            const size_t rows[2] = {row, dnn_min(s->m, row + BLOCK_ROWS)};
+
+            passes(s, &t, rows, a, is_act);
+        }
     }
 }

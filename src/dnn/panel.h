@@ -54,7 +54,8 @@ struct dnn_strip {
      * the first tap, then for the next one. */
     void (*rows)(const void *arg, size_t row, size_t mr, size_t tap, size_t ntaps, const float **a);
     const void *arg;
-    size_t col; /* not 0: column j of C is at c + j * col, and its rows ldc apart */
+    bool is_dense; /* rows of A are k numbers, one row after another */
+    size_t col;    /* not 0: column j of C is at c + j * col, and its rows ldc apart */
 };
 
 /* `a`: room for ntaps * DNN_MAX_MR addresses. */

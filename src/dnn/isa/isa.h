@@ -33,6 +33,10 @@ struct dnn_tile {
     const float *bias; /* NULL: 0 */
     const float *res;  /* NULL: none */
     size_t ldres;
+    /* Fetched into the cache meanwhile, some numbers further with each row of B: rows of A of the
+     * next tile, B of the next step. Any address will do. */
+    const float *ahead[2];
+    size_t ahead_step[2];
     float lo, hi;  /* when is_last and is_clamped */
     bool is_first; /* sums begin with the bias, else with C */
     bool is_last;  /* residual and clamp */

@@ -54,7 +54,7 @@
 static HEDDLE_INLINE void tile(const struct dnn_tile *t, const unsigned mr, const unsigned nv)
 {
     const float *const *a = t->a;
-    const float *b = t->b;
+    const float *b = t->b, *ahead0 = t->ahead[0], *ahead1 = t->ahead[1];
     const float *row[DNN_MAX_MR];
     vf acc[DNN_MAX_MR][DNN_MAX_NV], bv[DNN_MAX_NV];
 
@@ -69,6 +69,10 @@ static HEDDLE_INLINE void tile(const struct dnn_tile *t, const unsigned mr, cons
         for (size_t p = 0; p < t->k; p++) {
             TILE_COLS(TILE_B, 0)
             b += t->ldb;
+            HEDDLE_PREFETCH(ahead0);
+            HEDDLE_PREFETCH(ahead1);
+            ahead0 += t->ahead_step[0];
+            ahead1 += t->ahead_step[1];
             TILE_ROWS(TILE_STEP)
         }
     }
