@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-enum { MANY_CHANNELS = 16 };
+/* Pixels of a block: a unit of one panel, a unit of all; and when the latter is better. */
+enum { MANY_CHANNELS = 16, PIXELS = 12, PIXELS_OF_ALL = 48, FEW_WEIGHTS = 128 * 1024 };
 
 size_t heddle_dnn_conv_out(size_t in, size_t window, size_t stride, size_t dilation,
                            size_t pad_before, size_t pad_behind)
@@ -90,7 +91,6 @@ static void plan(struct conv *c)
 {
     const struct dnn_conv *d = &c->d;
     const size_t padded = d->pad_left + d->w + d->pad_right, ntaps = d->kh * d->kw;
-    size_t lines;
 
     c->npixels = c->oh * c->ow;
     c->ci = d->ci / d->groups;
@@ -108,38 +108,40 @@ static void plan(struct conv *c)
         c->way = CONV_DIRECT;
         c->is_dense = ntaps == 1 && d->groups == 1 && c->npixels == d->h * d->w &&
                       d->pad_top + d->pad_left == 0;
-        c->nblocks = (c->npixels + CONV_PIXELS - 1) / CONV_PIXELS;
-        c->o.nparts = d->n * d->groups * c->p.count * c->nblocks;
+        c->is_by_pixels = c->p.count > 1 && c->npixels > 8 * PIXELS_OF_ALL &&
+                          dnn_panels_floats(c->o.isa, &c->p) <= FEW_WEIGHTS;
+        c->block = c->is_by_pixels ? PIXELS_OF_ALL : PIXELS;
+        c->nblocks = (c->npixels + c->block - 1) / c->block;
+        c->o.nparts = d->n * d->groups * (c->is_by_pixels ? 1 : c->p.count) * c->nblocks;
         c->o.scratch = dnn_room(ntaps * DNN_MAX_MR * 2);
         return;
     }
     c->way = CONV_LINES;
     c->is_planar = d->in_layout == DNN_NCHW && c->ci < MANY_CHANNELS;
     c->line = c->is_planar ? padded : padded * c->ci;
-    lines = c->is_planar ? c->ci * d->kh : d->kh;
-    if (d->dilation_w == 1) { /* a line of the window is in one piece */
-        c->ntaps = lines;
-        c->k = d->kw * (c->is_planar ? 1 : c->ci);
-    } else {
-        c->ntaps = lines * d->kw;
-        c->k = c->is_planar ? 1 : c->ci;
-    }
+    c->nlines = c->is_planar ? c->ci * d->kh : d->kh;
+    c->deep = c->is_planar ? c->nlines : c->ci;
+    /* What of a window is in one piece: a line of it, when no column is left out. */
+    c->k = d->dilation_w == 1 ? d->kw * c->deep : c->deep;
+    c->ntaps = c->ci * ntaps / c->k;
     c->o.nparts = d->n * c->oh;
-    c->o.scratch = dnn_room(c->ntaps * DNN_MAX_MR * 2) + dnn_room(lines * c->line);
+    c->o.scratch = dnn_room(c->ntaps * DNN_MAX_MR * 2) +
+                   (c->is_planar ? 2 : 1) * dnn_room(c->nlines * c->line);
 }
 
 /* --- weights ------------------------------------------------------------------ */
 
-/* co x (row of the product) of one group: the order in which taps come by. */
+/* co x (row of the product) of one group: the order in which taps come by. Planar: columns of the
+ * window, then channels, then lines; else lines, columns, channels. */
 static void order(const struct conv *c, const float *w, float *out)
 {
-    const size_t nk = c->d.kh * c->d.kw;
+    const size_t nk = c->d.kh * c->d.kw, kw = c->d.kw;
 
     for (size_t o = 0; o < c->co; o++)
         for (size_t i = 0; i < c->ci; i++)
             for (size_t t = 0; t < nk; t++)
-                out[o * c->ci * nk + (c->is_planar ? i * nk + t : t * c->ci + i)] =
-                    w[(o * c->ci + i) * nk + t];
+                out[o * c->ci * nk + (c->is_planar ? (t % kw * c->ci + i) * c->d.kh + t / kw
+                                                   : t * c->ci + i)] = w[(o * c->ci + i) * nk + t];
 }
 
 static heddle_status pack_panels(struct conv *c, const struct dnn_ask *ask, const float *w)

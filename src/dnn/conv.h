@@ -7,13 +7,12 @@
  *
  * direct     pixels are rows of A where they are, one tap per pixel of the window; the
  *            padding is a row of zeros. DNN_NHWC with 16 channels per group or more
- * lines      the input lines that an output line needs are copied first, with their padding, and
- *            interleaved where there are many channels; few channels, and DNN_NCHW
+ * lines      the input lines that an output line needs are copied first, with their padding; few
+ *            channels, and DNN_NCHW. With few channels, lines of all channels and of the whole
+ *            window are interleaved: a pixel of the window's line is one run of numbers
  * depthwise  one channel per group, DNN_NHWC
  */
 #include "dnn/panel.h"
-
-enum { CONV_PIXELS = 12 }; /* of the output in a unit of the direct way */
 
 enum conv_way { CONV_DIRECT, CONV_LINES, CONV_DEPTHWISE };
 
@@ -24,10 +23,12 @@ struct conv {
     size_t oh, ow, npixels; /* of the output */
     size_t ci, co;          /* of a group */
     struct dnn_panels p;    /* of a group */
-    size_t nblocks;         /* direct: of pixels, per panel */
-    bool is_planar;         /* lines: one after another for each channel, not interleaved */
+    size_t block, nblocks;  /* direct: pixels of a block, and blocks of an image */
+    bool is_by_pixels;      /* direct: a unit is a block of all panels */
+    bool is_planar;         /* lines: few channels, DNN_NCHW; channels before lines */
     size_t ntaps, k;        /* of a tile */
-    size_t line;            /* lines: numbers of one padded line (of a channel, when planar) */
+    size_t nlines, line;    /* lines: how many, and numbers of one with its padding */
+    size_t deep;            /* lines: numbers of a pixel */
     size_t at_bias, at_zero;
     bool has_bias;
     bool is_dense; /* direct: output pixels and input pixels are the same, in order */

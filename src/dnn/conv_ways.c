@@ -22,6 +22,34 @@ static inline const float *pixel_at(const struct conv *c, const float *image, si
     return image + ((y - d->pad_top) * d->w + (x - d->pad_left)) * d->ci;
 }
 
+/* n pixels of one output line, from (y, x) on, in one tap; outside of the image: zeros. */
+static void direct_run_of(const struct direct_rows *r, const size_t in[2], size_t n,
+                          const float **a)
+{
+    const struct conv *c = r->c;
+    const struct dnn_conv *d = &c->d;
+    const float *zero = c->o.weights->data + c->at_zero;
+    const size_t y = in[0] - d->pad_top, x = in[1] - d->pad_left; /* wraps below 0 */
+    const size_t step = d->stride_w * d->ci;
+    const float *p;
+
+    if (y >= d->h) {
+        for (size_t i = 0; i < n; i++)
+            a[i] = zero;
+    } else if (x < d->w && (n - 1) * d->stride_w < d->w - x) {
+        p = r->image + (y * d->w + x) * d->ci;
+        for (size_t i = 0; i < n; i++)
+            a[i] = p + i * step;
+    } else {
+        p = r->image + y * d->w * d->ci;
+        for (size_t i = 0; i < n; i++) {
+            const size_t at = x + i * d->stride_w;
+
+            a[i] = at < d->w ? p + at * d->ci : zero;
+        }
+    }
+}
+
 static void direct_rows(const void *arg, size_t row, size_t mr, size_t tap, size_t ntaps,
                         const float **a)
 {
@@ -29,48 +57,63 @@ static void direct_rows(const void *arg, size_t row, size_t mr, size_t tap, size
     const struct dnn_conv *d = &r->c->d;
     size_t y = (r->pixel + row) / r->c->ow, x = (r->pixel + row) % r->c->ow;
 
-    for (size_t i = 0; i < mr; i++) {
+    for (size_t i = 0; i < mr;) { /* what is in one output line */
+        const size_t n = dnn_min(mr - i, r->c->ow - x);
         size_t ky = tap / d->kw, kx = tap % d->kw;
 
         for (size_t t = 0; t < ntaps; t++) {
-            a[t * mr + i] = pixel_at(r->c, r->image, y * d->stride_h + ky * d->dilation_h,
-                                     x * d->stride_w + kx * d->dilation_w);
+            const size_t in[2] = {y * d->stride_h + ky * d->dilation_h,
+                                  x * d->stride_w + kx * d->dilation_w};
+
+            direct_run_of(r, in, n, a + t * mr + i);
             if (++kx == d->kw) {
                 kx = 0;
                 ky++;
             }
         }
-        if (++x == r->c->ow) {
-            x = 0;
-            y++;
-        }
+        i += n;
+        x = 0;
+        y++;
     }
 }
 
-/* A unit is CONV_PIXELS pixels of a panel; pixels first, then panels, groups, images. */
+/* Pixels first .. last - 1 of panel at[2], group at[1], image at[0]. */
+static void direct_strip(const struct conv *c, const void *const *in, void *const *out,
+                         const size_t where[3], struct dnn_range pixels, const float **a)
+{
+    const size_t at[4] = {where[0], where[1], where[2], pixels.first};
+    const float *image =
+        (const float *)in[0] + where[0] * c->d.h * c->d.w * c->d.ci + where[1] * c->ci;
+    const struct direct_rows rows = {c, image, pixels.first};
+    struct dnn_strip s = heddle_dnn_conv_strip(c, in, out, at, pixels.last - pixels.first);
+
+    s.is_dense = c->is_dense;
+    s.rows = direct_rows;
+    s.arg = &rows;
+    heddle_dnn_strip(&s, a);
+}
+
+/* A unit is a block of pixels of a panel; pixels first, then panels, groups, images. Or, where all
+ * weights stay in the cache, a block of pixels of all panels. */
 static void direct_run(const struct heddle_dnn *o, const void *const *in, void *const *out,
                        size_t part, size_t nparts, void *scratch)
 {
     const struct conv *c = (const struct conv *)(const void *)o;
     const struct dnn_range r = dnn_share(o->nparts, part, nparts);
-    const size_t pixels = CONV_PIXELS;
+    const size_t npanels = c->is_by_pixels ? 1 : c->p.count;
 
     for (size_t u = r.first; u < r.last;) {
         const size_t strip = u / c->nblocks, block = u % c->nblocks;
-        const size_t end = dnn_min(c->nblocks, block + (r.last - u));
-        const size_t first = dnn_min(c->npixels, block * pixels);
-        const size_t g = strip / c->p.count % c->d.groups;
-        const size_t n = strip / c->p.count / c->d.groups;
-        const size_t at[4] = {n, g, strip % c->p.count, first};
-        const float *image = (const float *)in[0] + n * c->d.h * c->d.w * c->d.ci + g * c->ci;
-        const struct direct_rows rows = {c, image, first};
-        struct dnn_strip s =
-            heddle_dnn_conv_strip(c, in, out, at, dnn_min(c->npixels, end * pixels) - first);
+        const size_t end = c->is_by_pixels ? block + 1 : dnn_min(c->nblocks, block + (r.last - u));
+        const struct dnn_range pixels = {block * c->block, dnn_min(c->npixels, end * c->block)};
+        size_t at[3] = {strip / npanels / c->d.groups, strip / npanels % c->d.groups,
+                        strip % npanels};
 
-        s.is_dense = c->is_dense;
-        s.rows = direct_rows;
-        s.arg = &rows;
-        heddle_dnn_strip(&s, scratch);
+        if (c->is_by_pixels)
+            for (at[2] = 0; at[2] < c->p.count; at[2]++)
+                direct_strip(c, in, out, at, pixels, scratch);
+        else
+            direct_strip(c, in, out, at, pixels, scratch);
         u += end - block;
     }
 }
@@ -89,14 +132,14 @@ static void lines_rows(const void *arg, size_t row, size_t mr, size_t tap, size_
 {
     const struct lines_rows *r = arg;
     const struct conv *c = r->c;
-    const size_t per_line = c->d.dilation_w == 1 ? 1 : c->d.kw, deep = c->is_planar ? 1 : c->ci;
+    const size_t per_line = c->d.dilation_w == 1 ? 1 : c->d.kw;
 
     for (size_t t = 0; t < ntaps; t++) {
         const size_t line = (tap + t) / per_line, kx = (tap + t) % per_line;
-        const float *p = r->lines + line * c->line + kx * c->d.dilation_w * deep;
+        const float *p = r->lines + line * c->line + kx * c->d.dilation_w * c->deep;
 
         for (size_t i = 0; i < mr; i++)
-            a[t * mr + i] = p + (row + i) * c->d.stride_w * deep;
+            a[t * mr + i] = p + (row + i) * c->d.stride_w * c->deep;
     }
 }
 
@@ -153,14 +196,18 @@ static void lines_run(const struct heddle_dnn *o, const void *const *in, void *c
     const struct dnn_range r = dnn_share(o->nparts, part, nparts);
     char *left = scratch;
     const float **a = (const float **)(void *)dnn_take(&left, c->ntaps * DNN_MAX_MR * 2);
-    const struct lines_rows rows = {c, dnn_take(&left, 0)};
+    float *lines = dnn_take(&left, c->nlines * c->line);
+    float *planar = c->is_planar ? dnn_take(&left, 0) : lines;
+    const struct lines_rows rows = {c, lines};
 
     for (size_t u = r.first; u < r.last; u++) {
         const size_t n = u / c->oh, y = u % c->oh;
         const float *image = (const float *)in[0] + n * c->d.ci * c->d.h * c->d.w;
 
         for (size_t g = 0; g < c->d.groups; g++) {
-            fill(c, image, y, g, (float *)(void *)left);
+            fill(c, image, y, g, planar);
+            if (c->is_planar)
+                o->isa->transpose(planar, c->line, lines, c->deep, c->nlines, c->line);
             for (size_t i = 0; i < c->p.count; i++) {
                 const size_t at[4] = {n, g, i, y * c->ow};
                 struct dnn_strip s = heddle_dnn_conv_strip(c, in, out, at, c->ow);

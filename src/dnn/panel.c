@@ -3,13 +3,15 @@
  * panel: packing, and the loop over the tiles of a strip. Used by products, convolutions and
  * attention.
  *
- * Cache  STEP_FLOATS numbers of B per step: with 64 columns, 128 rows are 32 KiB.
+ * Cache  STEP_FLOATS numbers of B per step: 128 KiB, which the second cache holds.
  */
 #include "dnn/panel.h"
 
 #include <string.h>
 
-enum { STEP_FLOATS = 256 * 64, BLOCK_ROWS = 240 };
+#include "base/compiler.h"
+
+enum { STEP_FLOATS = 512 * 64, BLOCK_ROWS = 240 };
 
 struct dnn_panels heddle_dnn_panels(const struct dnn_isa *isa, size_t k, size_t n)
 {
@@ -54,6 +56,20 @@ static void activate(const struct dnn_strip *s, float *c, size_t ldc, size_t mr,
         s->isa->map1[s->act.fn](s->act.p, s->act.q, c + i * ldc, c + i * ldc, ncols);
 }
 
+/* The parts of C and of the residual that a tile will need at its end. */
+static void fetch(const struct dnn_strip *s, const struct dnn_tile *t, size_t mr)
+{
+    const size_t nr = s->nv * s->isa->lanes, line = DNN_ALIGN / sizeof(float);
+
+    for (size_t i = 0; i < mr; i++)
+        for (size_t j = 0; j < nr; j += line) {
+            if (t->is_first)
+                HEDDLE_PREFETCH_W(t->c + i * t->ldc + j);
+            if (t->is_last && t->res != NULL)
+                HEDDLE_PREFETCH(t->res + i * t->ldres + j);
+        }
+}
+
 /* One pass over rows first .. last - 1: t->ntaps taps from `tap` on, t->k numbers of each. */
 static void pass(const struct dnn_strip *s, struct dnn_tile *t, const size_t rows[2], size_t tap,
                  const float **a, bool is_act)
@@ -68,6 +84,7 @@ static void pass(const struct dnn_strip *s, struct dnn_tile *t, const size_t row
         t->c = s->c + row * s->ldc;
         if (s->res != NULL)
             t->res = s->res + row * s->ldres;
+        fetch(s, t, mr);
         if (s->is_dense && t->k == s->k) {
             t->ahead[0] = a[0] + mr * s->k;
             t->ahead_step[0] = mr;

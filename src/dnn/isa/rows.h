@@ -155,30 +155,4 @@ static void row_norm(const float *x, const float *scale, const float *shift, flo
     }
 }
 
-enum { BLOCK = 16 };
-
-/* A block of at most 16 x 16 through memory that stays in the cache. */
-static HEDDLE_INLINE void block_transpose(const float *src, size_t lds, float *dst, size_t ldd,
-                                          size_t m, size_t n)
-{
-    for (size_t j = 0; j < n; j++)
-        for (size_t i = 0; i < m; i++)
-            dst[j * ldd + i] = src[i * lds + j];
-}
-
-static void rows_transpose(const float *src, size_t lds, float *dst, size_t ldd, size_t m, size_t n)
-{
-    for (size_t i = 0; i < m; i += BLOCK)
-        for (size_t j = 0; j < n; j += BLOCK) {
-            const size_t mi = m - i < BLOCK ? m - i : BLOCK, nj = n - j < BLOCK ? n - j : BLOCK;
-            const float *s = src + i * lds + j;
-            float *d = dst + j * ldd + i;
-
-            if (mi == BLOCK && nj == BLOCK)
-                block_transpose(s, lds, d, ldd, BLOCK, BLOCK);
-            else
-                block_transpose(s, lds, d, ldd, mi, nj);
-        }
-}
-
 #endif /* HEDDLE_DNN_ISA_ROWS_H */
