@@ -25,6 +25,22 @@ json 0 bench sched --machine "$m" --machine "$root/examples/machines/node.machin
     --tiles 4 --policy all
 holds "len({x['policy'] for x in r}) > 3"
 
+# The default against the best of all: on a machine file, and on machines that are drawn.
+for w in qr layered; do
+    json 2 bench sched --machine "$m" --workload $w --tiles 5 --best
+    holds "r[0]['over_best'] == r[0]['makespan'] / min(r[0]['makespans'].values())"
+    holds "r[0]['over_bound'] >= 1 and len(r[0]['makespans']) > 3"
+done
+json 13 bench sched --random 12 --seed 2
+cp out first
+holds "all(x['over_best'] >= 1 and x['over_bound'] >= 1 for x in r[:12])"
+holds "r[12]['cases'] == 12 and r[12]['must'] == 1.03"
+holds "r[12]['mean_over_best'] <= 1.03 and r[12]['worst_over_best'] <= 1.1"
+holds "r[12]['met'] == (r[12]['worst_over_best'] <= 1.03)"
+# A seed draws the same machine and graph each time.
+json 2 bench sched --random 1 --seed 5
+holds "r[0]['makespans'] == json.loads(open('first').readlines()[3])['makespans']"
+
 json 1 bench memory --machine "$m" --workload cholesky --tiles 8 --policy heft
 holds "{'transfer_bytes', 'belady_bytes', 'lru_bytes', 'makespan', 'bound'} <=
     set(r[0])"
@@ -79,6 +95,8 @@ fails 2 'needs a --machine' bench sched
 fails 2 'needs a --machine' bench memory
 fails 2 'needs a --machine' bench simulate --what speed
 fails 2 'speed or accuracy' bench simulate --what nonsense
+fails 2 'without --policy' bench sched --random 2 --policy heft
+fails 2 '--random' bench sched --random 0
 fails 2 "no workload 'x'" bench sched --machine "$m" --workload x
 fails 2 "no workload 'x'" bench memory --machine "$m" --workload x
 fails 2 "no scheduler 'x'" bench sched --machine "$m" --policy x

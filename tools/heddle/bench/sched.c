@@ -5,10 +5,13 @@
  * How        the graph runs in virtual time on each machine, with transfers. The
  *            bound is the best that heddle/bound.h finds for the same graph and
  *            workers; it counts no transfers, so it holds.
+ * Best       --best and --random compare the default scheduler with the best of all
+ *            (bench/sched_best.h).
  */
 #include <string.h>
 
 #include "base/json.h"
+#include "bench/sched_best.h"
 #include "sim/opts.h"
 
 enum { MAX_SIZES = 64 };
@@ -138,15 +141,52 @@ static int run_policy(void *user, const char *policy, bool all)
     return rc == 0 && b->n > 0 ? print_summary(b) : rc;
 }
 
+/* The default against all others on one machine. */
+static int best_machine(struct sched_bench *b, struct sched_best *x, const char *source)
+{
+    char why[320] = "";
+    heddle_machine *m = NULL;
+    int rc = 0;
+
+    if (heddle_machine_open(source, &m, why, sizeof(why)) != HEDDLE_OK)
+        return cli_fail(b->c, "%s", why);
+    for (unsigned k = 0; k < b->ntiles && rc == 0; k++) {
+        struct sim_graph g;
+
+        rc = sim_graph_make(&g, b->workload, b->tiles[k], b->seed) != HEDDLE_OK
+                 ? cli_fail(b->c, "no memory for the graph")
+                 : sched_best_case(x, source, m, &g, source);
+        sim_graph_free(&g);
+    }
+    heddle_machine_close(m);
+    return rc;
+}
+
+static int run_best(struct sched_bench *b, uint64_t nrandom)
+{
+    struct sched_best x = {.c = b->c, .devices = b->devices};
+    int rc = 0;
+
+    for (unsigned i = 0; i < b->machines.n && rc == 0; i++)
+        rc = best_machine(b, &x, b->machines.source[i]);
+    if (rc == 0)
+        rc = sched_best_random(&x, b->seed, nrandom);
+    return rc == 0 ? sched_best_bars(&x) : rc;
+}
+
 static int sched_run(struct cli *c, int argc, char **argv)
 {
     struct sched_bench b = {
         .c = c, .workload_name = "cholesky", .tiles_text = "8,12,16,20,24,28,32", .seed = 1};
+    uint64_t nrandom = 0;
+    bool is_best = false;
     const struct cli_opt opts[] = {{"--workload", CLI_STRING, &b.workload_name, 0, 0},
                                    {"--tiles", CLI_STRING, &b.tiles_text, 0, 0},
                                    {"--policy", CLI_STRING, &b.policy, 0, 0},
                                    {"--devices", CLI_STRING, &b.devices, 0, 0},
                                    {"--seed", CLI_UINT, &b.seed, 0, UINT64_MAX},
+                                   {"--random", CLI_UINT, &nrandom, 1, 1000000},
+                                   {"--best", CLI_FLAG, &is_best, 0, 0},
                                    {0}};
     int rc = sim_take_machines(c, &argc, argv, &b.machines);
 
@@ -158,8 +198,12 @@ static int sched_run(struct cli *c, int argc, char **argv)
         rc = sim_check_workload(c, b.workload_name, &b.workload);
     if (rc == 0)
         rc = sim_check_policies(c, b.policy);
-    if (rc == 0 && b.machines.n == 0)
-        return cli_error(c, "bench sched needs a --machine");
+    if (rc == 0 && b.machines.n == 0 && nrandom == 0)
+        return cli_error(c, "bench sched needs a --machine, or --random");
+    if (rc == 0 && (is_best || nrandom > 0) && b.policy != NULL)
+        return cli_error(c, "--best and --random compare all schedulers: without --policy");
+    if (rc == 0 && (is_best || nrandom > 0))
+        return run_best(&b, nrandom);
     return rc == 0 ? sim_each_policy(b.policy, run_policy, &b) : rc;
 }
 
@@ -167,8 +211,9 @@ const struct heddle_cmd heddle_bench_sched = {
     .name = "sched",
     .help = "makespan over the lower bound, in virtual time",
     .usage = "heddle bench sched --machine FILE [--machine FILE ...]\n"
-             "    [--workload cholesky|lu|gemm|random] [--tiles N,N,...]\n"
-             "    [--policy P|all] [--devices LIST] [--seed S] [--json]\n"
+             "    [--workload cholesky|lu|gemm|random|qr|layered] [--tiles N,N,...]\n"
+             "    [--policy P|all] [--best] [--devices LIST] [--seed S] [--json]\n"
+             "heddle bench sched --random N [--seed S] [--json]\n"
              "\n"
              "  --machine   a machine file or starpu:DIR:NAME, several times if "
              "wanted\n"
@@ -177,7 +222,9 @@ const struct heddle_cmd heddle_bench_sched = {
              "  --policy    a scheduler, or all that can run there (default: the\n"
              "              default)\n"
              "  --devices   of the machine, as in HEDDLE_DEVICES (default: all)\n"
-             "  --seed      of the random graph (default 1)\n"
+             "  --best      the default scheduler against the best of all\n"
+             "  --random    the same on so many machines and graphs that are drawn\n"
+             "  --seed      of the random graph, or of the first machine (default 1)\n"
              "Times are virtual nanoseconds, with transfers; the bound has none.\n",
     .run = sched_run,
 };

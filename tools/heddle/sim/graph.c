@@ -28,14 +28,29 @@
         }                                                                                          \
     }
 
-static const heddle_kernel sim_kernels[CHOLESKY_NKINDS] = {
+static const heddle_kernel sim_kernels[SIM_NKINDS] = {
     SIM_KERNEL("potrf", 1, HEDDLE_RW),
     SIM_KERNEL("trsm", 2, HEDDLE_R, HEDDLE_RW),
     SIM_KERNEL("syrk", 2, HEDDLE_R, HEDDLE_RW),
     SIM_KERNEL("gemm", 3, HEDDLE_R, HEDDLE_R, HEDDLE_RW),
+    SIM_KERNEL("geqrt", 1, HEDDLE_RW),
+    SIM_KERNEL("ormqr", 2, HEDDLE_R, HEDDLE_RW),
+    SIM_KERNEL("tsqrt", 2, HEDDLE_RW, HEDDLE_RW),
+    SIM_KERNEL("tsmqr", 3, HEDDLE_R, HEDDLE_RW, HEDDLE_RW),
 };
 
-static const char *const sim_names[SIM_NWORKLOADS] = {"cholesky", "lu", "gemm", "random"};
+static const char *const sim_names[SIM_NWORKLOADS] = {"cholesky", "lu", "gemm",
+                                                      "random",   "qr", "layered"};
+
+const char *sim_kind_name(unsigned kind)
+{
+    return kind < SIM_NKINDS ? sim_kernels[kind].name : "?";
+}
+
+unsigned sim_kind_operands(unsigned kind)
+{
+    return kind < SIM_NKINDS ? sim_kernels[kind].noperands : 0;
+}
 
 bool sim_workload_find(const char *name, enum sim_workload *out)
 {
@@ -147,6 +162,56 @@ static heddle_status make_random(struct sim_graph *g, uint64_t seed)
     return st;
 }
 
+static heddle_status make_qr_step(struct sim_graph *g, uint32_t k)
+{
+    const uint32_t n = g->tiles, kk = k * n + k;
+    struct sim_task t = {SIM_GEQRT, 1, {kk}};
+    heddle_status st = add(g, &t);
+
+    for (uint32_t j = k + 1; j < n && st == HEDDLE_OK; j++) {
+        t = (struct sim_task){SIM_ORMQR, 2, {kk, k * n + j}};
+        st = add(g, &t);
+    }
+    for (uint32_t i = k + 1; i < n && st == HEDDLE_OK; i++) {
+        t = (struct sim_task){SIM_TSQRT, 2, {kk, i * n + k}};
+        st = add(g, &t);
+        for (uint32_t j = k + 1; j < n && st == HEDDLE_OK; j++) {
+            t = (struct sim_task){SIM_TSMQR, 3, {i * n + k, k * n + j, i * n + j}};
+            st = add(g, &t);
+        }
+    }
+    return st;
+}
+
+/* A task updates a tile of its layer, with one or two of the layer before. Every other
+ * layer has the same tiles. */
+static heddle_status make_layered(struct sim_graph *g, uint64_t seed)
+{
+    const size_t want = (size_t)g->tiles * g->tiles * g->tiles / 6 + 1;
+    const uint32_t most = 2 * g->tiles;
+    struct heddle_rng r;
+    heddle_status st = HEDDLE_OK;
+
+    heddle_rng_seed(&r, seed);
+    for (uint32_t layer = 0; g->ntasks < want && st == HEDDLE_OK; layer++) {
+        const uint32_t width = 1 + heddle_rng_below32(&r, most);
+        const uint32_t own = layer % 2 * most, before = most - own;
+
+        for (uint32_t i = 0; i < width && st == HEDDLE_OK; i++) {
+            const uint32_t a = heddle_rng_below32(&r, most), b = heddle_rng_below32(&r, most);
+            struct sim_task t = {CHOLESKY_GEMM, 3, {before + a, before + b, own + i}};
+
+            if (a == b)
+                t = (struct sim_task){heddle_rng_below32(&r, 2) == 0 ? CHOLESKY_TRSM
+                                                                     : CHOLESKY_SYRK,
+                                      2,
+                                      {before + a, own + i}};
+            st = add(g, &t);
+        }
+    }
+    return st;
+}
+
 heddle_status sim_graph_make(struct sim_graph *g, enum sim_workload workload, uint32_t tiles,
                              uint64_t seed)
 {
@@ -164,6 +229,11 @@ heddle_status sim_graph_make(struct sim_graph *g, enum sim_workload workload, ui
         return st;
     case SIM_GEMM: g->ntiles = 3 * tiles * tiles; return make_gemm(g);
     case SIM_RANDOM: return make_random(g, seed);
+    case SIM_QR:
+        for (uint32_t k = 0; k < tiles && st == HEDDLE_OK; k++)
+            st = make_qr_step(g, k);
+        return st;
+    case SIM_LAYERED: g->ntiles = 4 * tiles; return make_layered(g, seed);
     case SIM_NWORKLOADS: break;
     }
     return HEDDLE_EINVAL;
@@ -223,6 +293,12 @@ struct touched {
     uint32_t writer, reader; /* 1 + task; 0: none */
 };
 
+/* Does the task update its operand? */
+static bool updates(const struct sim_task *t, uint32_t operand)
+{
+    return sim_kernels[t->kind].mode[operand] != HEDDLE_R;
+}
+
 static bool edges_of(const struct sim_graph *g, uint32_t i, struct touched *at, uint32_t *before,
                      struct edges *e)
 {
@@ -233,7 +309,7 @@ static bool edges_of(const struct sim_graph *g, uint32_t i, struct touched *at, 
 
         if (w->writer != 0 && !edge(e, w->writer - 1, i))
             return false;
-        if (o + 1 < t->ntiles) {
+        if (!updates(t, o)) {
             before[3 * (size_t)i + o] = w->reader;
             w->reader = 3 * i + o + 1;
             continue;
@@ -269,7 +345,7 @@ uint32_t *sim_graph_edges(const struct sim_graph *g, size_t *nedges_out)
 /* --- the bound ----------------------------------------------------------- */
 
 struct bound_input {
-    double time[CHOLESKY_NKINDS * HEDDLE_BOUND_TYPES_MAX];
+    double time[SIM_NKINDS * HEDDLE_BOUND_TYPES_MAX];
     uint32_t nworkers[HEDDLE_BOUND_TYPES_MAX];
     uint32_t ntypes;
     uint32_t *kind, *from, *to;
@@ -291,7 +367,7 @@ static heddle_status bound_types(const struct sim_graph *g, const heddle_machine
         if (st != HEDDLE_OK || i >= 64 || (classes >> i & 1) == 0)
             continue;
         in->nworkers[c.type] += c.nworkers;
-        for (uint32_t k = 0; k < CHOLESKY_NKINDS; k++) {
+        for (uint32_t k = 0; k < SIM_NKINDS; k++) {
             const double bytes = (double)sim_kernels[k].noperands * (double)sim_tile_bytes(g);
             const double ns = heddle_machine_time(m, sim_kernels[k].name, i, bytes, 0);
 
@@ -308,7 +384,7 @@ static heddle_status bound_solve(const struct sim_graph *g, struct bound_input *
     const struct heddle_bound_graph graph = {.size = sizeof(graph),
                                              .ntasks = (uint32_t)g->ntasks,
                                              .ntypes = in->ntypes,
-                                             .nkinds = CHOLESKY_NKINDS,
+                                             .nkinds = SIM_NKINDS,
                                              .nedges = (uint32_t)nedges,
                                              .edge_from = in->from,
                                              .edge_to = in->to,

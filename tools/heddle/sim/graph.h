@@ -7,7 +7,8 @@
  * for machines that are descriptions. What the benchmarks sched, memory and
  * simulate share.
  *
- * The kernels are potrf, trsm, syrk and gemm, which machines have timings of.
+ * The kernels are potrf, trsm, syrk and gemm, which machines have timings of, and for
+ * QR geqrt, ormqr, tsqrt and tsmqr.
  * The data are the runtime's: one handle per tile, valid on the host when the
  * clock starts.
  *
@@ -27,14 +28,30 @@ enum sim_workload {
     SIM_LU,       /* without pivoting: potrf on the diagonal, trsm, gemm */
     SIM_GEMM,     /* C = C + A B of N x N tiles each */
     SIM_RANDOM,   /* N^3 / 6 tasks on N^2 tiles, kinds and tiles drawn */
+    SIM_QR,       /* of N x N tiles, flat trees: panels are chains */
+    SIM_LAYERED,  /* N^3 / 6 tasks in layers of up to 2 N, which read the layer before */
     SIM_NWORKLOADS
 };
 
 enum { SIM_TILE = 960, SIM_MAX_TILES = 256, SIM_MAX_MACHINES = 16 };
 
-/* A task updates its last tile and reads the others. */
+/* The first are those of enum cholesky_kind. */
+enum sim_kind {
+    SIM_GEQRT = CHOLESKY_NKINDS, /* factorises a tile */
+    SIM_ORMQR,                   /* applies that to a tile beside it */
+    SIM_TSQRT,                   /* factorises a tile below a triangle, and updates both */
+    SIM_TSMQR,                   /* applies that to two tiles */
+    SIM_NKINDS
+};
+
+/* The kernel's name. */
+const char *sim_kind_name(unsigned kind);
+/* Operands of the kernel, a tile each. */
+unsigned sim_kind_operands(unsigned kind);
+
+/* A task updates its last tile, or its last two (tsqrt, tsmqr), and reads the others. */
 struct sim_task {
-    uint32_t kind; /* enum cholesky_kind */
+    uint32_t kind; /* enum cholesky_kind or sim_kind */
     uint32_t ntiles;
     uint32_t tile[3];
 };

@@ -67,7 +67,10 @@ int sim_check_workload(struct cli *c, const char *name, enum sim_workload *out)
 {
     if (sim_workload_find(name, out))
         return 0;
-    return cli_error(c, "there is no workload '%s', but cholesky, lu, gemm and random", name);
+    return cli_error(c,
+                     "there is no workload '%s', but cholesky, lu, gemm, random, qr and "
+                     "layered",
+                     name);
 }
 
 bool sim_is_policy(const char *name)
