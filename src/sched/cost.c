@@ -185,10 +185,16 @@ static void cost_refresh(struct heddle_win *w, struct heddle_win_sort *s,
 {
     double ns[HEDDLE_WIN_CLASSES], sure[HEDDLE_WIN_CLASSES];
     double joules[HEDDLE_WIN_CLASSES];
+    uint64_t read = 0, written = 0, present;
 
     cost_ask(w, t, ns, sure);
     cost_ask_joules(w, t, ns, joules);
+    w->copy.view->bytes(w->copy.view_self, t, 0, &read, &written, &present);
     heddle_spin_lock(&w->lock);
+    s->read = (double)read;
+    s->written = (double)written;
+    if (s->written > w->bytes)
+        w->bytes = s->written;
     for (unsigned c = 0; c < w->copy.ncls; c++) {
         s->c[c].ns = ns[c];
         s->c[c].sure = (float)sure[c];

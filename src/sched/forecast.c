@@ -7,18 +7,19 @@
  * Shares  share[k][r] of sort k goes to type r. It starts from the solution of the
  *         area bound, scaled: the bound knows no dependencies and sends too many
  *         away. Then single shares are moved up and down.
- * Trial   ranks with the times of the allocation, then each free worker takes the
- *         ready task of its type with the greatest rank.
- * Cost    a trial visits each task and edge twice and each task goes through one
- *         heap: about 100 ns per task while it all fits into a cache.
+ * Trial   ranks with the times of the allocation, then a schedule: forecast_run.c.
  */
 #include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "sched/forecast.h"
+#include "base/rng.h"
+#include "sched/forecast_run.h"
 
-#define FORECAST_GAIN 0.995
+#define FORECAST_GAIN     0.995
+#define FORECAST_PART     0.004 /* of the length, for more trials */
+#define FORECAST_VISIT_NS 200   /* of a task, in a trial */
+#define FORECAST_MOST     200   /* trials */
 
 /* --- memory ----------------------------------------------------------------*/
 
@@ -41,13 +42,21 @@ static size_t forecast_lay(struct heddle_forecast *p, char *block, size_t n, siz
     p->pred_end = forecast_carve(block, &at, n + 1, sizeof(*p->pred_end));
     p->pred = forecast_carve(block, &at, e, sizeof(*p->pred));
     p->type = forecast_carve(block, &at, n, sizeof(*p->type));
+    p->is_free = forecast_carve(block, &at, n, sizeof(*p->is_free));
+    p->own = forecast_carve(block, &at, n, sizeof(*p->own));
     p->rank = forecast_carve(block, &at, n, sizeof(*p->rank));
     p->trial = forecast_carve(block, &at, n, sizeof(*p->trial));
     p->succ_end = forecast_carve(block, &at, n + 1, sizeof(*p->succ_end));
     p->succ = forecast_carve(block, &at, e, sizeof(*p->succ));
     p->wait = forecast_carve(block, &at, n, sizeof(*p->wait));
     p->order = forecast_carve(block, &at, n, sizeof(*p->order));
-    p->heap = forecast_carve(block, &at, n, sizeof(*p->heap));
+    p->cls = forecast_carve(block, &at, n, sizeof(*p->cls));
+    p->cold = forecast_carve(block, &at, n, sizeof(*p->cold));
+    p->next = forecast_carve(block, &at, n, sizeof(*p->next));
+    p->child = forecast_carve(block, &at, n, sizeof(*p->child));
+    p->least = forecast_carve(block, &at, n, sizeof(*p->least));
+    p->there = forecast_carve(block, &at, n, sizeof(*p->there));
+    p->has = forecast_carve(block, &at, n, sizeof(*p->has));
     p->key = forecast_carve(block, &at, n, sizeof(*p->key));
     p->head = forecast_carve(block, &at, n, sizeof(*p->head));
     p->run = forecast_carve(block, &at, n, sizeof(*p->run));
@@ -177,6 +186,7 @@ static void forecast_slack(struct heddle_forecast *p)
     for (uint32_t t = 0; t < n; t++)
         p->trial[t] = (uint8_t)p->fast[p->sort[t]];
     forecast_ranks(p, p->trial, p->key);
+    memcpy(p->least, p->key, n * sizeof(*p->least));
     for (uint32_t t = 0; t < n; t++) {
         double head = 0;
 
@@ -255,7 +265,7 @@ static void forecast_area(struct heddle_forecast *p, unsigned home,
     enum { ROUNDS = 200 };
     double price[HEDDLE_FORECAST_TYPES], load[HEDDLE_FORECAST_TYPES], all = 0, step;
 
-    memset(share, 0, sizeof(p->share));
+    memset(share, 0, sizeof(p->way.share));
     if (p->ntypes == 2 && p->nworkers[0] > 0 && p->nworkers[1] > 0) {
         forecast_area_two(p, home, share);
         return;
@@ -299,16 +309,18 @@ static void forecast_area(struct heddle_forecast *p, unsigned home,
 /* --- a trial ---------------------------------------------------------------*/
 
 /* The first share[k][r] tasks of each sort to the slow types, slowest first. */
-static void forecast_allocate(struct heddle_forecast *p, double share[][HEDDLE_FORECAST_TYPES])
+static void forecast_allocate(struct heddle_forecast *p, const struct heddle_forecast_way *w)
 {
     for (uint32_t t = 0; t < p->ntasks; t++)
-        p->trial[t] = p->fixed[t] >= 0 ? (uint8_t)p->fixed[t] : (uint8_t)p->fast[p->sort[t]];
+        p->trial[t] = p->fixed[t] >= 0         ? (uint8_t)p->fixed[t]
+                      : w->is_free[p->sort[t]] ? (uint8_t)HEDDLE_FORECAST_FREE
+                                               : (uint8_t)p->fast[p->sort[t]];
     for (unsigned k = 0; k < p->nsorts; k++) {
         const uint32_t n = p->first[k + 1] - p->first[k];
         uint32_t at = 0;
         double done = INFINITY;
 
-        for (unsigned turn = 0; turn < p->ntypes; turn++) {
+        for (unsigned turn = 0; turn < p->ntypes && !w->is_free[k]; turn++) {
             unsigned r = p->fast[k];
 
             for (unsigned q = 0; q < p->ntypes; q++) /* the next slowest */
@@ -317,110 +329,8 @@ static void forecast_allocate(struct heddle_forecast *p, double share[][HEDDLE_F
             done = p->ns[k][r];
             if (r == p->fast[k])
                 break;
-            for (uint32_t i = 0; at < n && i < (uint32_t)(share[k][r] * n + 0.5); i++)
+            for (uint32_t i = 0; at < n && i < (uint32_t)(w->share[k][r] * n + 0.5); i++)
                 p->trial[p->order[p->first[k] + at++]] = (uint8_t)r;
-        }
-    }
-}
-
-/* A heap of tasks: the greatest key first, then the earlier task. */
-static inline bool forecast_above(const double *key, uint32_t a, uint32_t b)
-{
-    return key[a] != key[b] ? key[a] > key[b] : a < b;
-}
-
-static inline void forecast_heap_push(uint32_t *h, uint32_t *n, const double *key, uint32_t x)
-{
-    uint32_t i = (*n)++;
-
-    while (i > 0 && forecast_above(key, x, h[(i - 1) / 2])) {
-        h[i] = h[(i - 1) / 2];
-        i = (i - 1) / 2;
-    }
-    h[i] = x;
-}
-
-static inline uint32_t forecast_heap_pop(uint32_t *h, uint32_t *n, const double *key)
-{
-    const uint32_t top = h[0], last = --*n, x = h[last];
-    uint32_t i = 0;
-
-    for (uint32_t k; (k = 2 * i + 1) < last; i = k) {
-        if (k + 1 < last && forecast_above(key, h[k + 1], h[k]))
-            k++;
-        if (!forecast_above(key, h[k], x))
-            break;
-        h[i] = h[k];
-    }
-    h[i] = x;
-    return top;
-}
-
-struct forecast_sim {
-    uint32_t *heap[HEDDLE_FORECAST_TYPES]; /* ready tasks by rank */
-    uint32_t nheap[HEDDLE_FORECAST_TYPES];
-    int64_t nidle[HEDDLE_FORECAST_TYPES];
-    uint32_t nrun; /* in p->run, by -until */
-};
-
-/* What runs and what is ready at the beginning. */
-static void forecast_begin(struct heddle_forecast *p, struct forecast_sim *s)
-{
-    uint32_t count[HEDDLE_FORECAST_TYPES] = {0}, at = 0;
-
-    memset(s, 0, sizeof(*s));
-    for (uint32_t t = 0; t < p->ntasks; t++)
-        count[p->trial[t]]++;
-    for (unsigned r = 0; r < p->ntypes; r++) {
-        s->heap[r] = p->heap + at;
-        at += count[r];
-        s->nidle[r] = p->nworkers[r];
-    }
-    for (uint32_t t = 0; t < p->ntasks; t++) {
-        const unsigned r = p->trial[t];
-
-        p->wait[t] = p->pred_end[t + 1] - p->pred_end[t];
-        if (p->left[t] >= 0) {
-            p->until[t] = -p->left[t];
-            forecast_heap_push(p->run, &s->nrun, p->until, t);
-            s->nidle[r]--;
-        } else if (p->wait[t] == 0) {
-            forecast_heap_push(s->heap[r], &s->nheap[r], p->key, t);
-        }
-    }
-}
-
-/* The length of the list schedule of `trial`; it stops when it is not shorter than
- * `limit`. */
-static double forecast_simulate(struct heddle_forecast *p, double limit)
-{
-    struct forecast_sim s;
-    double now = 0;
-
-    forecast_ranks(p, p->trial, p->key);
-    forecast_begin(p, &s);
-    for (;;) {
-        uint32_t t;
-
-        for (unsigned r = 0; r < p->ntypes; r++)
-            while (s.nidle[r] > 0 && s.nheap[r] > 0) {
-                t = forecast_heap_pop(s.heap[r], &s.nheap[r], p->key);
-                if (now + p->key[t] >= limit)
-                    return INFINITY; /* the way behind it is too long */
-                p->until[t] = -(now + p->ns[p->sort[t]][r]);
-                forecast_heap_push(p->run, &s.nrun, p->until, t);
-                s.nidle[r]--;
-            }
-        if (s.nrun == 0)
-            return now;
-        t = forecast_heap_pop(p->run, &s.nrun, p->until);
-        now = -p->until[t];
-        s.nidle[p->trial[t]]++;
-        for (uint32_t i = p->succ_end[t]; i < p->succ_end[t + 1]; i++) {
-            const uint32_t q = p->succ[i];
-
-            if (--p->wait[q] == 0 && p->left[q] < 0)
-                forecast_heap_push(s.heap[p->trial[q]], &s.nheap[p->trial[q]], p->key, q);
         }
     }
 }
@@ -438,13 +348,12 @@ static double forecast_joules(const struct heddle_forecast *p)
     return sum;
 }
 
-/* Tries shares; true: they are the best so far and are kept. A gain too small to
- * survive the run is none: what came first sends less away. */
-static bool forecast_try(struct heddle_forecast *p, double share[][HEDDLE_FORECAST_TYPES])
+/* The schedule of `trial` by the ranks in `key`; true: it is the best so far. A gain too
+ * small to survive the run is none: what came first sends less away. */
+static bool forecast_is_best(struct heddle_forecast *p)
 {
     double length, limit = p->score * FORECAST_GAIN, energy = 0;
 
-    forecast_allocate(p, share);
     if (p->per_joule > 0) {
         energy = forecast_joules(p);
         limit -= p->per_joule * energy;
@@ -453,17 +362,86 @@ static bool forecast_try(struct heddle_forecast *p, double share[][HEDDLE_FORECA
         limit = fmin(limit / p->per_ns, p->limit);
     }
     p->ntrials++;
-    length = forecast_simulate(p, limit);
+    length = heddle_forecast_run(p, limit);
     if (!(length < limit))
         return false;
     p->length = length;
     p->energy = energy;
     p->score = p->per_ns * length + p->per_joule * energy;
-    memcpy(p->type, p->trial, p->ntasks * sizeof(*p->type));
     memcpy(p->rank, p->key, p->ntasks * sizeof(*p->rank));
-    if (share != p->share)
-        memcpy(p->share, share, sizeof(p->share));
     return true;
+}
+
+/* The mean time of a sort over the workers. */
+static double forecast_mean(const struct heddle_forecast *p, unsigned k)
+{
+    double sum = 0, n = 0;
+
+    for (unsigned r = 0; r < p->ntypes; r++)
+        if (p->nworkers[r] > 0 && p->ns[k][r] < INFINITY) {
+            sum += p->ns[k][r] * p->nworkers[r];
+            n += p->nworkers[r];
+        }
+    return n > 0 ? sum / n : 0;
+}
+
+/* What a task adds to ranks. */
+static double forecast_weight(const struct heddle_forecast *p, const struct heddle_forecast_way *w,
+                              unsigned k, unsigned type)
+{
+    double ns;
+
+    if (type != HEDDLE_FORECAST_FREE)
+        ns = p->ns[k][type];
+    else
+        ns = w->is_mean ? forecast_mean(p, k) : p->ns[k][p->fast[k]];
+    return ns * w->factor[k];
+}
+
+/* Tries a way to run them all, and keeps it when it is the best. */
+static bool forecast_try_way(struct heddle_forecast *p, const struct heddle_forecast_way *w)
+{
+    forecast_allocate(p, w);
+    for (uint32_t t = p->ntasks; t-- > 0;) {
+        double tail = 0;
+
+        for (uint32_t i = p->succ_end[t]; i < p->succ_end[t + 1]; i++)
+            tail = p->key[p->succ[i]] > tail ? p->key[p->succ[i]] : tail;
+        p->key[t] =
+            tail + (p->left[t] >= 0 ? p->left[t] : forecast_weight(p, w, p->sort[t], p->trial[t]));
+    }
+    if (!forecast_is_best(p))
+        return false;
+    for (uint32_t t = 0; t < p->ntasks; t++) {
+        p->is_free[t] = p->trial[t] == HEDDLE_FORECAST_FREE;
+        p->type[t] = p->is_free[t] ? p->cls_type[p->cls[t]] : p->trial[t];
+        p->own[t] = (float)forecast_weight(p, w, p->sort[t], p->trial[t]);
+    }
+    if (w != &p->way)
+        p->way = *w;
+    return true;
+}
+
+/* The same way with other shares. */
+static bool forecast_try(struct heddle_forecast *p, double share[][HEDDLE_FORECAST_TYPES])
+{
+    struct heddle_forecast_way w = p->way;
+
+    memset(w.is_free, 0, sizeof(w.is_free));
+    memcpy(w.share, share, sizeof(w.share));
+    return forecast_try_way(p, &w);
+}
+
+/* No task has a type: each goes where it ends first. */
+static void forecast_free(struct heddle_forecast *p, bool is_mean)
+{
+    struct heddle_forecast_way w = p->way;
+
+    if (p->per_joule > 0)
+        return;
+    memset(w.is_free, 1, sizeof(w.is_free));
+    w.is_mean = is_mean;
+    forecast_try_way(p, &w);
 }
 
 /* The sort that lies on the longest paths most of all: sent away, it delays
@@ -517,7 +495,7 @@ static void forecast_keep(struct heddle_forecast *p, unsigned trials)
         for (unsigned k = 0; k < p->nsorts; k++) {
             const uint32_t n = p->first[k + 1] - p->first[k];
 
-            if (n > done && n < least && p->share[k][p->fast[k]] < 1) {
+            if (n > done && n < least && p->way.share[k][p->fast[k]] < 1) {
                 least = n;
                 best = k;
             }
@@ -525,37 +503,45 @@ static void forecast_keep(struct heddle_forecast *p, unsigned trials)
         if (best == p->nsorts || p->ntrials >= trials)
             return;
         done = least;
-        memcpy(share, p->share, sizeof(share));
+        memcpy(share, p->way.share, sizeof(share));
         memset(share[best], 0, sizeof(share[best]));
         for (unsigned r = 0; r < p->ntypes; r++)
-            if (r != p->fast[best] && p->share[best][r] > 0) {
+            if (r != p->fast[best] && p->way.share[best][r] > 0) {
                 forecast_try(p, share);
                 break;
             }
     }
 }
 
-/* One share up or down by a part of what its type can do in the whole time; as
- * long as that helps, again and twice as far. */
+/* One share up or down by a part of what its type can do in the whole time. False: that
+ * is no other share. */
+static bool forecast_shift(const struct heddle_forecast *p, struct heddle_forecast_way *w,
+                           unsigned k, unsigned r, double part)
+{
+    const double n = p->first[k + 1] - p->first[k], old = w->share[k][r];
+    double to;
+
+    if (r == p->fast[k] || !(n > 0) || !(p->ns[k][r] < INFINITY) || p->nworkers[r] == 0)
+        return false;
+    to = old + part * p->length * p->nworkers[r] / (n * p->ns[k][r]);
+    to = to < 0 ? 0 : to > 1 ? 1 : to;
+    if (fabs(to - old) * n < 0.5)
+        return false;
+    w->share[k][r] = to;
+    return true;
+}
+
+/* As long as that helps, again and twice as far. */
 static bool forecast_move(struct heddle_forecast *p, unsigned k, unsigned r, double part,
                           unsigned trials)
 {
-    double share[HEDDLE_FORECAST_SORTS][HEDDLE_FORECAST_TYPES];
-    const double n = p->first[k + 1] - p->first[k];
     bool any = false;
 
-    if (r == p->fast[k] || !(n > 0) || !(p->ns[k][r] < INFINITY))
-        return false;
     for (;;) {
-        const double old = p->share[k][r];
-        double to = old + part * p->length * p->nworkers[r] / (n * p->ns[k][r]);
+        struct heddle_forecast_way w = p->way;
 
-        to = to < 0 ? 0 : to > 1 ? 1 : to;
-        if (fabs(to - old) * n < 0.5 || p->ntrials >= trials)
-            return any;
-        memcpy(share, p->share, sizeof(share));
-        share[k][r] = to;
-        if (!forecast_try(p, share))
+        if (w.is_free[k] || p->ntrials >= trials || !forecast_shift(p, &w, k, r, part) ||
+            !forecast_try_way(p, &w))
             return any;
         any = true;
         part *= 2;
@@ -579,6 +565,49 @@ static void forecast_refine(struct heddle_forecast *p, unsigned trials)
     }
 }
 
+/* Any step from the best way so far: a sort gets types or loses them, a share changes, or
+ * a sort counts more or less in ranks. */
+static void forecast_step(const struct heddle_forecast *p, struct heddle_forecast_way *w,
+                          struct heddle_rng *rng)
+{
+    static const double factor[] = {0.1, 0.3, 0.5, 0.7, 1, 1.5, 2, 4};
+    const unsigned k = heddle_rng_below32(rng, p->nsorts), r = heddle_rng_below32(rng, p->ntypes);
+
+    switch (heddle_rng_below32(rng, 8)) {
+    case 0: w->is_mean = !w->is_mean; break;
+    case 1: w->is_free[k] = !w->is_free[k]; break;
+    case 2:
+    case 3: w->factor[k] = factor[heddle_rng_below32(rng, 8)]; break;
+    default:
+        w->is_free[k] = false;
+        (void)forecast_shift(p, w, k, r, 0.4 * heddle_rng_double(rng) - 0.2);
+        break;
+    }
+}
+
+static void forecast_wander(struct heddle_forecast *p, unsigned trials)
+{
+    struct heddle_rng rng;
+
+    heddle_rng_seed(&rng, p->ntasks);
+    while (p->ntrials < trials) {
+        struct heddle_forecast_way w = p->way;
+        const unsigned nsteps = 1 + heddle_rng_below32(&rng, 3);
+
+        for (unsigned i = 0; i < nsteps; i++)
+            forecast_step(p, &w, &rng);
+        forecast_try_way(p, &w);
+    }
+}
+
+/* Trials that are worth their time: all together take a small part of what is planned. */
+static unsigned forecast_worth(const struct heddle_forecast *p)
+{
+    const double n = FORECAST_PART * p->length / (FORECAST_VISIT_NS * (p->ntasks + 1.0));
+
+    return n < FORECAST_MOST ? (unsigned)n : FORECAST_MOST;
+}
+
 /* --- energy ----------------------------------------------------------------*/
 
 /* From the shares so far towards everything where it takes the least energy. */
@@ -588,7 +617,7 @@ static void forecast_spare(struct heddle_forecast *p, unsigned trials)
     double from[HEDDLE_FORECAST_SORTS][HEDDLE_FORECAST_TYPES];
     double share[HEDDLE_FORECAST_SORTS][HEDDLE_FORECAST_TYPES];
 
-    memcpy(from, p->share, sizeof(from));
+    memcpy(from, p->way.share, sizeof(from));
     for (unsigned i = 0; i < 4 && p->ntrials < trials; i++) {
         for (unsigned k = 0; k < p->nsorts; k++) {
             unsigned best = p->fast[k];
@@ -633,9 +662,24 @@ static unsigned forecast_weigh(struct heddle_forecast *p, unsigned trials)
 bool heddle_forecast_make(struct heddle_forecast *p, unsigned trials)
 {
     static const double with[] = {0, 0.9, 0.7, 0.45}, without[] = {0.9, 0.5};
-    unsigned critical, first;
+    enum { SEARCH = 48 }; /* trials that go one by one */
+    unsigned critical, first, worth = 0;
 
     trials = trials > 0 ? trials : 1;
+    memset(&p->way, 0, sizeof(p->way));
+    for (unsigned k = 0; k < HEDDLE_FORECAST_SORTS; k++)
+        p->way.factor[k] = 1;
+    if (p->ncls == 0) {
+        p->ncls = p->ntypes;
+        for (unsigned r = 0; r < p->ntypes; r++) {
+            p->cls_type[r] = p->cls_node[r] = (uint8_t)r;
+            p->cls_workers[r] = p->nworkers[r];
+        }
+        for (uint32_t t = 0; t < p->ntasks; t++) {
+            p->cold[t] = 0;
+            p->cls[t] = p->fixed[t] >= 0 ? (uint8_t)p->fixed[t] : 0;
+        }
+    }
     first = forecast_weigh(p, trials);
     forecast_fastest(p);
     for (unsigned k = 0; k < p->nsorts; k++)
@@ -644,7 +688,14 @@ bool heddle_forecast_make(struct heddle_forecast *p, unsigned trials)
     forecast_successors(p);
     forecast_slack(p);
     critical = forecast_critical(p);
-    forecast_scale(p, critical, with, 4, first);
+    forecast_scale(p, critical, with, 1, first);
+    if (p->per_joule == 0 && p->slack == 0 && p->length < INFINITY && trials > 2) {
+        worth = forecast_worth(p);
+        trials = first = trials > worth ? trials : worth > SEARCH ? SEARCH : worth;
+        forecast_free(p, true);
+        forecast_free(p, false);
+    }
+    forecast_scale(p, critical, with + 1, 3, first);
     forecast_scale(p, p->nsorts, without, 2, first);
     forecast_keep(p, first);
     if (first < trials && p->length < INFINITY) {
@@ -655,5 +706,6 @@ bool heddle_forecast_make(struct heddle_forecast *p, unsigned trials)
         forecast_spare(p, trials);
     }
     forecast_refine(p, trials);
+    forecast_wander(p, worth);
     return p->length < INFINITY;
 }

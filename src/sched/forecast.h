@@ -9,8 +9,9 @@
  *
  * Method  The area bound says how much of each sort belongs on the slower types.
  *         The tasks of a sort with the most slack are sent there. How many is found
- *         by search: each trial is a list schedule of the whole window by rank, and
- *         the shortest schedule wins.
+ *         by search: each trial is a schedule of the whole window by the rule that
+ *         will be followed, with transfers, and the shortest schedule wins. Two trials
+ *         give no task a type: each goes where it ends first.
  * Energy  with joule_ns > 0 the least length + joule_ns * joules wins. With
  *         slack > 0 half of the trials find the shortest schedule; the other half the
  *         least energy among schedules that are longer by no more than that share.
@@ -24,6 +25,16 @@
 enum {
     HEDDLE_FORECAST_TYPES = 8,
     HEDDLE_FORECAST_SORTS = 64,
+    HEDDLE_FORECAST_CLASSES = 64,
+    HEDDLE_FORECAST_FREE = 255, /* as the type of a task: any */
+};
+
+/* How the tasks of each sort run. */
+struct heddle_forecast_way {
+    double share[HEDDLE_FORECAST_SORTS][HEDDLE_FORECAST_TYPES]; /* on slower types */
+    double factor[HEDDLE_FORECAST_SORTS];                       /* of its time, in ranks */
+    bool is_free[HEDDLE_FORECAST_SORTS];                        /* no type: where each ends first */
+    bool is_mean; /* ranks of these: mean times over the workers, not the least */
 };
 
 /* All memory of a forecast; grows, never shrinks. */
@@ -40,15 +51,26 @@ struct heddle_forecast {
     double ns[HEDDLE_FORECAST_SORTS][HEDDLE_FORECAST_TYPES]; /* INFINITY: cannot */
     double joules[HEDDLE_FORECAST_SORTS][HEDDLE_FORECAST_TYPES];
     double joule_ns, slack, idle_watts; /* 0: only the length counts */
+    /* Workers that share a memory; ncls 0: one class for each type. Node 0 is the
+     * host's memory, < 64. */
+    unsigned ncls;
+    uint8_t cls_type[HEDDLE_FORECAST_CLASSES], cls_node[HEDDLE_FORECAST_CLASSES];
+    uint32_t cls_workers[HEDDLE_FORECAST_CLASSES];
+    float move[HEDDLE_FORECAST_CLASSES][HEDDLE_FORECAST_CLASSES]; /* ns per byte, by nodes */
+    double bytes_read[HEDDLE_FORECAST_SORTS], bytes_written[HEDDLE_FORECAST_SORTS];
     uint32_t ntasks;
     uint8_t *sort;      /* [ntasks] < nsorts */
     int8_t *fixed;      /* [ntasks] type; -1: free to choose */
     double *left;       /* [ntasks] >= 0: runs already, ns to go; < 0: not */
+    uint8_t *cls;       /* [ntasks] class of what runs already; then scratch */
+    float *cold;        /* [ntasks] bytes that no predecessor wrote and the host has */
     uint32_t *pred_end; /* [ntasks + 1] predecessors: pred[pred_end[t]...] */
     uint32_t *pred;
 
     /* out */
     uint8_t *type; /* [ntasks] */
+    bool *is_free; /* [ntasks] `type` is only where the forecast ran it: any class will do */
+    float *own;    /* [ntasks] what it adds to ranks */
     double *rank;  /* [ntasks] */
     double length; /* ns of the forecast schedule */
     double energy; /* joules above idle, when they count */
@@ -59,10 +81,11 @@ struct heddle_forecast {
     double limit;             /* ns: no schedule may be longer */
     double per_ns, per_joule; /* of the score */
     uint8_t *trial;
-    uint32_t *succ_end, *succ, *wait, *order, *heap, *run;
-    double *key, *head, *until;
+    uint32_t *succ_end, *succ, *wait, *order, *run, *next, *child;
+    double *key, *head, *until, *least, *there;
+    uint64_t *has;                             /* [ntasks] memories that have what it wrote */
     uint32_t first[HEDDLE_FORECAST_SORTS + 1]; /* ranges of `order` */
-    double share[HEDDLE_FORECAST_SORTS][HEDDLE_FORECAST_TYPES];
+    struct heddle_forecast_way way;            /* the best so far */
     unsigned fast[HEDDLE_FORECAST_SORTS];
 };
 

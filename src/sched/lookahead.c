@@ -31,16 +31,17 @@
 #include "sched/place.h"
 
 enum {
-    LOOK_TRIALS = 16,  /* list schedules of a window, at most */
-    LOOK_LARGE = 4000, /* a window that is long enough for a quarter of them */
-    LOOK_CREDIT = 20,  /* visits earned with each task */
-    LOOK_LEAST = 8,    /* tasks that are worth a forecast */
-    LOOK_WAIT = 512,   /* ends after which unknown costs are no excuse */
-    LOOK_EXTRA = 6,    /* trials when the costs have changed ... */
-    LOOK_EXTRAS = 8,   /* ... so many times */
-    LOOK_WIDE = 2,     /* times the longest path: then no path matters */
-    LOOK_EVERY = 32,   /* ends between looks at the costs */
-    LOOK_FLAT = 2,     /* new tasks per live one before that is looked at again */
+    LOOK_TRIALS = 16,      /* list schedules of a window, at most */
+    LOOK_LARGE = 4000,     /* a window that is long enough for a quarter of them */
+    LOOK_CREDIT = 40,      /* visits earned with each task */
+    LOOK_LEAST = 8,        /* tasks that are worth a forecast */
+    LOOK_WAIT = 512,       /* ends after which unknown costs are no excuse */
+    LOOK_EXTRA = 6,        /* trials when the costs have changed ... */
+    LOOK_EXTRAS = 8,       /* ... so many times */
+    LOOK_WIDE = 4,         /* times the longest path: then no path matters */
+    LOOK_EVERY = 32,       /* ends between looks at the costs */
+    LOOK_FLAT = 2,         /* new tasks per live one before that is looked at again */
+    LOOK_FLAT_LEAST = 256, /* tasks that are too many to rank for nothing */
 };
 
 struct lookahead {
@@ -50,6 +51,7 @@ struct lookahead {
     bool is_due;     /* costs or classes changed */
     uint64_t newest; /* seq of the newest task in the last forecast */
     uint64_t credit; /* task visits that may be spent */
+    size_t planned;  /* tasks in the last forecast */
     uint64_t *seq;   /* [forecast.captasks] of the tasks in the copy */
     uint32_t *aux;
     uint32_t capcopy;
@@ -126,7 +128,7 @@ static bool look_is_old(const struct lookahead *p)
     /* Where there is no choice and no path matters, that stays for a while. */
     if (w->is_flat && !w->has_choice)
         return nnew >= LOOK_FLAT * w->nlive;
-    return p->is_due || 2 * nnew >= w->nlive;
+    return p->is_due || 2 * nnew >= w->nlive || 2 * w->nlive <= p->planned;
 }
 
 static void look_hint(struct lookahead *p)
@@ -219,6 +221,8 @@ static unsigned look_sort(struct lookahead *p, struct heddle_win_sort *s)
     if (k < HEDDLE_FORECAST_SORTS) {
         memcpy(q->ns[k], ns, sizeof(ns));
         memcpy(q->joules[k], joules, sizeof(joules));
+        q->bytes_read[k] = s->read;
+        q->bytes_written[k] = s->written;
         p->like[k] = s;
         q->nsorts++;
         best = k;
@@ -251,10 +255,12 @@ static void look_copy_task(struct lookahead *p, struct heddle_win_rec *r, uint32
     q->sort[i] = (uint8_t)look_sort(p, r->sort);
     q->fixed[i] = -1;
     q->left[i] = -1;
+    q->cold[i] = r->cold;
     q->pred_end[i] = *nedges;
     if (r->is_out) {
         const double left = r->since + r->est - now;
 
+        q->cls[i] = (uint8_t)r->cls;
         q->fixed[i] = (int8_t)p->place.win.copy.cls[r->cls].type;
         q->left[i] = left > 0 ? left : 0;
         return;
@@ -276,6 +282,39 @@ static void look_workers(const struct lookahead *p, unsigned *nworkers)
             nworkers[w->copy.cls[c].type] += w->copy.cls[c].nworkers;
 }
 
+/* Not locked, by whoever will make the forecast: ns per byte between memories. */
+static void look_ask_ways(struct lookahead *p)
+{
+    const struct heddle_sched_env *e = &p->place.win.copy;
+    struct heddle_forecast *q = &p->forecast;
+    const uint64_t bytes = (uint64_t)p->place.win.bytes;
+
+    if (e->view->move == NULL || bytes == 0)
+        return;
+    for (unsigned a = 0; a < e->ncls; a++)
+        for (unsigned b = 0; b < e->ncls; b++) {
+            const unsigned from = e->cls[a].node % 64, to = e->cls[b].node % 64;
+            const double ns = from == to ? 0 : e->view->move(e->view_self, a, b, bytes);
+
+            q->move[from][to] = ns > 0 && ns < 1e18 ? (float)(ns / (double)bytes) : 0;
+        }
+}
+
+/* Classes. */
+static void look_copy_classes(const struct lookahead *p, struct heddle_forecast *q)
+{
+    const struct heddle_win *w = &p->place.win;
+
+    q->ncls = w->copy.ncls;
+    for (unsigned c = 0; c < q->ncls; c++) {
+        const struct heddle_sched_class *k = &w->copy.cls[c];
+
+        q->cls_type[c] = (uint8_t)k->type;
+        q->cls_node[c] = (uint8_t)(k->node % 64);
+        q->cls_workers[c] = (w->lost >> c & 1) == 0 ? k->nworkers : 0;
+    }
+}
+
 /* Locked. */
 static void look_copy(struct lookahead *p, double now)
 {
@@ -287,12 +326,14 @@ static void look_copy(struct lookahead *p, double now)
     q->nsorts = q->ntasks = 0;
     q->ntypes = w->copy.ntypes;
     look_workers(p, q->nworkers);
+    look_copy_classes(p, q);
     for (struct heddle_win_chunk *c = w->first; c != NULL; c = c->next)
         for (uint32_t i = 0; i < c->nused; i++)
             if (c->rec[i].seq != 0)
                 look_copy_task(p, &c->rec[i], c->id * HEDDLE_WIN_CHUNK + i + 1, now, &nedges);
     q->pred_end[q->ntasks] = nedges;
     p->newest = w->seq;
+    p->planned = w->nlive;
 }
 
 /* Where every task has one type to run on there is nothing to choose. */
@@ -358,8 +399,8 @@ static void look_apply(struct lookahead *p)
 
         if (r->seq != p->seq[i] || r->is_out)
             continue;
-        r->target = q->type[i];
-        r->own = q->ns[q->sort[i]][q->type[i]];
+        r->target = q->is_free[i] ? -1 : q->type[i];
+        r->own = q->own[i];
         r->rank = q->rank[i];
         r->tail = r->rank - r->own;
         w->top = r->rank > w->top ? r->rank : w->top;
@@ -379,6 +420,9 @@ static void look_now(struct lookahead *p, double now, unsigned trials, bool may_
     p->is_planning = true;
     p->is_due = false;
     if (w->has_choice) { /* else nobody needs to look */
+        heddle_spin_unlock(&w->lock);
+        look_ask_ways(p);
+        heddle_spin_lock(&w->lock);
         look_copy(p, now);
         has_choice = look_has_choice(&p->forecast);
     }
@@ -386,7 +430,7 @@ static void look_now(struct lookahead *p, double now, unsigned trials, bool may_
     heddle_win_rank(w); /* who is flat needs no rank until now */
     if (!has_choice) {
         p->newest = w->seq;
-        look_flatten(p, now, look_is_wide(p));
+        look_flatten(p, now, w->nlive >= LOOK_FLAT_LEAST && look_is_wide(p));
         p->is_planning = false;
         return;
     }
@@ -505,6 +549,21 @@ static void look_took(void *self, struct heddle_sched_task *t, unsigned worker)
     heddle_place_took(self, t, worker);
 }
 
+/* Locked: towards the end of a flat window the paths matter again. The longest one is
+ * looked up again before that, as most of it may be over. */
+static void look_watch_flat(struct lookahead *p)
+{
+    struct heddle_win *w = &p->place.win;
+
+    if (!w->is_flat || p->is_planning || look_is_wide(p))
+        return;
+    w->swept = 0;
+    w->swept_all = 0;
+    heddle_win_rank(w);
+    if (!look_is_wide(p))
+        look_flatten(p, (double)w->copy.view->now_ns(w->copy.view_self), false);
+}
+
 /* So many more have ended: now and then the costs are looked at. */
 static void look_count(struct lookahead *p, unsigned n)
 {
@@ -513,6 +572,7 @@ static void look_count(struct lookahead *p, unsigned n)
     if (before / LOOK_EVERY == (before + n) / LOOK_EVERY)
         return;
     heddle_spin_lock(&p->place.win.lock);
+    look_watch_flat(p);
     if (!p->is_planning && !p->is_due && look_is_off(p)) {
         p->is_due = true;
         if (p->nextras++ < LOOK_EXTRAS)

@@ -171,6 +171,15 @@ static inline void off_bytes(void *view, const struct heddle_sched_task *t, unsi
     *present_out = p;
 }
 
+static inline double off_move(void *view, unsigned from, unsigned to, uint64_t bytes)
+{
+    const struct off_run *x = view;
+
+    if (from == to || !x->o.has_transfers)
+        return 0;
+    return x->m->lat[from][to] + (double)bytes / x->m->bw[from][to];
+}
+
 static inline unsigned off_sort(void *view, const struct heddle_sched_task *t)
 {
     (void)view;
@@ -201,6 +210,7 @@ static const struct heddle_sched_view off_view = {
     .joules = off_joules,
     .fetch = off_fetch,
     .bytes = off_bytes,
+    .move = off_move,
     .sort = off_sort,
     .kernel = off_kernel,
     .id = off_id,

@@ -78,6 +78,9 @@ struct heddle_sched_view {
      * the memory of the class. */
     void (*bytes)(void *view, const struct heddle_sched_task *t, unsigned cls, uint64_t *read_out,
                   uint64_t *written_out, uint64_t *present_out);
+    /* ns to bring so much from the memory of one class to that of another when nothing
+     * else moves. May be NULL: not known. */
+    double (*move)(void *view, unsigned from, unsigned to, uint64_t bytes);
     /* Tasks of one number are the same kernel on the same shapes; from 0, dense,
      * less than 2^20. */
     unsigned (*sort)(void *view, const struct heddle_sched_task *t);

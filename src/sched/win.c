@@ -182,17 +182,22 @@ static void win_drop(struct heddle_win *w, uint32_t aux)
 static void win_link(struct heddle_win *w, struct heddle_win_rec *r,
                      struct heddle_sched_task *const *pred, unsigned npred)
 {
+    double cold = r->sort->read;
+
     for (unsigned i = 0; i < npred; i++) {
         struct heddle_win_rec *p = heddle_win_rec(w, pred[i]);
 
         if (p == NULL || p->seq == 0 || p->seq >= r->seq)
             continue;
+        cold -= p->sort->written;
         p->nod += 1.0 / npred;
         if (r->npred < HEDDLE_WIN_PREDS)
             r->pred[r->npred++] = pred[i]->aux;
         else if (r->more != NULL)
             r->more->aux[r->more->n++] = pred[i]->aux;
     }
+    cold = cold < r->sort->written ? cold : r->sort->written;
+    r->cold = cold > 0 ? (float)cold : 0;
 }
 
 static struct heddle_win_more *win_make_more(struct heddle_win *w, unsigned npred)
@@ -302,7 +307,7 @@ void heddle_win_popped(struct heddle_win *w, struct heddle_win_rec *r, unsigned 
 
 static inline double win_weight(const struct heddle_win_rec *r)
 {
-    return r->target >= 0 ? r->own : r->sort->weight;
+    return r->own > 0 ? r->own : r->sort->weight;
 }
 
 static inline void win_up(struct heddle_win *w, const struct heddle_win_rec *r, uint32_t aux)

@@ -55,6 +55,7 @@ struct heddle_win_sort {
     uint32_t bucket;       /* the policy's: where its tasks queue */
     uint32_t index, epoch; /* the policy's: a number for a time */
     double weight;         /* ns: what it adds to a path */
+    double read, written;  /* bytes */
     double best;           /* least trusted ns over all classes; NAN: none */
     unsigned best_cls;
     struct heddle_win_sort *next; /* of all that had a task */
@@ -79,10 +80,11 @@ struct heddle_win_rec {
     double rank;    /* ns */
     double tail;    /* longest rank of a successor */
     double nod;     /* sum over successors of 1 / its predecessors */
-    double own;     /* ns it adds to a path when target >= 0 */
+    double own;     /* ns it adds to a path; 0: the weight of its sort */
     double est;     /* the policy's: ns it was placed or popped with */
     double since;   /* when it was popped */
     double fetch;   /* the policy's: ns its data were away when it was pushed */
+    float cold;     /* bytes it updates that no task of the window wrote */
     uint32_t index; /* the policy's */
     uint32_t late;  /* the policy's */
     uint32_t npred;
@@ -136,6 +138,7 @@ struct heddle_win {
     bool has_choice;               /* some sort could run on more than one type */
     uint64_t lost;                 /* bit: class */
     uint32_t version;              /* of the costs: changes with them */
+    double bytes;                  /* the most that a task writes */
 
     double joule_ns; /* what a joule is worth; 0: only time counts */
     /* When it does not, from heddle_win_tune(): ns of the whole that a ns of a worker

@@ -140,6 +140,7 @@ const struct dev_time_ops heddle_dev_time_real = {
     .cost = heddle_dev_cost_measured,
     .copy_ns = real_copy_ns,
     .fetch_ns = real_fetch_ns,
+    .way_ns = real_fetch_ns,
     .find_link = real_find_link,
     .launch = heddle_dev_launch_now,
     .prepare = real_prepare,

@@ -44,6 +44,8 @@ struct dev_time_ops {
     /* ns of a transfer that begins now; of one that a scheduler (any thread) has in mind. */
     double (*copy_ns)(struct heddle_devs *d, unsigned from, unsigned to, uint64_t bytes);
     double (*fetch_ns)(struct heddle_devs *d, unsigned from, unsigned to, uint64_t bytes);
+    /* The same when nothing else moves. */
+    double (*way_ns)(struct heddle_devs *d, unsigned from, unsigned to, uint64_t bytes);
     /* Speed and latency of a link, for the log, and its name if it has one. False: nothing is
      * known. Creation and end. */
     bool (*find_link)(const struct heddle_devs *d, unsigned from, unsigned to,

@@ -107,6 +107,14 @@ static double view_fetch(void *view, const struct heddle_sched_task *t, unsigned
     return ns;
 }
 
+static double view_move(void *view, unsigned from, unsigned to, uint64_t bytes)
+{
+    struct heddle_devs *d = view;
+    const unsigned a = d->cls[from].node, b = d->cls[to].node;
+
+    return a == b ? 0 : d->time->way_ns(d, a, b, bytes);
+}
+
 static void view_bytes(void *view, const struct heddle_sched_task *t, unsigned cls,
                        uint64_t *read_out, uint64_t *written_out, uint64_t *present_out)
 {
@@ -197,6 +205,7 @@ const struct heddle_sched_view heddle_dev_view = {
     .joules = view_joules,
     .fetch = view_fetch,
     .bytes = view_bytes,
+    .move = view_move,
     .sort = view_sort,
     .kernel = view_kernel,
     .id = view_id,

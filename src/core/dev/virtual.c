@@ -221,6 +221,7 @@ const struct dev_time_ops heddle_dev_time_virtual = {
     .cost = heddle_virtual_cost,
     .copy_ns = heddle_virtual_copy_ns,
     .fetch_ns = heddle_virtual_fetch_ns,
+    .way_ns = heddle_virtual_way_ns,
     .find_link = heddle_virtual_find_link,
     .launch = heddle_virtual_launch,
     .prepare = heddle_virtual_prepare,

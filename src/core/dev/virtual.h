@@ -38,6 +38,7 @@ double heddle_virtual_cost(struct heddle_devs *d, struct heddle_exec *x, const s
                            unsigned cls, unsigned *variant_out, double *confidence_out);
 double heddle_virtual_copy_ns(struct heddle_devs *d, unsigned from, unsigned to, uint64_t bytes);
 double heddle_virtual_fetch_ns(struct heddle_devs *d, unsigned from, unsigned to, uint64_t bytes);
+double heddle_virtual_way_ns(struct heddle_devs *d, unsigned from, unsigned to, uint64_t bytes);
 bool heddle_virtual_find_link(const struct heddle_devs *d, unsigned from, unsigned to,
                               struct heddle_trace_link *l);
 

@@ -157,18 +157,21 @@ double heddle_virtual_copy_ns(struct heddle_devs *d, unsigned from, unsigned to,
     return heddle_sim_copy_ns(d->sim, from, to, bytes);
 }
 
+double heddle_virtual_way_ns(struct heddle_devs *d, unsigned from, unsigned to, uint64_t bytes)
+{
+    const int link = heddle_plat_find_link(d->plat, from, to);
+
+    if (link >= 0)
+        return d->plat->link[link].latency_ns + (double)bytes / d->plat->link[link].bytes_per_ns;
+    return heddle_virtual_way_ns(d, from, 0, bytes) + heddle_virtual_way_ns(d, 0, to, bytes);
+}
+
 double heddle_virtual_fetch_ns(struct heddle_devs *d, unsigned from, unsigned to, uint64_t bytes)
 {
-    int link;
-
+    /* The queues of links are the device thread's. */
     if (heddle_load_rlx(&d->ctx->driver->self) == (uintptr_t)pthread_self())
         return heddle_sim_copy_ns(d->sim, from, to, bytes);
-    /* The queues of links are the device thread's. */
-    link = heddle_plat_find_link(d->plat, from, to);
-    return link < 0
-               ? heddle_virtual_fetch_ns(d, from, 0, bytes) +
-                     heddle_virtual_fetch_ns(d, 0, to, bytes)
-               : d->plat->link[link].latency_ns + (double)bytes / d->plat->link[link].bytes_per_ns;
+    return heddle_virtual_way_ns(d, from, to, bytes);
 }
 
 bool heddle_virtual_find_link(const struct heddle_devs *d, unsigned from, unsigned to,
