@@ -127,6 +127,17 @@ static bool unit_is_torn(const heddle_handle *unit)
     return false;
 }
 
+/* A view lives in the memory of its root: is that there, for good? Else the first task on
+ * the view sees to it (op_root() in request.c). */
+static bool unit_has_root(const struct heddle_mem *m, const heddle_handle *unit)
+{
+    const struct heddle_where *w = heddle_load_rlx(&unit->root->where);
+
+    if (m->disk < 0 || unit->root == unit || w == NULL)
+        return true;
+    return w->at[0] != NULL && (w->at[0]->is_home || ((w->pinned & 1) != 0 && where_is_at(w, 0)));
+}
+
 /* Data that shall be somewhere early, if there is room and nobody writes them. */
 static void mem_wish(struct heddle_mem *m, struct heddle_where *w, unsigned node)
 {
@@ -135,7 +146,8 @@ static void mem_wish(struct heddle_mem *m, struct heddle_where *w, unsigned node
     heddle_status st;
 
     if (n->is_lost || n->q_first != NULL || w->is_frozen || heddle_where_is_taken(w) ||
-        unit_is_torn(w->unit) || where_valid(w) == 0 || where_is_at(w, node))
+        unit_is_torn(w->unit) || where_valid(w) == 0 || where_is_at(w, node) ||
+        !unit_has_root(m, w->unit))
         return;
     if (w->at[node] == NULL && n->used <= n->budget && bytes <= n->budget - n->used)
         (void)heddle_copy_alloc(m, w, node, &st);
@@ -345,8 +357,8 @@ void heddle_mem_pin(struct heddle_mem *m, heddle_handle *unit, unsigned node, bo
     w = heddle_where_get(m, unit);
     if (w != NULL && is_pinned)
         w->pinned |= UINT64_C(1) << node;
-    else if (w != NULL)
-        w->pinned &= ~(UINT64_C(1) << node);
+    else if (w != NULL && (node != 0 || m->disk < 0 || heddle_unit_noverlaps(unit) == 0))
+        w->pinned &= ~(UINT64_C(1) << node); /* a root with views stays: unit_has_root() */
     m->node[node].is_dirty = true;
     heddle_mutex_unlock(&m->lock);
     m->host.kick(m->host.user);
