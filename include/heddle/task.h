@@ -317,6 +317,8 @@ HEDDLE_API heddle_status heddle_group_cancel(heddle_group *g);
  * or HEDDLE_OK.
  *
  * HEDDLE_ETIMEDOUT  tasks remain
+ * HEDDLE_EDEADLK    called by a task, and one of the group can only end after that task, or
+ *                   after one that the same thread has to finish first
  * HEDDLE_ESTATE     the context is gone
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_group_wait(heddle_group *g, uint64_t timeout_ns);
@@ -345,7 +347,8 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_event_after(heddle_event *e, hed
 HEDDLE_API heddle_status heddle_event_poll(heddle_event *e);
 /* Runs tasks until the event is complete and returns the status it completed with.
  * timeout_ns 0: no limit. HEDDLE_ETIMEDOUT: the event was not complete by then.
- * HEDDLE_ESTATE: the context is gone. */
+ * HEDDLE_EDEADLK: called by a task, and the event can only be complete after that task, or
+ * after one that the same thread has to finish first. HEDDLE_ESTATE: the context is gone. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_event_wait(heddle_event *e, uint64_t timeout_ns);
 
 #ifdef __cplusplus

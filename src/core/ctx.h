@@ -35,6 +35,7 @@
 #include "topo/topo.h"
 #include "trace/trace.h"
 
+struct cycle_wait;
 struct heddle_time_ops;
 struct worker;
 
@@ -121,7 +122,8 @@ struct heddle_ctx {
     char untold[320];          /* the latest sentence, until it is reported */
     struct heddle_mutex event_lock;
     struct heddle_object *objects;
-    uint32_t event_walk; /* number of the last search for a cycle */
+    uint32_t event_walk;      /* number of the last search for a cycle */
+    struct cycle_wait *waits; /* of tasks, that have been in vain: cycle.c; event_lock */
     _Atomic uint64_t progress_seen;
     size_t flat_bytes;                /* of flat_order */
     struct heddle_dev_facts has_devs; /* as found, constant after start */

@@ -97,8 +97,7 @@ static void ext_finish(struct heddle_exec *x, struct task_ext *e, heddle_status 
     further_free(ctx, e->op, (c->flags & TASK_NOPS) * sizeof(*e->op));
 }
 
-struct heddle_sched_task *heddle_engine_finish(struct worker *w, struct heddle_cell *c,
-                                               heddle_status st)
+void heddle_engine_settle(struct worker *w, struct heddle_cell *c, heddle_status st)
 {
     heddle_ctx *ctx = w->ctx;
     struct task_ext *ext = heddle_cell_ext(ctx, c);
@@ -124,6 +123,12 @@ struct heddle_sched_task *heddle_engine_finish(struct worker *w, struct heddle_c
         heddle_turns_release(&x);
     if (ext != NULL)
         ext_finish(&x, ext, st);
+}
+
+struct heddle_sched_task *heddle_engine_finish(struct worker *w, struct heddle_cell *c,
+                                               heddle_status st)
+{
+    heddle_engine_settle(w, c, st);
     if (HEDDLE_UNLIKELY((c->flags & TASK_AHEAD) != 0))
         return heddle_dev_end_ahead(w, c, st);
     return heddle_engine_end(w, c);

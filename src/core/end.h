@@ -13,6 +13,8 @@
  * gone afterwards. Returns a task to run next, or NULL, as all of these. */
 struct heddle_sched_task *heddle_engine_finish(struct worker *w, struct heddle_cell *c,
                                                heddle_status st);
+/* The first half of it: all but heddle_engine_end(), or heddle_dev_end_ahead(). */
+void heddle_engine_settle(struct worker *w, struct heddle_cell *c, heddle_status st);
 /* heddle_engine_finish() by a thread that holds no slot. */
 void heddle_engine_finish_foreign(heddle_ctx *ctx, struct heddle_cell *c, heddle_status st);
 /* After the function of a plain task that failed or has children. */

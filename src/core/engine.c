@@ -9,7 +9,8 @@
  *                so that equal sums mean that everything has ended
  *            (3) every wait is a scheduling point: a thread that waits runs tasks. A
  *                frame waits only for frames that began later (its children, or
- *                what lies above it on its stack), so waits cannot form a cycle
+ *                what lies above it on its stack), so waits cannot form a cycle;
+ *                a wait for an event can: cycle.c
  * Threads    the holder of a slot (ctx.h).
  * See also   docs/design/hot-path.md: memory orders and proof.
  */
@@ -32,6 +33,7 @@
 #include "core/kinfo.h"
 #include "core/scope.h"
 #include "core/slow.h"
+#include "core/stack.h"
 #include "core/time.h"
 #include "core/worker.h"
 #include "sched/sched.h"
@@ -111,6 +113,18 @@ static inline struct heddle_sched_task *engine_end(struct worker *w, struct hedd
 
 struct heddle_sched_task *heddle_engine_end(struct worker *w, struct heddle_cell *c)
 {
+    return engine_end(w, c, 0);
+}
+
+struct heddle_sched_task *heddle_engine_close(struct worker *w, struct heddle_cell *c,
+                                              struct heddle_scope **scope_out)
+{
+    struct heddle_scope *scope = c->scope;
+
+    /* Without it engine_end() counts the task and is done. */
+    c->scope = NULL;
+    c->flags |= scope != NULL ? TASK_LOOSE : 0;
+    *scope_out = scope;
     return engine_end(w, c, 0);
 }
 
@@ -245,15 +259,33 @@ bool heddle_engine_help(struct worker *w, stop_fn stop, void *arg, uint64_t dead
     return ok;
 }
 
+/* One call of heddle_engine_help(), for heddle_stack_call(). */
+struct engine_help {
+    struct worker *w;
+    stop_fn stop;
+    void *arg;
+    uint64_t deadline_ns;
+    bool ok;
+};
+
+static void engine_help_on(void *arg)
+{
+    struct engine_help *h = arg;
+
+    h->ok = heddle_engine_help(h->w, h->stop, h->arg, h->deadline_ns);
+}
+
 bool heddle_engine_wait(struct worker *w, stop_fn stop, void *arg, uint64_t deadline_ns)
 {
     bool ok;
 
     if (w->gang_depth == 0) {
+        struct engine_help h = {.w = w, .stop = stop, .arg = arg, .deadline_ns = deadline_ns};
+
         w->nest++;
-        ok = heddle_engine_help(w, stop, arg, deadline_ns);
+        heddle_stack_call(w, engine_help_on, &h);
         w->nest--;
-        return ok;
+        return h.ok;
     }
     while (!(ok = stop(arg))) {
         if (deadline_ns != 0 && heddle_clock_ns() >= deadline_ns)

@@ -94,5 +94,9 @@ heddle_engine_hand_on(struct worker *w, struct heddle_sched_task *keep, bool has
 /* The end of a task: releases its successors. The cell is gone afterwards.
  * Returns a task to run next, or NULL. */
 struct heddle_sched_task *heddle_engine_end(struct worker *w, struct heddle_cell *c);
+/* The same without the end of its parent: the caller goes on with *scope_out, whose child
+ * the task was; NULL: it was none. */
+struct heddle_sched_task *heddle_engine_close(struct worker *w, struct heddle_cell *c,
+                                              struct heddle_scope **scope_out);
 
 #endif /* HEDDLE_CORE_ENGINE_H */

@@ -24,6 +24,7 @@
 #include "base/lock.h"
 #include "core/cell.h"
 #include "core/ctx.h"
+#include "core/cycle.h"
 #include "core/engine.h"
 #include "core/error.h"
 #include "core/exec.h"
@@ -255,6 +256,11 @@ static void event_pred_done(void *user, heddle_status st)
     heddle_event_drop(e);
 }
 
+heddle_event *heddle_event_behind(void (*done)(void *user, heddle_status st), void *user)
+{
+    return done == event_pred_done ? user : NULL;
+}
+
 static heddle_status pass_run(struct heddle_exec *x)
 {
     (void)x;
@@ -336,7 +342,6 @@ heddle_status heddle_event_wait(heddle_event *e, uint64_t timeout_ns)
 {
     const uint64_t deadline = heddle_deadline_ns(timeout_ns);
     struct worker *w;
-    bool ok;
 
     HEDDLE_CHECK(e != NULL);
     if (event_is_done(e))
@@ -344,11 +349,11 @@ heddle_status heddle_event_wait(heddle_event *e, uint64_t timeout_ns)
     if (e->obj.ctx == NULL)
         return HEDDLE_ESTATE;
     w = heddle_ctx_self(e->obj.ctx);
-    /* Inside of a task the event may be behind that very task: then it never
-     * comes, and only the watchdog can say so. */
-    ok = w != NULL ? heddle_engine_wait(w, event_is_done, e, deadline)
-                   : heddle_ctx_help(e->obj.ctx, event_is_done, e, deadline);
-    return ok ? heddle_event_poll(e) : HEDDLE_ETIMEDOUT;
+    if (w != NULL)
+        HEDDLE_TRY(heddle_cycle_wait(w, event_is_done, e, deadline, e, NULL));
+    else if (!heddle_ctx_help(e->obj.ctx, event_is_done, e, deadline))
+        return HEDDLE_ETIMEDOUT;
+    return heddle_event_poll(e);
 }
 
 /* --- objects that may outlive their context -------------------------------- */

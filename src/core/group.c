@@ -12,6 +12,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "core/ctx.h"
+#include "core/cycle.h"
 #include "core/engine.h"
 #include "core/error.h"
 #include "core/object.h"
@@ -72,15 +73,14 @@ heddle_status heddle_group_wait(heddle_group *g, uint64_t timeout_ns)
 {
     const uint64_t deadline = heddle_deadline_ns(timeout_ns);
     struct worker *w;
-    bool ok;
 
     HEDDLE_CHECK(g != NULL);
     if (g->obj.ctx == NULL)
         return HEDDLE_ESTATE;
     w = heddle_ctx_self(g->obj.ctx);
-    ok = w != NULL ? heddle_engine_wait(w, group_is_done, g, deadline)
-                   : heddle_ctx_help(g->obj.ctx, group_is_done, g, deadline);
-    if (!ok)
+    if (w != NULL)
+        HEDDLE_TRY(heddle_cycle_wait(w, group_is_done, g, deadline, NULL, g));
+    else if (!heddle_ctx_help(g->obj.ctx, group_is_done, g, deadline))
         return HEDDLE_ETIMEDOUT;
     return (heddle_status)atomic_exchange_explicit(&g->status, 0, memory_order_acq_rel);
 }

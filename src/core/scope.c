@@ -41,6 +41,7 @@
 #include "core/kinfo.h"
 #include "core/outside.h"
 #include "core/scope.h"
+#include "core/stack.h"
 #include "core/submit.h"
 #include "core/submitter.h"
 #include "core/time.h"
@@ -242,6 +243,19 @@ static bool scope_is_confined(const struct worker *w)
     return w->nest >= SCOPE_NEST || w->gang_depth > 0;
 }
 
+/* A child that runs inside of heddle_exec_submit(), for heddle_stack_call(). */
+struct scope_child {
+    struct worker *w;
+    struct heddle_sched_task *t;
+};
+
+static void scope_run(void *arg)
+{
+    struct scope_child *c = arg;
+
+    heddle_engine_run(c->w, c->t);
+}
+
 /* Runs or passes on a child that is ready. */
 static void scope_go(struct heddle_exec *x, struct heddle_sched_task *ready)
 {
@@ -255,7 +269,7 @@ static void scope_go(struct heddle_exec *x, struct heddle_sched_task *ready)
         return;
     }
     w->last = 0;
-    heddle_engine_run(w, ready);
+    heddle_stack_call(w, scope_run, &(struct scope_child){.w = w, .t = ready});
     w->last = last;
 }
 
@@ -283,7 +297,8 @@ static heddle_status scope_submit(struct heddle_exec *x, const heddle_kernel *ke
     HEDDLE_TRY(scope_check(x, s.kinfo));
     if (x->slow != NULL && x->slow->check != NULL)
         heddle_check_lend(x, false);
-    while (s.sub->slab.in_use > SCOPE_WINDOW && !scope_is_confined(x->worker)) {
+    while (s.sub->slab.in_use > SCOPE_WINDOW && !scope_is_confined(x->worker) &&
+           !heddle_stack_is_low(x->worker)) {
         heddle_returns_flush(&x->worker->returns);
         heddle_slab_collect(&s.sub->slab);
         if (s.sub->slab.in_use > SCOPE_WINDOW && !x->ctx->time->step(x->worker))
@@ -337,6 +352,13 @@ static bool scope_is_alone(void *arg)
     return heddle_load_acq(&((struct heddle_scope *)arg)->pending) == 1;
 }
 
+static void scope_wait_own(void *arg)
+{
+    struct heddle_scope *s = arg;
+
+    s->ctx->time->loop_own(s->worker, scope_is_alone, s);
+}
+
 heddle_status heddle_exec_wait(struct heddle_exec *x)
 {
     struct heddle_scope *s;
@@ -351,13 +373,10 @@ heddle_status heddle_exec_wait(struct heddle_exec *x)
     st = scope_combine(s);
     if (!scope_is_alone(s)) {
         w->last = 0; /* what runs meanwhile begins when it begins */
-        if (scope_is_confined(w)) {
-            x->ctx->time->loop_own(w, scope_is_alone, s);
-        } else {
-            w->nest++;
-            (void)heddle_engine_help(w, scope_is_alone, s, 0);
-            w->nest--;
-        }
+        if (scope_is_confined(w))
+            heddle_stack_call(w, scope_wait_own, s);
+        else
+            (void)heddle_engine_wait(w, scope_is_alone, s, 0);
     }
     if (x->slow != NULL && x->slow->check != NULL)
         heddle_check_lend(x, true);
@@ -387,29 +406,43 @@ bool heddle_scope_leave(struct heddle_exec *x, heddle_status *st)
     return false;
 }
 
-struct heddle_sched_task *heddle_scope_child_end(struct worker *w, struct heddle_scope *s,
-                                                 struct heddle_sched_task *next)
+/* The task to run next, of two; the other one is pushed. */
+static struct heddle_sched_task *scope_either(struct worker *w, struct heddle_sched_task *next,
+                                              struct heddle_sched_task *more)
 {
-    /* Read before the count: then the scope may go. */
-    heddle_ctx *ctx = s->ctx;
-    const int64_t left = heddle_sub_acqrel(&s->pending, (int64_t)1) - 1;
-    struct heddle_sched_task *more;
-    struct heddle_cell *c;
-    struct heddle_node *n;
-    heddle_status st;
-
-    if (left == 1)
-        heddle_ctx_signal(ctx); /* the body may wait for this */
-    if (left != 0)
-        return next;
-    st = s->body != HEDDLE_OK ? s->body : (heddle_status)heddle_load_rlx(&s->status);
-    c = s->cell;
-    n = s->node;
-    scope_destroy(s);
-    more = c != NULL ? heddle_engine_finish(w, c, st) : heddle_node_end(w, n, st);
     if (next == NULL)
         return more;
     if (more != NULL)
         heddle_engine_push(w, more);
+    return next;
+}
+
+struct heddle_sched_task *heddle_scope_child_end(struct worker *w, struct heddle_scope *s,
+                                                 struct heddle_sched_task *next)
+{
+    /* A loop, not a recursion: the last leaf may end thousands of parents. */
+    while (s != NULL) {
+        /* Read before the count: then the scope may go. */
+        heddle_ctx *ctx = s->ctx;
+        const int64_t left = heddle_sub_acqrel(&s->pending, (int64_t)1) - 1;
+        struct heddle_cell *c;
+        struct heddle_node *n;
+        heddle_status st;
+
+        if (left == 1)
+            heddle_ctx_signal(ctx); /* the body may wait for this */
+        if (left != 0)
+            return next;
+        st = s->body != HEDDLE_OK ? s->body : (heddle_status)heddle_load_rlx(&s->status);
+        c = s->cell;
+        n = s->node;
+        scope_destroy(s);
+        if (c == NULL)
+            return scope_either(w, next, heddle_node_end(w, n, st));
+        if ((c->flags & TASK_AHEAD) != 0)
+            return scope_either(w, next, heddle_engine_finish(w, c, st));
+        heddle_engine_settle(w, c, st);
+        next = scope_either(w, next, heddle_engine_close(w, c, &s));
+    }
     return next;
 }

@@ -75,6 +75,22 @@ bool heddle_turns_take(struct heddle_exec *x)
     return true;
 }
 
+void heddle_turns_visit(const struct heddle_exec *x, void (*fn)(void *arg, struct heddle_cell *c),
+                        void *arg)
+{
+    heddle_handle *r = NULL;
+
+    for (unsigned held = (x->cell->flags & TASK_TURNS) / TASK_TURN; held > 0; held--) {
+        r = turn_next(x, r);
+        if (r == NULL)
+            return;
+        heddle_spin_lock(&r->turn.lock);
+        for (struct heddle_sched_task *t = r->turn.head; t != NULL; t = t->link[0])
+            fn(arg, heddle_task_cell(t));
+        heddle_spin_unlock(&r->turn.lock);
+    }
+}
+
 void heddle_turns_release(struct heddle_exec *x)
 {
     struct heddle_cell *c = x->cell;

@@ -31,6 +31,8 @@ struct worker {
     struct heddle_exec *current; /* innermost task on this thread's stack */
     unsigned gang_depth;         /* gang bodies on it */
     unsigned nest;               /* waits inside of tasks on it */
+    uintptr_t stack_half;        /* the middle of its stack, see stack.h; 0: not looked for */
+    uintptr_t stack_room;        /* bytes from there to its beginning */
     struct heddle_thread thread;
     bool has_thread;
     bool is_spinning;
