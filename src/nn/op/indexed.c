@@ -24,7 +24,7 @@ static heddle_status index_of(struct nn_call *c, const struct nn_value *i, size_
     return HEDDLE_OK;
 }
 
-/* --- what a scatter does with what is there --------------------------------------------- */
+/* --- what a scatter does with what is there ---------------------------------------- */
 
 enum meeting { REPLACE, ADD, MUL, MIN, MAX };
 
@@ -179,7 +179,7 @@ static heddle_status scatter_elements_ref(struct nn_call *c)
     return HEDDLE_OK;
 }
 
-/* --- the last dimension of the indices is a place in the data ---------------------------------- */
+/* --- the last dimension of the indices is a place in the data-- */
 
 /* Places of `depth` numbers, each with `slice` elements behind it. */
 struct places {

@@ -15,7 +15,7 @@ static void move(const struct nn_value *x, size_t from, struct nn_value *y, size
     memcpy((char *)y->data + to * bytes, (const char *)x->data + from * bytes, n * bytes);
 }
 
-/* --- blocks of an image and its channels ------------------------------------------------- */
+/* --- blocks of an image and its channels ---------------------------------------- */
 
 static int64_t ratio(int64_t v, int64_t by, bool is_up)
 {
@@ -68,7 +68,7 @@ static heddle_status depth_ref(struct nn_call *c)
     return HEDDLE_OK;
 }
 
-/* --- ReverseSequence ----------------------------------------------------------------------- */
+/* --- ReverseSequence ---------------------------------------- */
 
 static heddle_status reverse_ref(struct nn_call *c)
 {
@@ -102,7 +102,7 @@ static heddle_status reverse_ref(struct nn_call *c)
     return HEDDLE_OK;
 }
 
-/* --- Compress --------------------------------------------------------------------------------- */
+/* --- Compress ---------------------------------------- */
 
 static heddle_status compress_shape(struct nn_call *c)
 {
@@ -149,7 +149,7 @@ static heddle_status compress_ref(struct nn_call *c)
     return HEDDLE_OK;
 }
 
-/* --- OneHot --------------------------------------------------------------------------------------- */
+/* --- OneHot ---------------------------------------- */
 
 static heddle_status one_hot_shape(struct nn_call *c)
 {
@@ -199,7 +199,7 @@ static heddle_status one_hot_ref(struct nn_call *c)
     return HEDDLE_OK;
 }
 
-/* --- EyeLike ---------------------------------------------------------------------------------------- */
+/* --- EyeLike ---------------------------------------- */
 
 static heddle_status eye_shape(struct nn_call *c)
 {
