@@ -13,11 +13,19 @@
 #include "base/assert.h"
 #include "nn/op/op.h"
 
+/* Another function, when the integer attribute `name` is not 0, or the text attribute is `text`. */
+struct binary_other {
+    const char *name, *text;
+    double (*f)(double x, double y);
+    int64_t (*i)(int64_t x, int64_t y, bool is_signed);
+};
+
 struct binary {
     double (*f)(double x, double y);                    /* NULL: no floats */
     int64_t (*i)(int64_t x, int64_t y, bool is_signed); /* NULL: no integers */
     bool (*s)(const struct heddle_onnx_bytes *x, const struct heddle_onnx_bytes *y); /* strings */
     bool to_bool;
+    const struct binary_other *other; /* NULL: none */
 };
 
 /* The second operand as it is laid along the first one. */
@@ -70,19 +78,35 @@ static void binary_one(const struct binary *b, const struct nn_value *x, size_t 
             b->f(heddle_nn_get_f64(x->type, x->data, ix), heddle_nn_get_f64(y->type, y->data, iy)));
 }
 
+/* What the attributes of the node make of the row. */
+static struct binary binary_chosen(struct nn_call *c)
+{
+    struct binary b = *(const struct binary *)c->node->op->family;
+    const struct binary_other *o = b.other;
+
+    if (o != NULL && (o->text != NULL ? heddle_nn_is_text(c, o->name, "", o->text)
+                                      : heddle_nn_int(c, o->name, 0) != 0)) {
+        b.f = o->f;
+        b.i = o->i;
+    }
+    return b;
+}
+
 static heddle_status binary_ref(struct nn_call *c)
 {
-    const struct binary *b = c->node->op->family;
+    const struct binary b = binary_chosen(c);
     int64_t sx[NN_DIMS], sy[NN_DIMS], at[NN_DIMS] = {0};
     struct nn_shape yshape, out;
     size_t n, ix = 0, iy = 0;
 
+    if ((NN_M(c->in[0].type) & NN_M_FLOAT) != 0 && b.f == NULL)
+        return heddle_nn_fail(c, HEDDLE_EINVAL, "floats need 'fmod'");
     HEDDLE_TRY(binary_shapes(c, &yshape, &out));
     heddle_nn_broadcast_steps(&c->in[0].shape, &out, sx);
     heddle_nn_broadcast_steps(&yshape, &out, sy);
     n = heddle_nn_count(&out);
     for (size_t k = 0; k < n; k++) {
-        binary_one(b, &c->in[0], ix, &c->in[1], iy, &c->out[0], k);
+        binary_one(&b, &c->in[0], ix, &c->in[1], iy, &c->out[0], k);
         for (int d = out.rank - 1; d >= 0; d--) {
             ix += (size_t)sx[d];
             iy += (size_t)sy[d];
@@ -134,6 +158,14 @@ I(less, is_signed ? x < y : U(x) < U(y))
 I(less_equal, is_signed ? x <= y : U(x) <= U(y))
 I(greater, is_signed ? x > y : U(x) > U(y))
 I(greater_equal, is_signed ? x >= y : U(x) >= U(y))
+F(mod, fmod(x, y))
+/* The sign of the divisor. */
+I(floor_mod, y == 0 || y == -1 ? 0
+             : !is_signed      ? (int64_t)(U(x) % U(y))
+                               : x % y + (x % y != 0 && (x % y < 0) != (y < 0) ? y : 0))
+I(mod, y == 0 || y == -1 ? 0 : !is_signed ? (int64_t)(U(x) % U(y)) : x % y)
+I(shift_left, U(y) > 63 ? 0 : (int64_t)(U(x) << U(y)))
+I(shift_right, U(y) > 63 ? 0 : (int64_t)(U(x) >> U(y)))
 I(prelu, is_signed &&x < 0 ? x * y : x)
 #undef F
 #undef I
@@ -149,17 +181,23 @@ static const struct nn_attr_rule old_attrs[] = {{"axis", NN_INT, false},
                                                 {"consumed_inputs", NN_INTS, false},
                                                 {0}};
 
-#define ROW(nm, from, types, at, ...)                                                              \
+static const struct binary_other mod_other = {"fmod", NULL, f_mod, i_mod};
+static const struct binary_other shift_other = {"direction", "LEFT", NULL, i_shift_left};
+static const struct nn_attr_rule mod_attrs[] = {{"fmod", NN_INT, false}, {0}};
+static const struct nn_attr_rule shift_attrs[] = {{"direction", NN_STRING, true}, {0}};
+
+#define ROWS(nm, from, types, at, more, ...)                                                       \
     {                                                                                              \
         .name = nm, .since = from, .nin_min = 2, .nin_max = 2, .inplace = 3,                       \
         .type = {types, types}, .same = 3, .attrs = at, .shape = binary_shape, .ref = binary_ref,  \
         .family = &(const struct binary)                                                           \
         {                                                                                          \
-            __VA_ARGS__                                                                            \
+            __VA_ARGS__, more                                                                      \
         }                                                                                          \
     }
-#define B      NN_M(NN_BOOL)
-#define EQUALS (NN_M_NUM | NN_M(NN_BOOL) | NN_M(NN_STR))
+#define ROW(nm, from, types, at, ...) ROWS(nm, from, types, at, NULL, __VA_ARGS__)
+#define B                             NN_M(NN_BOOL)
+#define EQUALS                        (NN_M_NUM | NN_M(NN_BOOL) | NN_M(NN_STR))
 
 const struct nn_op heddle_nn_op_binary[] = {
     ROW("Add", 7, NN_M_NUM, NULL, f_add, i_add, NULL, false),
@@ -187,6 +225,8 @@ const struct nn_op heddle_nn_op_binary[] = {
     ROW("Greater", 1, NN_M_NUM, old_attrs, f_greater, i_greater, NULL, true),
     ROW("LessOrEqual", 12, NN_M_NUM, NULL, f_less_equal, i_less_equal, NULL, true),
     ROW("GreaterOrEqual", 12, NN_M_NUM, NULL, f_greater_equal, i_greater_equal, NULL, true),
+    ROWS("Mod", 10, NN_M_NUM, mod_attrs, &mod_other, NULL, i_floor_mod, NULL, false),
+    ROWS("BitShift", 11, NN_M_UINT, shift_attrs, &shift_other, NULL, i_shift_right, NULL, false),
     ROW("PRelu", 7, NN_M_NUM, NULL, f_prelu, i_prelu, NULL, false),
     {.name = "Pow",
      .since = 7,
@@ -196,6 +236,6 @@ const struct nn_op heddle_nn_op_binary[] = {
      .type = {NN_M_NUM, NN_M_NUM},
      .shape = binary_shape,
      .ref = binary_ref,
-     .family = &(const struct binary){f_pow, NULL, NULL, false}},
+     .family = &(const struct binary){f_pow, NULL, NULL, false, NULL}},
     {0},
 };
