@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cast: Cast and CastLike. Integers wrap, floats to integers go towards zero, to the types of 8 bits
+ * cast: Cast and CastLike. Integers wrap, floats to integers go towards zero, to types of 8 bits
  * they saturate unless the attribute says no; strings are read and written as C does.
  */
 #include <math.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * norm: (x - mean) / sqrt(variance + epsilon) scale + shift. BatchNormalization has mean and variance
- * of each channel as operands (or computes them, when it trains); LayerNormalization computes them
- * over all dimensions from an axis on.
+ * norm: (x - mean) / sqrt(variance + epsilon) scale + shift. BatchNormalization has mean and
+ * variance of each channel as operands (or computes them, when it trains); LayerNormalization
+ * computes them over all dimensions from an axis on.
  */
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* slice: from start to end in steps, along some axes; bounds beyond the ends are cut, as NumPy does.
+/* slice: from start to end in steps, along some axes; bounds beyond the ends are cut, as by NumPy.
  * The lists are attributes before opset 10, without steps. */
 #include <string.h>
 

@@ -234,7 +234,7 @@ static heddle_status window_ref(struct nn_call *c)
     return HEDDLE_OK;
 }
 
-/* --- MelWeightMatrix ------------------------------------------------------------------------------ */
+/* --- MelWeightMatrix -------------------------------------------- */
 
 static heddle_status mel_shape(struct nn_call *c)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* where: Where (an element of one operand or the other), Expand (an operand repeated to a shape) and
+/* where: Where (an element of one operand or the other), Expand (an operand repeated to a shape),
  * Range. */
 #include <string.h>
 
