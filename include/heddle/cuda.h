@@ -28,7 +28,8 @@
  * This header needs no header of CUDA, and a program need not link with CUDA's libraries:
  * a library that is missing at run time is reported.
  *
- * Threads:  only from the function of the variant, on its thread.
+ * Threads:  only from the function of the variant, on its thread; heddle_cuda_preload()
+ *           from any thread.
  * Errors:   functions return heddle_status, and leave the sentence that explains
  *           a failure with the task.
  * Lifetime: what is returned belongs to the device, for as long as the context.
@@ -36,6 +37,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "heddle/ctx.h"
 #include "heddle/status.h"
 #include "heddle/task.h"
 
@@ -99,6 +101,17 @@ HEDDLE_API void *heddle_cuda_symbol(struct heddle_exec *x, enum heddle_cuda_libr
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_cuda_kernel(struct heddle_exec *x,
                                                             const void *image, size_t bytes,
                                                             const char *entry, void **function_out);
+
+/*
+ * Says that tasks on the CUDA devices of `ctx` will ask for kernels of this module (PTX, a
+ * cubin or fatbin, see above): it is loaded in the background from now on, and the first of
+ * these tasks finds it ready, or waits for the rest. Any thread; without a CUDA device
+ * the call does nothing. cuBLAS and cuSOLVER need no such call: where a context has a CUDA
+ * device, they are loaded in the background from the beginning.
+ *
+ * HEDDLE_EINVAL  an argument is NULL
+ */
+HEDDLE_API heddle_status heddle_cuda_preload(heddle_ctx *ctx, const void *image);
 
 /* One argument of a kernel: the value, of the size the kernel expects; NULL: the
  * address of operand number `operand`. */

@@ -220,6 +220,14 @@ struct heddle_driver {
     void (*pin)(struct heddle_dev *dev, void *host, size_t bytes);
     void (*unpin)(struct heddle_dev *dev, void *host, size_t bytes);
 
+    /*
+     * Optional; any thread. Launches will soon need this image (PTX or a binary, see
+     * heddle/cuda.h), or, when it is NULL, the libraries that most programs use: the driver
+     * loads them in the background. Whoever asks before the end waits for what is under
+     * way. close() waits for one step at most.
+     */
+    void (*prepare)(struct heddle_dev *dev, const void *image);
+
     /* Required. Calls done() for operations that have ended; returns how many. */
     unsigned (*progress)(struct heddle_dev *dev);
 

@@ -6,7 +6,9 @@
 #include "base/assert.h"
 #include "base/compiler.h"
 #include "base/text.h"
+#include "core/ctx.h"
 #include "core/dev/asked.h"
+#include "core/dev/devs.h"
 #include "core/exec.h"
 #include "core/worker.h"
 #include "drive/cuda/cuda.h"
@@ -98,6 +100,19 @@ heddle_status heddle_cuda_kernel(struct heddle_exec *x, const void *image, size_
     HEDDLE_CHECK(x != NULL && image != NULL && entry != NULL && function_out != NULL);
     dev = heddle_exec_dev(x, &stream);
     return explain(x, dev, heddle_cuda_dev_kernel(dev, image, bytes, entry, function_out));
+}
+
+heddle_status heddle_cuda_preload(heddle_ctx *ctx, const void *image)
+{
+    const struct heddle_devs *d;
+
+    HEDDLE_CHECK(ctx != NULL && image != NULL);
+    d = ctx->dev;
+    for (unsigned i = 0; d != NULL && i < d->ncls; i++)
+        if (d->cls[i].dev != NULL && d->cls[i].drv->kind == HEDDLE_DEV_CUDA &&
+            d->cls[i].drv->prepare != NULL)
+            d->cls[i].drv->prepare(d->cls[i].dev, image);
+    return HEDDLE_OK;
 }
 
 static heddle_status no_operand(struct heddle_exec *x, int operand)

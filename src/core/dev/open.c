@@ -426,6 +426,14 @@ static heddle_status dev_open_machine(struct heddle_devs *d, const struct heddle
     return st;
 }
 
+/* Libraries that the first tasks would wait for. */
+static void dev_prepare(const struct heddle_devs *d)
+{
+    for (unsigned i = 0; i < d->ncls; i++)
+        if (d->cls[i].dev != NULL && d->cls[i].drv->prepare != NULL)
+            d->cls[i].drv->prepare(d->cls[i].dev, NULL);
+}
+
 static void dev_tell_facts(const struct heddle_devs *d)
 {
     struct heddle_dev_facts *f = &d->ctx->has_devs;
@@ -462,7 +470,9 @@ heddle_status heddle_dev_open(heddle_ctx *ctx, const struct heddle_ctx_opts *o, 
         st = heddle_dev_energy_start(d, o, why, cap);
     if (st == HEDDLE_OK && d->is_plain)
         heddle_dev_close(ctx);
-    if (st == HEDDLE_OK && ctx->dev != NULL)
+    if (st == HEDDLE_OK && ctx->dev != NULL) {
         dev_tell_facts(d);
+        dev_prepare(d);
+    }
     return st;
 }

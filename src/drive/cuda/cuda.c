@@ -9,8 +9,8 @@
  *            (2) nothing is loaded on a machine without a GPU
  * Lost       errors that CUDA does not forget (api.c). What is in flight then
  *            ends at the next progress() without asking CUDA.
- * Threads    copiers (stage.c) and one that pins (pin.c), started when
- *            they are first needed.
+ * Threads    copiers (stage.c), one that pins (pin.c) and one that loads (warm.c),
+ *            started when they are first needed.
  * Cost       a launch: what the function does, and a few dozen instructions.
  */
 #include "drive/cuda/cuda.h"
@@ -120,6 +120,7 @@ static void cuda_close(struct heddle_dev *dev)
     }
     heddle_cuda_stage_fini(dev);
     heddle_cuda_pins_fini(dev);
+    heddle_cuda_warm_fini(dev);
     if (dev->context != NULL) {
         heddle_cuda_libraries_fini(dev);
         heddle_cuda_modules_fini(dev);
@@ -164,6 +165,7 @@ static heddle_status cuda_setup(struct heddle_dev *dev)
     HEDDLE_TRY(heddle_cuda_memory_init(dev));
     HEDDLE_TRY(heddle_cuda_clock_init(dev));
     HEDDLE_TRY(heddle_cuda_stage_init(dev));
+    HEDDLE_TRY(heddle_cuda_warm_init(dev));
     return heddle_cuda_pins_init(dev);
 }
 
@@ -318,6 +320,7 @@ const struct heddle_driver heddle_driver_cuda = {
     .region_free = heddle_cuda_region_free,
     .pin = heddle_cuda_pin,
     .unpin = heddle_cuda_unpin,
+    .prepare = heddle_cuda_warm_prepare,
     .progress = heddle_cuda_progress,
     .memory_free = heddle_cuda_memory_free,
     .native = cuda_native,

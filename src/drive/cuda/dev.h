@@ -14,6 +14,7 @@
  * memory.c   memory of the device
  * module.c   modules, kernels (drive/cuda/cuda.h)
  * library.c  cuBLAS and the others, NVML (drive/cuda/cuda.h)
+ * warm.c     what is loaded before it is asked for
  * region.c   recorded regions as graphs
  * api.c      the library, its errors
  */
@@ -193,6 +194,28 @@ struct heddle_cuda_pins {
 struct heddle_cuda_module;  /* module.c */
 struct heddle_cuda_symbols; /* library.c */
 
+/* Of a library or a module, see warm.c. */
+enum heddle_cuda_warm_state {
+    HEDDLE_CUDA_WAITS,
+    HEDDLE_CUDA_LOADING,
+    HEDDLE_CUDA_LOADED,
+    HEDDLE_CUDA_TAKEN
+};
+
+struct heddle_cuda_image; /* warm.c */
+
+struct heddle_cuda_warm {
+    struct heddle_mutex lock; /* everything here */
+    pthread_cond_t work, done;
+    bool is_ready, stops, has_thread;
+    bool wants_libraries;
+    struct heddle_thread thread;
+    struct heddle_cuda_image *images;
+    enum heddle_cuda_warm_state library[HEDDLE_CUDA_LIBRARIES];
+    void *lib[HEDDLE_CUDA_LIBRARIES];    /* not taken yet; NULL: there is none */
+    void *handle[HEDDLE_CUDA_LIBRARIES]; /* of no stream yet */
+};
+
 struct heddle_cuda_libraries {
     void *lib[HEDDLE_CUDA_LIBRARIES];
     bool is_missing[HEDDLE_CUDA_LIBRARIES];
@@ -225,6 +248,7 @@ struct heddle_dev {
     struct heddle_cuda_pins pins;
     struct heddle_map modules; /* image -> struct heddle_cuda_module * */
     struct heddle_cuda_libraries libraries;
+    struct heddle_cuda_warm warm;
     uint64_t peers_asked, peers_open; /* bits: ordinals */
     int shared_bytes;                 /* a block may ask for; 0: not asked yet */
     char why[768];
@@ -361,6 +385,13 @@ HEDDLE_MUST_USE heddle_status heddle_cuda_memory_fence(struct heddle_dev *of,
 heddle_status heddle_cuda_dev_pci(struct heddle_dev *dev, char *out, size_t cap);
 double heddle_cuda_dev_watts(struct heddle_dev *dev);
 
+/* The library as dlopen() has it; NULL: it is not on this machine. Any thread. */
+void *heddle_cuda_library_open(struct heddle_dev *dev, enum heddle_cuda_library library);
+/* A handle of no stream, for the context that is current; NULL: the library refuses. */
+void *heddle_cuda_library_handle(enum heddle_cuda_library library, void *lib);
+/* Gives both back; NULL is fine. */
+void heddle_cuda_library_drop(struct heddle_dev *dev, enum heddle_cuda_library library, void *lib,
+                              void *handle);
 void heddle_cuda_modules_fini(struct heddle_dev *dev);
 void heddle_cuda_libraries_fini(struct heddle_dev *dev);
 
@@ -374,5 +405,20 @@ heddle_status heddle_cuda_region(struct heddle_dev *dev, const struct heddle_reg
 heddle_status heddle_cuda_replay(struct heddle_dev *dev, void *graph, unsigned stream,
                                  struct heddle_op *op);
 void heddle_cuda_region_free(struct heddle_dev *dev, void *graph);
+
+/* --- warm.c ----------------------------------------------------------------- */
+
+HEDDLE_MUST_USE heddle_status heddle_cuda_warm_init(struct heddle_dev *dev);
+void heddle_cuda_warm_fini(struct heddle_dev *dev);
+/* Any thread: this image, or with NULL the usual libraries, will be asked for. */
+void heddle_cuda_warm_prepare(struct heddle_dev *dev, const void *image);
+/* The engine's thread. True: *lib_out is the library, NULL when it is not here. False: the
+ * caller loads it. */
+bool heddle_cuda_warm_library(struct heddle_dev *dev, enum heddle_cuda_library library,
+                              void **lib_out);
+/* A handle of no stream; NULL: there is none. */
+void *heddle_cuda_warm_handle(struct heddle_dev *dev, enum heddle_cuda_library library);
+/* The module; NULL: the caller loads it. */
+heddle_cu_module heddle_cuda_warm_module(struct heddle_dev *dev, const void *image);
 
 #endif /* HEDDLE_DRIVE_CUDA_DEV_H */

@@ -98,8 +98,9 @@ static void *open_file(const char *file)
 }
 
 /* First what the driver is made for, then whatever is there. */
-static void *open_library(struct heddle_dev *dev, const struct library *l)
+void *heddle_cuda_library_open(struct heddle_dev *dev, enum heddle_cuda_library library)
 {
+    const struct library *l = &libraries[library];
     const size_t n = sizeof(l->file) / sizeof(l->file[0]);
     int version = 0;
     void *lib;
@@ -122,7 +123,8 @@ static void *library_get(struct heddle_dev *dev, enum heddle_cuda_library librar
     struct heddle_cuda_libraries *ls = &dev->libraries;
 
     if (ls->lib[library] == NULL && !ls->is_missing[library]) {
-        ls->lib[library] = open_library(dev, &libraries[library]);
+        if (!heddle_cuda_warm_library(dev, library, &ls->lib[library]))
+            ls->lib[library] = heddle_cuda_library_open(dev, library);
         ls->is_missing[library] = ls->lib[library] == NULL;
     }
     return ls->lib[library];
@@ -200,11 +202,32 @@ static void give_workspace(struct heddle_dev *dev, unsigned stream, void *lib, v
     set(handle, *mem, WORKSPACE_BYTES);
 }
 
+void *heddle_cuda_library_handle(enum heddle_cuda_library library, void *lib)
+{
+    void *handle = NULL;
+
+    FUNCTION(create_fn, create, lib, libraries[library].create);
+    return create != NULL && create(&handle) == 0 ? handle : NULL;
+}
+
+void heddle_cuda_library_drop(struct heddle_dev *dev, enum heddle_cuda_library library, void *lib,
+                              void *handle)
+{
+    if (lib == NULL && handle == NULL)
+        return;
+    lib = lib != NULL ? lib : dev->libraries.lib[library];
+    FUNCTION(destroy_fn, destroy, lib, libraries[library].destroy);
+    if (handle != NULL && !dev->is_lost && destroy != NULL)
+        destroy(handle);
+    if (lib != dev->libraries.lib[library])
+        dlclose(lib);
+}
+
 static heddle_status handle_make(struct heddle_dev *dev, unsigned stream,
                                  enum heddle_cuda_library library, void *lib, void **out)
 {
     const struct library *l = &libraries[library];
-    void *handle = NULL;
+    void *handle = heddle_cuda_warm_handle(dev, library);
     int code;
 
     FUNCTION(create_fn, create, lib, l->create);
@@ -212,7 +235,7 @@ static heddle_status handle_make(struct heddle_dev *dev, unsigned stream,
     FUNCTION(bind_fn, bind, lib, l->bind != NULL ? l->bind : l->create);
     if (create == NULL || destroy == NULL || bind == NULL)
         return refused(dev, l, "have the functions of a handle", 0);
-    code = create(&handle);
+    code = handle != NULL ? 0 : create(&handle);
     if (code != 0)
         return refused(dev, l, "make a handle", code);
     if (l->bind != NULL) {

@@ -134,7 +134,8 @@ static heddle_status module_get(struct heddle_dev *dev, const void *image,
         m = heddle_zalloc(dev->env.alloc, 1, sizeof(*m));
         if (m == NULL)
             return HEDDLE_ENOMEM;
-        st = module_load(dev, image, &m->module);
+        m->module = heddle_cuda_warm_module(dev, image);
+        st = m->module != NULL ? HEDDLE_OK : module_load(dev, image, &m->module);
         if (st == HEDDLE_OK)
             st = heddle_map_put_ptr(&dev->modules, key, m);
         else
