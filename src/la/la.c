@@ -14,6 +14,7 @@
 #include "base/device.h"
 #include "base/sized.h"
 #include "la/cuda/cuda.h"
+#include "la/cuda/kernel.h"
 
 static const uint64_t none = UINT64_MAX;
 static _Thread_local char missing_text[256];
@@ -116,6 +117,8 @@ heddle_status heddle_la_create(heddle_ctx *ctx, const struct heddle_la_opts *opt
         return st;
     }
     la_look(la);
+    if (la->has_cuda)
+        heddle_la_preload(ctx, o.routine);
     *la_out = la;
     return HEDDLE_OK;
 }

@@ -36,6 +36,11 @@ static heddle_status find(struct la_gpu *g, const char *name, void **out)
                               out);
 }
 
+void heddle_la_cholesky_preload(heddle_ctx *ctx)
+{
+    (void)heddle_cuda_preload(ctx, la_cholesky_d_ptx); /* a hint, for the usual type */
+}
+
 /* Nothing is done yet when it is declined. */
 static heddle_status find_both(struct la_gpu *g, void **start, void **panel)
 {

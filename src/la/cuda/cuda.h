@@ -93,6 +93,8 @@ heddle_status heddle_gpu_geqrf(struct la_gpu *g, struct blas_block a, void *tau,
 
 /* --- cholesky.c ------------------------------------------------------- */
 
+void heddle_la_cholesky_preload(heddle_ctx *ctx); /* see heddle_la_preload() */
+
 /*
  * The lower panel of Cholesky, from its diagonal block down, by kernels of our own:
  * A = L L^H and what is below. *info, 0 before, as LAPACK's. Declined, with nothing

@@ -5,10 +5,23 @@
 #include "la/cuda/kernel.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "la/cuda/ptx/cluster_d.h"
 #include "la/cuda/ptx/cluster_s.h"
 #include "la/cuda/ptx/kernels.h"
+
+void heddle_la_preload(heddle_ctx *ctx, const char *routine)
+{
+    const bool is_lu =
+        routine != NULL && (strncmp(routine, "getrf", 5) == 0 || strncmp(routine, "gesv", 4) == 0);
+
+    (void)heddle_cuda_preload(ctx, la_kernels_ptx); /* a hint */
+    if (is_lu)
+        (void)heddle_cuda_preload(ctx, la_cluster_d_ptx);
+    if (routine != NULL && strncmp(routine, "po", 2) == 0)
+        heddle_la_cholesky_preload(ctx);
+}
 
 heddle_status heddle_la_kernel(struct la_gpu *g, bool is_cluster, const char *entry,
                                void **function_out)

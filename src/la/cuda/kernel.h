@@ -13,6 +13,10 @@
 #include "la/cuda/cuda.h"
 #include "launch/launch.h"
 
+/* Says that tasks on GPUs will need the library's own kernels, those of `routine` (NULL: not
+ * known) among them: they are loaded in the background. */
+void heddle_la_preload(heddle_ctx *ctx, const char *routine);
+
 /* The kernel `entry`. Without our kernels (a device that does not take them) the task is
  * declined: nothing of it was done before the first of them. */
 heddle_status heddle_la_kernel(struct la_gpu *g, bool is_cluster, const char *entry,
