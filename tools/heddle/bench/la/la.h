@@ -16,6 +16,7 @@
  *   bench/la/vec.h    these loops, for each of the four types
  *   bench/la/peer.c   the same routine of the machine's BLAS and LAPACK
  *   bench/la/cuda.c   the same by cuSOLVER and cuBLAS
+ *   bench/la/warm.c   what is slow the first time; a size for a time
  *
  * A round is one run of the peer and one of ours, on the same memory. Ratios are of
  * two numbers of one round.
@@ -179,6 +180,33 @@ int la_side_run(struct la_side *s, bool wants_results, double *ns_out);
 /* In every case: this, or the second, which says nothing. */
 int la_side_close(struct la_side *s);
 void la_side_drop(struct la_side *s);
+
+/* Bytes that were copied to a memory of the context so far. */
+uint64_t la_bytes_in(heddle_ctx *ctx, unsigned memory);
+/* Hints are not waited for: the bytes are there when that counter says so, or when it has
+ * stood still for a second. */
+void la_await_bytes(heddle_ctx *ctx, unsigned memory, uint64_t goal);
+
+/* --- before a run that is measured once (bench/la/warm.c) -------------------- */
+
+struct la_warm {
+    heddle_ctx *ctx;
+    const char *routine; /* "potrf" or "getrf" */
+    enum la_type t;
+    size_t nb; /* 0: auto */
+    bool has_gpu;
+    uint64_t memory; /* available on the host; 0: unknown */
+    double rate;     /* result: operations per ns of a small matrix */
+};
+
+/* Loads everything; `most`: the largest order to use, 0: any. */
+heddle_status la_warm_up(struct la_warm *w, uint64_t most);
+/* The order that takes so long at w->rate. Large matrices are faster than that. */
+double la_warm_order(const struct la_warm *w, double seconds);
+/* Then: the width of block columns that an n x n matrix will have, and what that loads. */
+heddle_status la_warm_width(struct la_warm *w, size_t n, size_t *nb_out);
+/* How many GPUs the context has, and the memory of the first one. */
+unsigned la_warm_gpus(heddle_ctx *ctx, unsigned *memory_out);
 
 /* --- residuals (bench/la/check.c) -------------------------------------------- */
 

@@ -165,24 +165,22 @@ static heddle_status restore_in_place(struct la_side *s)
 
 /* --- in the memory of the GPU -------------------------------------------------------- */
 
-static uint64_t bytes_in(const struct la_side *s)
+uint64_t la_bytes_in(heddle_ctx *ctx, unsigned memory)
 {
     struct heddle_memory_info m = {.size = sizeof(m)};
 
-    return heddle_ctx_get_memory(s->ctx, s->gpu_memory, &m) == HEDDLE_OK ? m.bytes_in : 0;
+    return heddle_ctx_get_memory(ctx, memory, &m) == HEDDLE_OK ? m.bytes_in : 0;
 }
 
-/* Hints are not waited for: the bytes are there when their counter says so, or when
- * it has stood still for a second. */
-static void await_bytes(const struct la_side *s, uint64_t goal)
+void la_await_bytes(heddle_ctx *ctx, unsigned memory, uint64_t goal)
 {
-    uint64_t last = bytes_in(s), moved = heddle_clock_ns();
+    uint64_t last = la_bytes_in(ctx, memory), moved = heddle_clock_ns();
 
     while (last < goal && heddle_clock_ns() - moved < HEDDLE_NS_PER_S) {
         uint64_t now;
 
         heddle_thread_sleep_ns(1000000);
-        now = bytes_in(s);
+        now = la_bytes_in(ctx, memory);
         if (now != last)
             moved = heddle_clock_ns();
         last = now;
@@ -206,7 +204,7 @@ static heddle_status send_matrix(const struct la_side *s, unsigned i, uint64_t *
 /* What is only read is still there from the run before. */
 static heddle_status restore_on_gpu(struct la_side *s)
 {
-    uint64_t goal = bytes_in(s);
+    uint64_t goal = la_bytes_in(s->ctx, s->gpu_memory);
     heddle_status st = HEDDLE_OK;
 
     for (unsigned i = 0; i < LA_OPERANDS && st == HEDDLE_OK; i++) {
@@ -219,7 +217,7 @@ static heddle_status restore_on_gpu(struct la_side *s)
     if (st == HEDDLE_OK)
         st = heddle_wait(s->ctx);
     if (st == HEDDLE_OK)
-        await_bytes(s, goal);
+        la_await_bytes(s->ctx, s->gpu_memory, goal);
     return st;
 }
 
