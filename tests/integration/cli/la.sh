@@ -135,7 +135,13 @@ for t in s d c z; do
 done
 holds "{'name', 'n', 'nb', 'type', 'workers', 'sched', 'seconds', 'gflops',
     'info'} <= set(r[0])"
+holds "r[0]['devices'] == 'none' and r[0]['sched'] == 'prio' and r[0]['full_n'] > 64"
+json 1 hpl --n 130 --sched ws --log hpl.log
+holds "r[0]['sched'] == 'ws' and r[0]['loading_seconds'] > 0"
+json 1 trace info hpl.log
+holds "r[0]['executed'] > 0 and 0 < r[0]['makespan_ns'] < 1e12"
 ok hpl --n 300 --workers 2
+has '^order 300 .* would fill 80 % of the memory$'
 has '100 % of the tasks done'
 has '^T/V  .* N .* NB .* P .* Q .* Time .* Gflops$'
 has '^HEDDLE .* 300 '

@@ -80,6 +80,8 @@ for b in posv posv_mixed gesv gesv_mixed; do
         --resident --peer none --workers 2 --no-bound
     holds "$right"
 done
-json 1 hpl --n 150 --nb 32 --devices cuda
-holds "r[0]['passed']"
+json 1 hpl --n 150 --nb 32
+holds "r[0]['passed'] and 'cuda0' in r[0]['devices'].split(',')"
+json 1 hpl --n 150 --nb 32 --devices none
+holds "r[0]['passed'] and r[0]['devices'] == 'none'"
 finish

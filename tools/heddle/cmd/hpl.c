@@ -6,7 +6,11 @@
  *            uniform numbers, its LU factorisation with partial pivoting, the solve
  *            with the triangle that is left, and the scaled residual with the
  *            matrix made anew. The line of the result reads as HPL's.
- * Clock      from the first task to the solution, without making the matrix.
+ * Clock      from the first task to the solution, without making the matrix. Two small
+ *            factorisations load libraries and kernels before.
+ * Size       when nobody says: HPL's users take what fills the memory. So does this, up
+ *            to 80 % of what is available (of the GPU's budget, where that is less), but
+ *            no more than about half a minute at the rate of the small run.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -15,6 +19,7 @@
 
 #include "base/text.h"
 #include "bench/la/la.h"
+#include "common/cut.h"
 #include "common/progress.h"
 #include "heddle/machine.h"
 
@@ -24,6 +29,10 @@ enum { MAX_N = 1000000, MAX_NB = 65536, SEED = 42 };
 enum { WINDOW = 4000000, TICK_NS = 100000000 };
 
 #define GOOD_RESIDUAL 16.0
+#define MEMORY_SHARE  0.8
+#define SECONDS       30.0
+
+enum { ROUND = 256 }; /* orders are multiples of it */
 
 struct hpl {
     struct cli *c;
@@ -31,7 +40,7 @@ struct hpl {
     uint64_t n, nb;
     bool no_progress;
     struct bench_opts o;
-    struct bench_memory memory;
+    struct bench_memory memory_used;
     heddle_ctx *ctx;
     struct heddle_ctx_stats stats;
     unsigned nthreads;
@@ -41,16 +50,14 @@ struct hpl {
     double *x;
     size_t nb_used;
     int info;
-    double ns, residual;
+    double ns, load_ns, residual;
+    uint64_t begin_ns; /* of the clock */
+    uint64_t memory;   /* available on the host; 0: unknown */
+    unsigned ngpus, gpu_memory;
+    char devices[128];  /* their names, or "none" */
+    uint64_t full_n;    /* what would fill the memory */
+    const char *reason; /* why it is that n */
 };
-
-/* Half of the memory, when nobody says how large. */
-static uint64_t auto_order(uint64_t available)
-{
-    const double n = sqrt((double)available / 2 / sizeof(double));
-
-    return available == 0 || n > 8192 ? 8192 : n < 64 ? 64 : (uint64_t)n;
-}
 
 static double flops(const struct hpl *h)
 {
@@ -59,42 +66,163 @@ static double flops(const struct hpl *h)
     return (2.0 / 3 * n * n * n + 1.5 * n * n) * (la_is_complex(h->t) ? 4 : 1);
 }
 
-static int hpl_prepare(struct hpl *h)
+/* --- the size ------------------------------------------------------------- */
+
+static uint64_t rounded(double n)
 {
-    struct heddle_machine_info m = {.size = sizeof(m)};
+    return n < ROUND ? (n < 64 ? 64 : (uint64_t)n) : (uint64_t)n / ROUND * ROUND;
+}
+
+/* 80 % of the memory, without the GPU's where there is none. */
+static uint64_t full_order(const struct hpl *h)
+{
+    struct heddle_memory_info m = {.size = sizeof(m)};
+    double bytes = h->memory > 0 ? (double)h->memory : 1e9;
+
+    if (h->ngpus > 0 && heddle_ctx_get_memory(h->ctx, h->gpu_memory, &m) == HEDDLE_OK &&
+        (double)m.budget * h->ngpus < bytes)
+        bytes = (double)m.budget * h->ngpus;
+    return rounded(sqrt(bytes * MEMORY_SHARE / (double)la_elem_bytes(h->t)));
+}
+
+static void choose_order(struct hpl *h, const struct la_warm *w)
+{
+    const uint64_t fast = rounded(la_warm_order(w, SECONDS));
+
+    h->full_n = full_order(h);
+    h->reason = "it was given";
+    if (h->n != 0)
+        return;
+    h->n = fast < h->full_n ? fast : h->full_n;
+    h->n = h->n > MAX_N ? MAX_N : h->n;
+    h->reason = fast < h->full_n ? "half a minute at the rate of a small run, at most"
+                                 : "it fills 80 % of the memory";
+}
+
+/* --- the context ------------------------------------------------------------ */
+
+static void name_devices(struct hpl *h)
+{
+    struct heddle_class_info cls = {.size = sizeof(cls)};
+    struct heddle_text t;
+    unsigned n = 0;
+
+    heddle_text_init(&t, h->devices, sizeof(h->devices));
+    for (unsigned i = 1; heddle_ctx_get_class(h->ctx, i, &cls) == HEDDLE_OK; i++)
+        heddle_text_add(&t, "%s%s", n++ > 0 ? "," : "", cls.name);
+    if (n == 0)
+        heddle_text_str(&t, "none");
+    h->ngpus = la_warm_gpus(h->ctx, &h->gpu_memory);
+}
+
+/* What is there; on cores alone a scheduler that takes panels first. */
+static int hpl_open(struct hpl *h)
+{
+    int rc = bench_open(h->c, &h->o, &h->memory_used, &h->ctx);
+
+    if (rc != 0)
+        return rc;
+    name_devices(h);
+    if (h->o.sched != NULL || strcmp(h->devices, "none") != 0)
+        return 0;
+    rc = bench_close(h->c, &h->memory_used, h->ctx);
+    h->ctx = NULL;
+    h->o.sched = "prio";
+    return rc == 0 ? bench_open(h->c, &h->o, &h->memory_used, &h->ctx) : rc;
+}
+
+static int hpl_warm_up(struct hpl *h)
+{
+    struct la_warm w = {.ctx = h->ctx,
+                        .routine = "getrf",
+                        .t = h->t,
+                        .nb = h->nb,
+                        .has_gpu = h->ngpus > 0,
+                        .memory = h->memory};
+    const uint64_t start = heddle_clock_ns();
+    heddle_status st;
+    size_t nb;
+
+    if (heddle_la_missing()[0] != '\0')
+        return cli_fail(h->c, "%s", heddle_la_missing());
+    st = la_warm_up(&w, h->n);
+    if (st == HEDDLE_OK) {
+        choose_order(h, &w);
+        st = la_warm_width(&w, h->n, &nb);
+    }
+    h->load_ns = (double)(heddle_clock_ns() - start);
+    return st == HEDDLE_OK ? 0 : bench_fail(h->c, h->ctx, st);
+}
+
+static int hpl_fits(const struct hpl *h)
+{
+    const double bytes = (double)h->n * (double)(h->n + 1) * (double)la_elem_bytes(h->t);
     char a[32], b[32];
     struct heddle_text ta, tb;
-    double bytes;
 
-    if (heddle_machine_query(&m) != HEDDLE_OK)
-        m.memory_available = 0;
-    h->nthreads = m.cpus > 0 ? m.cpus : 1;
-    if (h->n == 0)
-        h->n = auto_order(m.memory_available);
-    bytes = (double)h->n * (double)(h->n + 1) * (double)la_elem_bytes(h->t);
+    if (h->memory == 0 || bytes <= 0.95 * (double)h->memory)
+        return 0;
     heddle_text_init(&ta, a, sizeof(a));
     heddle_text_bytes(&ta, (uint64_t)bytes);
     heddle_text_init(&tb, b, sizeof(b));
-    heddle_text_bytes(&tb, m.memory_available);
-    if (m.memory_available > 0 && bytes > 0.95 * (double)m.memory_available)
-        return cli_fail(h->c,
-                        "order %" PRIu64 " needs %s of memory, but %s is "
-                        "available",
-                        h->n, a, b);
+    heddle_text_bytes(&tb, h->memory);
+    return cli_fail(h->c, "order %" PRIu64 " needs %s of memory, but %s is available", h->n, a, b);
+}
+
+static int hpl_matrix(struct hpl *h)
+{
     h->a = la_array_make(h->t, h->n, h->n + 1);
     h->ipiv = calloc(h->n + 1, sizeof(*h->ipiv));
     h->x = calloc(2 * h->n + 1, sizeof(*h->x));
     if (h->a.p == NULL || h->ipiv == NULL || h->x == NULL)
-        return cli_fail(h->c, "no memory for a matrix of %s", a);
+        return cli_fail(h->c, "no memory for a matrix of order %" PRIu64, h->n);
     la_array_fill(&h->a, LA_RANDOM, SEED, h->nthreads);
+    return 0;
+}
+
+static int hpl_prepare(struct hpl *h)
+{
+    struct heddle_machine_info m = {.size = sizeof(m)};
+    int rc;
+
+    if (heddle_machine_query(&m) == HEDDLE_OK)
+        h->memory = m.memory_available;
+    h->nthreads = m.cpus > 0 ? m.cpus : 1;
     h->o.window = WINDOW;
-    if (bench_open(h->c, &h->o, &h->memory, &h->ctx) != 0)
-        return 1;
+    rc = hpl_fits(h);
+    if (rc == 0)
+        rc = hpl_open(h);
+    if (rc == 0)
+        rc = hpl_warm_up(h);
+    if (rc == 0)
+        rc = hpl_matrix(h);
+    if (rc != 0)
+        return rc;
     h->stats.size = sizeof(h->stats);
     if (heddle_ctx_get_stats(h->ctx, &h->stats) != HEDDLE_OK)
         return cli_fail(h->c, "the context does not answer");
     return 0;
 }
+
+/* Which size and why, before it takes its time. */
+static void announce(const struct hpl *h)
+{
+    char a[32];
+    struct heddle_text t;
+
+    if (h->c->json)
+        return;
+    heddle_text_init(&t, a, sizeof(a));
+    heddle_text_bytes(&t, (uint64_t)la_array_bytes(&h->a));
+    fprintf(h->c->out,
+            "order %" PRIu64 " (%s): %s; --n %" PRIu64 " would fill 80 %% of the memory\n"
+            "%u worker%s, devices %s, scheduler %s, loading took %.2f s\n",
+            h->n, a, h->reason, h->full_n, h->stats.nworkers, h->stats.nworkers == 1 ? "" : "s",
+            h->devices, h->stats.sched, h->load_ns / 1e9);
+    fflush(h->c->out);
+}
+
+/* --- the run ------------------------------------------------------------------ */
 
 /* Waits in slices, and tells how far it is. */
 static heddle_status watch(struct hpl *h)
@@ -105,11 +233,11 @@ static heddle_status watch(struct hpl *h)
 
     if (heddle_ctx_get_stats(h->ctx, &s) != HEDDLE_OK)
         s.submitted = 0;
-    progress_begin(&p, h->c, !h->no_progress, s.submitted);
+    progress_begin(&p, h->c, !h->no_progress, s.submitted - h->stats.submitted);
     do {
         st = heddle_wait_for(h->ctx, TICK_NS);
         if (heddle_ctx_get_stats(h->ctx, &s) == HEDDLE_OK)
-            progress_tick(&p, s.done);
+            progress_tick(&p, s.done - h->stats.done);
     } while (st == HEDDLE_ETIMEDOUT); /* no task has a deadline */
     progress_end(&p);
     return st;
@@ -125,7 +253,7 @@ static int hpl_solve(struct hpl *h)
 
     if (st == HEDDLE_ENOENT)
         return cli_fail(h->c, "%s", heddle_la_missing());
-    start = heddle_clock_ns();
+    start = h->begin_ns = heddle_clock_ns();
     if (st == HEDDLE_OK)
         st = heddle_matrix_create(la, la_dtype(h->t), h->a.m, h->a.n, h->a.p, h->a.m, &a);
     if (st == HEDDLE_OK)
@@ -175,7 +303,10 @@ static int hpl_json(const struct hpl *h)
     heddle_json_key_uint(&j, "nb", h->nb_used);
     heddle_json_key_uint(&j, "workers", h->stats.nworkers);
     heddle_json_key_str(&j, "sched", h->stats.sched);
-    heddle_json_key_str(&j, "devices", h->o.devices);
+    heddle_json_key_str(&j, "devices", h->devices);
+    heddle_json_key_str(&j, "size", h->reason);
+    heddle_json_key_uint(&j, "full_n", h->full_n);
+    heddle_json_key_double(&j, "loading_seconds", h->load_ns / 1e9);
     heddle_json_key_double(&j, "seconds", h->ns / 1e9);
     heddle_json_key_double(&j, "gflops", flops(h) / h->ns);
     heddle_json_key(&j, "residual");
@@ -193,8 +324,10 @@ static int hpl_steps(struct hpl *h)
 {
     int rc = hpl_prepare(h);
 
-    if (rc == 0)
+    if (rc == 0) {
+        announce(h);
         rc = hpl_solve(h);
+    }
     if (rc != 0)
         return rc;
     h->residual = NAN;
@@ -250,16 +383,15 @@ static int hpl_run(struct cli *c, int argc, char **argv)
     struct hpl h = {.c = c, .type = "d", .nb_text = "auto"};
     int rc;
 
-    h.o.devices = "none";
     rc = hpl_parse(&h, argc, argv);
-    if (h.o.sched == NULL && strcmp(h.o.devices, "none") == 0)
-        h.o.sched = "prio"; /* panels first */
     if (rc == 0)
         rc = hpl_steps(&h);
     if (h.ctx != NULL) {
-        const int closed = bench_close(c, &h.memory, h.ctx);
+        const int closed = bench_close(c, &h.memory_used, h.ctx);
 
         rc = rc == 0 ? closed : rc;
+        if (rc == 0 && h.o.log != NULL)
+            rc = cut_file(c, h.o.log, h.begin_ns); /* without the small runs */
     }
     la_array_free(&h.a);
     free(h.ipiv);
@@ -275,13 +407,15 @@ const struct heddle_cmd heddle_cmd_hpl = {
              "[--no-bind]\n"
              "    [--no-progress] [--json]\n"
              "\n"
-             "  --n              order (default: 8192, or half of the memory)\n"
+             "  --n              order (default: 80 % of the memory, the GPU's where there\n"
+             "                   is one, but no more than about half a minute)\n"
              "  --nb             width of block columns, or auto (default)\n"
              "  --type           s, d (default), c or z\n"
              "  --workers        threads that run tasks (default: all cores)\n"
              "  --sched          scheduler, see 'heddle info' (default on cores: "
              "prio)\n"
-             "  --devices        as in HEDDLE_DEVICES: cuda (default none)\n"
+             "  --devices        as in HEDDLE_DEVICES (default: what is there); none: the\n"
+             "                   cores alone\n"
              "  --device-memory  bytes of a device to use\n"
              "  --log            keep the log of the run in a file\n"
              "  --no-bind        do not bind workers to cores\n"
