@@ -35,7 +35,7 @@ check: setup-check all ## set up, build, run all tests
 setup-demo:         # what the tool is built with, and no more
 	@$(if $(SETUP),$(SETUP) demo)
 
-demo: setup-demo | build ## set up, build the tool, run a tile Cholesky on all cores
+demo: setup-demo | build ## set up, build the tool, factorise a matrix on all cores and GPUs
 	@$(call build,release,heddle)
 	@$(TOOL) demo --log build/heddle-demo.log --page build/heddle-demo.html
 

@@ -4,7 +4,8 @@
 # shellcheck source=tests/integration/cli/lib.sh
 . "$2/tests/integration/cli/lib.sh"
 
-ok demo --n 200 --nb 40
+ok demo --n 200 --nb 40 --kernels plain
+has '^tile Cholesky of order 200 '
 has '^tasks  *35: 5 potrf, 10 trsm, 10 syrk, 10 gemm$'
 has 'eps) = .*: right$'
 has 'heddle trace view heddle-demo.log -o heddle-demo.html'
@@ -49,7 +50,40 @@ for s in eager prio ws; do
         0 < r[0]['utilisation'] <= 1.0 and r[0]['bound_ns'] > 0"
 done
 
-# It learns what its kernels cost.
-json 4 model list
-holds "{x['kernel'] for x in r} == {'potrf', 'trsm', 'syrk', 'gemm'}"
+# The tiles learn what their kernels cost.
+json 0 model list
+holds "{x['kernel'] for x in r} >= {'potrf', 'trsm', 'syrk', 'gemm'}"
+
+# Without --kernels the dense library computes, where there is a BLAS. The log has the
+# factorisation alone: not the small ones that load everything.
+"$heddle" demo --n 4 --kernels dense --log dense.log >out 2>err || {
+    grep -q 'BLAS' err || wrong 'no dense library, and no reason'
+    json 1 demo --n 100 --log dense.log
+    holds "r[0]['right'] and r[0]['kernels'] == 'plain'"
+    finish
+}
+for size in 1 2 63 200 641; do
+    json 1 demo --n $size --log dense.log --page dense.html
+    holds "r[0]['right'] and r[0]['kernels'] == 'dense' and r[0]['n'] == $size and
+        r[0]['tasks'] == sum(r[0]['kernel_tasks'].values()) > 0 and
+        r[0]['load_ns'] > 0 and 0 < r[0]['bound_ns'] <= r[0]['wall_ns']"
+    tasks=$(python3 -c 'import json,sys; print(json.loads(sys.argv[1])["tasks"])' "$(cat out)")
+    json 1 trace info dense.log
+    holds "r[0]['executed'] == $tasks and 0 < r[0]['makespan_ns'] < 1e12"
+    python3 "$here/view.py" page dense.html || wrong 'the page is not whole'
+done
+json 1 demo --n 500 --nb 100 --log dense.log --workers 3
+holds "r[0]['tiles'] == 5 and r[0]['nb'] == 100 and r[0]['workers'] == 3"
+json 0 trace dump dense.log
+holds "min(x['start_ns'] for x in r if x['record'] == 'task') >= 0"
+holds "[x['text'] for x in r if x['record'] == 'mark'] in ([], ['factorisation'])"
+ok demo --n 700 --log dense.log
+has '^loading '
+has '^speed .* of .* GFLOP/s, gemm alone'
+has 'best possible on this machine'
+has '100 % of the tasks done'
+! grep -q '^transfers' out || wrong 'transfers without a GPU'
+HEDDLE_BLAS_LIBRARY=/nowhere/libnone.so json 1 demo --n 100 --log dense.log
+holds "r[0]['right'] and r[0]['kernels'] != 'dense'"
+HEDDLE_BLAS_LIBRARY=/nowhere/libnone.so fails 1 'libnone' demo --n 64 --kernels dense
 finish

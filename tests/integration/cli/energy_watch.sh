@@ -85,7 +85,7 @@ fails 2 'unknown\|no option\|--what' energy watch --what
 HEDDLE_ENERGY=often fails 1 HEDDLE_ENERGY energy watch --time 10ms
 
 # A log with the samples of three domains goes through everything that reads logs.
-ok demo --n 600 --nb 100 --devices none --log power.log
+ok demo --kernels plain --n 600 --nb 100 --devices none --log power.log
 json 1 trace info power.log
 holds "r[0]['info']['energy.domain.0'] == 'package-0 cpu'"
 holds "r[0]['info']['energy.domain.2'] == 'package-1 cpu'"

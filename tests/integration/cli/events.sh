@@ -135,7 +135,7 @@ holds "any(x['record'] == 'state' and x['state'] == 'memory' and
     x['end_ns'] > x['start_ns'] for x in r)"
 
 # At level 0 there are tasks and nothing else.
-ok demo --n 120 --nb 30 --log zero.log --log-level 0 --no-progress
+ok demo --kernels plain --n 120 --nb 30 --log zero.log --log-level 0 --no-progress
 json 0 trace dump zero.log
 holds "not [x for x in r if x['record'] in ('event', 'access', 'dependency',
     'attribute')]"

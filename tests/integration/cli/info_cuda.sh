@@ -45,14 +45,25 @@ holds "r[0]['submit_us'] > 0 and r[0]['drive_us'] > 0 and r[0]['notice_us'] >= 0
 for size in '1 1' '7 3' '64 64' '129 32' '300 50'; do
     # shellcheck disable=SC2086
     set -- $size
-    json 1 demo --n "$1" --nb "$2" --log small.log
+    json 1 demo --n "$1" --nb "$2" --kernels plain --log small.log
     holds "r[0]['right'] and r[0]['devices'][0]['name'] == 'cuda0'"
     holds "r[0]['core_tasks'] + sum(d['tasks'] for d in r[0]['devices']) ==
         r[0]['tasks']"
 done
 holds "r[0]['devices'][0]['tasks'] > 0 and 0 < r[0]['devices'][0]['busy'] <= 1"
 holds "r[0]['bound_ns'] > 0"
+# By the dense library: the copies have a clock of their own. Several GPUs share the work:
+# then copies are part of it.
+for size in '1 1' '64 16' '300 50'; do
+    # shellcheck disable=SC2086
+    set -- $size
+    json 1 demo --n "$1" --nb "$2" --kernels dense --log small.log
+    holds "r[0]['right'] and r[0]['devices'][0]['name'] == 'cuda0' and r[0]['load_ns'] > 0"
+    holds "len(r[0]['devices']) > 1 or r[0]['send_ns'] > 0 and r[0]['home_ns'] > 0 and
+        0 < r[0]['sent_bytes'] <= 8 * $1 * $1"
+done
 ok demo --n 300 --nb 50
+has '^transfers '
 has ' and cuda0 ('
 has '^places  *[0-9]* on the cores, [0-9]* on cuda0'
 json 1 demo --n 300 --nb 50 --devices none

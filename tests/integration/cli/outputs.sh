@@ -31,7 +31,8 @@ active gemm gpu watts 240
 END
 printf 'heddle-jobs 1\njob a 100\njob b 80\n' >jobs
 ok plan g.graph --budget 100% -o g.plan
-HEDDLE_MODELS=on "$heddle" demo --n 240 --nb 30 --log run.log --no-progress >out 2>err ||
+HEDDLE_MODELS=on "$heddle" demo --kernels plain --n 240 --nb 30 --log run.log --no-progress \
+    >out 2>err ||
     wrong 'the demo'
 ok bench memory --machine node.machine --tiles 12 --log sim.log
 ok energy plant sim.log --model true.energy -o sim.plant --counters cpu

@@ -101,7 +101,7 @@ printf '2\n0 10 20\n15 20\n1 2\n3 4\n' >c.chain
 json 1 plan c.chain --budget 300%
 holds "r[0]['full_bytes'] == 35 and r[0]['budget_bytes'] == 105"
 holds "r[0]['baseline_makespan'] == 10"
-HEDDLE_LOG_LEVEL=1 ok demo --n 120 --nb 30 --log run.log --no-progress
+HEDDLE_LOG_LEVEL=1 ok demo --kernels plain --n 120 --nb 30 --log run.log --no-progress
 json 1 plan run.log --budget 200%
 holds "r[0]['checked'] and r[0]['operations'] > 10"
 head -c 100 run.log >cut.log

@@ -114,7 +114,7 @@ fi
 fails 1 'No such file' trace schedule none.log
 
 # A log of no tasks, one that was cut, one of cores alone.
-ok demo --n 120 --nb 30 --log cores.log --no-progress --devices none
+ok demo --kernels plain --n 120 --nb 30 --log cores.log --no-progress --devices none
 json 1 trace schedule cores.log --time 50ms -o again.log --placement p
 json 1 trace schedule cores.log --policy runtime:ws
 head -c 72 cores.log >head.log

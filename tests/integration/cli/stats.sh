@@ -51,7 +51,7 @@ log() {
 }
 
 for l in 0 1 2; do
-    ok demo --n 200 --nb 20 --log demo$l.log --log-level $l --no-progress
+    ok demo --kernels plain --n 200 --nb 20 --log demo$l.log --log-level $l --no-progress
     stats demo$l.log
 done
 holds "r[0]['totals']['unknown'] == 0 and r[0]['totals']['work'] > 0"
@@ -59,7 +59,7 @@ holds "r[0]['path']['tasks'] >= 10 and r[0]['path']['ns'] <= r[0]['makespan_ns']
 holds "sum(k['tasks'] for k in r[0]['kernels']) == r[0]['executed']"
 json 1 trace stats demo0.log
 holds "r[0]['totals']['deps'] == 0 and r[0]['totals']['sched'] == 0"
-ok demo --n 120 --nb 30 --workers 1 --log one.log --no-progress
+ok demo --kernels plain --n 120 --nb 30 --workers 1 --log one.log --no-progress
 stats one.log
 
 if [ -x "$examples/05_nested" ]; then

@@ -4,7 +4,7 @@
 # shellcheck source=tests/integration/cli/lib.sh
 . "$2/tests/integration/cli/lib.sh"
 
-ok demo --n 120 --nb 30 --log run.log --no-progress
+ok demo --kernels plain --n 120 --nb 30 --log run.log --no-progress
 ok trace info run.log
 has 'potrf'
 json 1 trace info run.log

@@ -5,7 +5,7 @@
 . "$2/tests/integration/cli/lib.sh"
 
 # A run of the cores. No bound of what was measured exceeds the run.
-ok demo --n 240 --nb 30 --log run.log --no-progress
+ok demo --kernels plain --n 240 --nb 30 --log run.log --no-progress
 has 'of the best possible on this machine'
 ok trace bound run.log
 has 'This run is at'
@@ -50,7 +50,7 @@ fails 1 'not a certificate' trace certify run.log run.log
 fails 1 'nowhere.machine' trace bound run.log --machine nowhere.machine
 
 # Another log, and each kind of forgery.
-ok demo --n 180 --nb 30 --log other.log --no-progress
+ok demo --kernels plain --n 180 --nb 30 --log other.log --no-progress
 fails 1 'another graph' trace certify run.log.cert other.log
 python3 - <<'END'
 text = open("run.log.cert").read()
@@ -105,7 +105,7 @@ done
 holds "not r[0]['valid'] and 'not proven' in r[0]['why']"
 
 # Level 0: says that dependencies are missing, bounds by work alone.
-ok demo --n 120 --nb 30 --log flat.log --log-level 0 --no-progress
+ok demo --kernels plain --n 120 --nb 30 --log flat.log --log-level 0 --no-progress
 json 1 trace bound flat.log
 holds "not r[0]['dependencies'] and r[0]['edges'] == 0 and
     any('level 0' in n for n in r[0]['notes']) and

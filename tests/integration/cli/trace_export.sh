@@ -34,7 +34,7 @@ done
 [ "$(sed -n '/^Formats:/,$p' out | wc -l)" -eq 6 ] || wrong 'formats of --help'
 
 # Cores; a machine with GPUs has transfers and memory.
-ok demo --n 120 --nb 30 --log run.log --no-progress
+ok demo --kernels plain --n 120 --nb 30 --log run.log --no-progress
 json 1 trace info run.log
 d=$(python3 -c 'import json; print(json.load(open("out"))["dependencies"])')
 exports run.log "deps=$d" tasks=20

@@ -9,7 +9,7 @@ check() {
     python3 "$here/view.py" "$@" >out 2>err || wrong "view.py $*"
 }
 
-ok demo --n 240 --nb 20 --log run.log --no-progress
+ok demo --kernels plain --n 240 --nb 20 --log run.log --no-progress
 json 1 trace view run.log -o run.html
 holds "r[0]['file'] == 'run.html' and r[0]['runs'][0]['tasks'] == 364"
 check same run.log run.html "$heddle"
@@ -20,7 +20,7 @@ grep -q '^<title>&lt;/title&gt;&lt;b&gt;&quot;x &amp; y</title>$' two.html ||
     wrong 'the title is not escaped'
 ok trace view run.log -o /dev/stdout
 grep -q 'data-array="run_start"' out || wrong 'no page on stdout'
-ok demo --n 120 --nb 30 --log zero.log --log-level 0 --no-progress
+ok demo --kernels plain --n 120 --nb 30 --log zero.log --log-level 0 --no-progress
 ok trace view zero.log -o zero.html
 check page zero.html
 
@@ -76,7 +76,7 @@ domain package-0 idle_watts 40 device cpu
 domain board idle_watts 5
 active * cpu watts 10
 END
-ok demo --n 960 --nb 96 --workers 2 --devices none --no-progress --log long.log
+ok demo --kernels plain --n 960 --nb 96 --workers 2 --devices none --no-progress --log long.log
 ok energy plant long.log --model m.energy -o power.log --counters cpu --sample 1ms \
     --period 100us --noise 0 --margin 5ms
 ok trace view power.log -o measured.html

@@ -3,9 +3,9 @@
 #define HEDDLE_TOOLS_DEMO_DEMO_H
 
 /*
- * The demo: a tile Cholesky factorisation as a task graph, checked afterwards.
+ * A tile Cholesky factorisation as a task graph, checked afterwards: for the demo (see
+ * demo/run.h) and for benchmarks.
  *
- *   cmd/demo.c     options, the steps, what is printed
  *   demo/matrix.c  the matrix, its kernels, factorisation and check
  *   demo/report.c  what the log says about the run
  *   cholesky*.c    the task graph and its kernels
@@ -68,7 +68,7 @@ double demo_matrix_flops(size_t n);
  * memory to try. */
 double demo_peak(const struct heddle_tile_ops *ops, size_t nb);
 
-enum { DEMO_MAX_DEVICES = 15 };
+enum { DEMO_MAX_DEVICES = 15, DEMO_MAX_KERNELS = 24 };
 
 /* What the log of the factorisation says. */
 struct demo_report {
@@ -79,7 +79,13 @@ struct demo_report {
     double bound_ns;         /* no schedule of them is shorter */
     bool has_deps;           /* false: the log has no dependencies (level 0) */
     uint64_t log_bytes;
-    uint64_t core_tasks; /* that ended well there */
+    uint64_t ntasks;     /* that ended well */
+    uint64_t core_tasks; /* of these, on the cores */
+    unsigned nkernels;   /* that ran tasks; the last one stands for all others */
+    struct demo_kernel {
+        char name[48];
+        uint64_t ntasks;
+    } kernel[DEMO_MAX_KERNELS];
     unsigned ndevices;
     struct demo_device {
         char name[32];

@@ -42,6 +42,19 @@ static unsigned place_of(struct demo_report *r, const struct heddle_log_lane *la
     return i + 1;
 }
 
+static void count_kernel(struct demo_report *r, const char *name)
+{
+    unsigned i = 0;
+
+    while (i < r->nkernels && strcmp(r->kernel[i].name, name) != 0)
+        i++;
+    if (i >= DEMO_MAX_KERNELS - 1)
+        name = "other";
+    if (i == r->nkernels && i < DEMO_MAX_KERNELS)
+        snprintf(r->kernel[r->nkernels++].name, sizeof(r->kernel[0].name), "%s", name);
+    r->kernel[i < DEMO_MAX_KERNELS ? i : DEMO_MAX_KERNELS - 1].ntasks++;
+}
+
 /* Tasks come sorted by their start. */
 static void read_tasks(struct reader *d)
 {
@@ -65,6 +78,8 @@ static void read_tasks(struct reader *d)
             until[p] = t->end_ns;
         }
         n[p]++;
+        r->ntasks++;
+        count_kernel(r, d->v->kernels[t->kernel].name);
     }
     r->core_tasks = n[0];
     for (unsigned i = 0; i < r->ndevices; i++) {
