@@ -16,7 +16,15 @@ ok -h
 ok help
 cmp -s out "$here/help.golden" || wrong 'help is not --help'
 
-for c in info demo bench hpl trace model sim calibrate; do
+ok version
+has '^heddle [0-9]'
+cp out version.out
+ok --version
+cmp -s out version.out || wrong 'heddle version is not heddle --version'
+json 1 version
+holds "r[0]['version'] and r[0]['compiler']"
+
+for c in info demo bench hpl trace model sim calibrate version; do
     ok $c --help
     head -n 1 out | grep -q "^heddle $c: " || wrong "$c --help"
     has "^heddle $c "

@@ -97,7 +97,16 @@ json 1 trace stats run.log
 holds "r[0]['energy'] == []"
 
 fails 2 'needs the file' trace view -o x.html
-fails 2 'needs -o' trace view run.log
+# Without -o beside the log, but never over it.
+ok trace view run.log
+[ -s run.html ] || wrong 'no page beside the log'
+cp run.log over.html
+fails 2 'over.html' trace view over.html
+cmp -s run.log over.html || wrong 'the page took the place of the log'
+mkdir -p sub.dir
+cp run.log sub.dir/bare
+ok trace view sub.dir/bare
+[ -s sub.dir/bare.html ] || wrong 'no page for a log without an ending'
 fails 2 'overwritten' trace view run.log -o run.log
 fails 2 'overwritten' trace view run.html run.log -o run.log
 fails 2 'what to do' trace view run.log run.log run.log -o x.html

@@ -96,8 +96,8 @@ int bench_open(struct cli *c, const struct bench_opts *o, struct bench_memory *m
     struct heddle_ctx_opts opts = {.size = sizeof(opts), .ignore_env = true};
     heddle_status st;
 
-    if (o->sched != NULL && !sim_is_policy(o->sched))
-        return cli_error(c, "there is no scheduler '%s', see 'heddle info'", o->sched);
+    if (o->sched != NULL && sim_check_policy(c, o->sched) != 0)
+        return 2;
     opts.nworkers = (unsigned)o->workers;
     opts.sched = o->sched;
     opts.bind = o->no_bind ? HEDDLE_OFF : HEDDLE_ON;

@@ -80,5 +80,6 @@ const struct heddle_cmd heddle_cmd_bench = {
              "  --json         one JSON object per line\n"
              "Benchmarks do not look at the environment.\n",
     .run = bench_run,
+    .verbs = bench_table,
     .has_own_help = true,
 };

@@ -25,7 +25,11 @@ struct cli {
     const char *prog; /* as the user called it, for hints to copy */
     FILE *out, *err;
     bool json;
+    /* Not NULL: cli_parse() prints the options that begin so, and returns CLI_COMPLETED. */
+    const char *complete;
 };
+
+enum { CLI_COMPLETED = 3 };
 
 struct heddle_cmd {
     const char *name;
@@ -33,7 +37,8 @@ struct heddle_cmd {
     const char *usage; /* lines, the last one ends with a newline */
     /* argv[0] is the name. Returns the exit status. */
     int (*run)(struct cli *c, int argc, char **argv);
-    bool has_own_help; /* run() answers --help itself */
+    bool has_own_help;                     /* run() answers --help itself */
+    const struct heddle_cmd *const *verbs; /* NULL-terminated; NULL: it has none */
 };
 
 /* NULL-terminated; built from cmd/cmd.def. */
@@ -61,6 +66,8 @@ int cli_usage(struct cli *c, const char *prefix, const struct heddle_cmd *cmd);
 const struct heddle_cmd *cli_find(const struct heddle_cmd *const *table, const char *name);
 /* The name most like a mistyped one; NULL: none is near. */
 const char *cli_nearest(const struct heddle_cmd *const *table, const char *name);
+/* The same among word(0), word(1) and so on; NULL ends them. */
+const char *cli_nearest_word(const char *(*word)(size_t i), const char *name);
 /* True for --help and -h among the arguments. */
 bool cli_wants_help(int argc, char **argv);
 

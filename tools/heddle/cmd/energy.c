@@ -66,5 +66,6 @@ const struct heddle_cmd heddle_cmd_energy = {
              "\n"
              "Every verb takes --json.\n",
     .run = energy_run,
+    .verbs = verb_table,
     .has_own_help = true,
 };

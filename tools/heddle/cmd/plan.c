@@ -231,6 +231,27 @@ static int run(struct plan_run *r)
     return rc == 0 ? print_plan(r) : rc;
 }
 
+static const char *solver_name(size_t i)
+{
+    const struct heddle_plan_solver *s = heddle_plan_get_solver(i);
+
+    return s != NULL ? s->name : NULL;
+}
+
+/* Names the nearest one; any other mistake is the planner's to name. */
+static int check_solver(struct cli *c, const char *name)
+{
+    const char *near;
+
+    for (size_t i = 0; name != NULL && solver_name(i) != NULL; i++)
+        if (strcmp(solver_name(i), name) == 0)
+            return 0;
+    near = name != NULL ? cli_nearest_word(solver_name, name) : NULL;
+    if (near == NULL)
+        return 0;
+    return cli_error(c, "there is no solver '%s', did you mean '%s'?", name, near);
+}
+
 static int plan_graph(struct cli *c, int argc, char **argv)
 {
     struct plan_run r = {.c = c};
@@ -264,6 +285,8 @@ static int plan_graph(struct cli *c, int argc, char **argv)
     if (rc == 0 && r.pipeline > 0 && (r.sweep || r.file != NULL || r.offload))
         rc = cli_error(c, "--pipeline goes with none of --sweep, --offload "
                           "and -o");
+    if (rc == 0)
+        rc = check_solver(c, r.solver);
     if (rc == 0)
         rc = read_seconds(c, "--unit", r.unit, &unit_s);
     if (rc == 0)
@@ -328,5 +351,6 @@ const struct heddle_cmd heddle_cmd_plan = {
              "  -o         writes the plan to a file\n"
              "  --no-progress\n",
     .run = plan_run,
+    .verbs = verb_table,
     .has_own_help = true,
 };

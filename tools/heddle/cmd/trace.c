@@ -67,5 +67,6 @@ const struct heddle_cmd heddle_cmd_trace = {
              "Every verb takes --json.\n"
              "A log that was cut or damaged is read as far as it is whole.\n",
     .run = trace_run,
+    .verbs = verb_table,
     .has_own_help = true,
 };

@@ -130,20 +130,47 @@ static unsigned distance(const char *a, const char *b)
     return row[n];
 }
 
+/* The nearest word so far. */
+struct near {
+    const char *name, *found;
+    unsigned best;
+};
+
+/* A third of the letters, and at most two, may be wrong: more is another word. */
+static struct near near_begin(const char *name)
+{
+    const size_t n = strlen(name);
+
+    return (struct near){.name = name, .best = n < 4 ? 2 : 3};
+}
+
+static void near_look(struct near *n, const char *word)
+{
+    const unsigned d = distance(n->name, word);
+
+    if (d < n->best) {
+        n->best = d;
+        n->found = word;
+    }
+}
+
 const char *cli_nearest(const struct heddle_cmd *const *table, const char *name)
 {
-    const char *found = NULL;
-    unsigned best = 3; /* further away is another word */
+    struct near n = near_begin(name);
 
-    for (; *table != NULL; table++) {
-        const unsigned d = distance(name, (*table)->name);
+    for (; *table != NULL; table++)
+        near_look(&n, (*table)->name);
+    return n.found;
+}
 
-        if (d < best) {
-            best = d;
-            found = (*table)->name;
-        }
-    }
-    return found;
+const char *cli_nearest_word(const char *(*word)(size_t i), const char *name)
+{
+    struct near n = near_begin(name);
+    const char *w;
+
+    for (size_t i = 0; (w = word(i)) != NULL; i++)
+        near_look(&n, w);
+    return n.found;
 }
 
 bool cli_wants_help(int argc, char **argv)
@@ -221,6 +248,27 @@ static const struct cli_opt *find_opt(const struct cli_opt *opts, const char *s,
     return NULL;
 }
 
+/* There is no such option. */
+static int unknown_option(struct cli *c, const char *what, const char *text,
+                          const struct cli_opt *opts)
+{
+    char name[32];
+    const size_t len = strcspn(text, "=");
+    struct near n;
+
+    snprintf(name, sizeof(name), "%.*s", (int)len, text);
+    n = near_begin(name + strspn(name, "-"));
+    for (const struct cli_opt *o = opts; len < sizeof(name) && o->name != NULL; o++)
+        if (strncmp(o->name, "--", 2) == 0)
+            near_look(&n, o->name + 2);
+    near_look(&n, "json");
+    near_look(&n, "help");
+    if (n.found != NULL && len < sizeof(name))
+        return cli_error(c, "%s has no option '%s', did you mean '--%s'?", what, name, n.found);
+    return cli_error(c, "%s has no option '%.*s', see 'heddle help %s'", what, (int)len, text,
+                     what);
+}
+
 /* argv[*i] is an option; moves on over its value. */
 static int parse_option(struct cli *c, const char *what, int argc, char **argv,
                         const struct cli_opt *opts, int *i)
@@ -235,8 +283,7 @@ static int parse_option(struct cli *c, const char *what, int argc, char **argv,
     if (strncmp(argv[*i], "--json=", 7) == 0)
         return cli_error(c, "--json takes no value");
     if (o == NULL)
-        return cli_error(c, "%s has no option '%.*s', see 'heddle help %s'", what,
-                         (int)strcspn(argv[*i], "="), argv[*i], what);
+        return unknown_option(c, what, argv[*i], opts);
     if (o->kind == CLI_FLAG && value == NULL) {
         *(bool *)o->out = true;
         return 0;
@@ -291,11 +338,26 @@ static int check_outputs(struct cli *c, const struct cli_opt *opts, const struct
     return rc;
 }
 
+/* The options that begin as the word that is being typed. */
+static int complete(struct cli *c, const struct cli_opt *opts)
+{
+    const size_t n = strlen(c->complete);
+
+    for (; opts->name != NULL; opts++)
+        if (strncmp(opts->name, c->complete, n) == 0)
+            fprintf(c->out, "%s\n", opts->name);
+    if (strncmp("--json", c->complete, n) == 0)
+        fputs("--json\n", c->out);
+    return CLI_COMPLETED;
+}
+
 int cli_parse(struct cli *c, const char *what, int argc, char **argv, const struct cli_opt *opts,
               struct cli_args *args)
 {
     bool is_rest = false; /* behind "--" */
 
+    if (c->complete != NULL)
+        return complete(c, opts);
     for (int i = 1; i < argc; i++) {
         const char *s = argv[i];
         int rc;

@@ -78,10 +78,22 @@ bool sim_is_policy(const char *name)
     return heddle_sched_get_name(name) != NULL;
 }
 
+static const char *policy_name(size_t i)
+{
+    struct heddle_sched_info s;
+
+    return heddle_sched_get_info((unsigned)i, &s) == HEDDLE_OK ? s.name : NULL;
+}
+
 int sim_check_policy(struct cli *c, const char *name)
 {
+    const char *near;
+
     if (name == NULL || sim_is_policy(name))
         return 0;
+    near = cli_nearest_word(policy_name, name);
+    if (near != NULL)
+        return cli_error(c, "there is no scheduler '%s', did you mean '%s'?", name, near);
     return cli_error(c, "there is no scheduler '%s', see 'heddle info'", name);
 }
 

@@ -2,15 +2,18 @@
 /*
  * trace view: a log, or two side by side, as one page for a browser.
  */
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/json.h"
+#include "common/output.h"
 #include "trace/cmd.h"
 #include "trace/view/cmd.h"
 
 struct view_args {
     const char *file, *title, *energy_file;
     char names[256];
+    char place[4096];      /* of the page, when nobody says where */
     heddle_energy *energy; /* NULL: none was given */
 };
 
@@ -62,13 +65,28 @@ static int report(struct cli *c, const char *file, struct view_pack *const *pack
     return st == HEDDLE_OK ? 0 : cli_output_failed(c, st);
 }
 
-static int check_args(struct cli *c, const struct cli_args *args, const struct view_args *a)
+static int check_args(struct cli *c, const struct cli_args *args)
 {
-    if (args->n < 1)
-        return cli_error(c, "trace view needs the file of a log");
-    if (a->file == NULL)
-        return cli_error(c, "trace view needs -o with the name of the page");
-    return 0;
+    return args->n < 1 ? cli_error(c, "trace view needs the file of a log") : 0;
+}
+
+/* Beside the log, with the ending .html: refused when that is no place to write. */
+static int default_file(struct cli *c, const struct cli_args *args, struct view_args *a)
+{
+    const char *log = args->operand[0], *slash = strrchr(log, '/'), *dot = strrchr(log, '.');
+    const size_t n =
+        dot != NULL && dot > (slash != NULL ? slash + 1 : log) ? (size_t)(dot - log) : strlen(log);
+    int rc = 0;
+
+    if (a->file != NULL)
+        return 0;
+    if (snprintf(a->place, sizeof a->place, "%.*s.html", (int)n, log) >= (int)sizeof a->place)
+        return cli_error(c, "the name of the log is too long: give -o");
+    a->file = a->place;
+    rc = output_check(c, "-o", a->file);
+    for (unsigned i = 0; i < args->n && rc == 0; i++)
+        rc = output_check_input(c, a->file, args->operand[i]);
+    return rc;
 }
 
 static int view_run(struct cli *c, int argc, char **argv)
@@ -86,7 +104,9 @@ static int view_run(struct cli *c, int argc, char **argv)
     int rc = cli_parse(c, "trace view", argc, argv, opts, &args);
 
     if (rc == 0)
-        rc = check_args(c, &args, &a);
+        rc = check_args(c, &args);
+    if (rc == 0)
+        rc = default_file(c, &args, &a);
     if (rc == 0)
         rc = view_energy_open(c, a.energy_file, &a.energy);
     if (rc == 0)
@@ -106,12 +126,12 @@ static int view_run(struct cli *c, int argc, char **argv)
 const struct heddle_cmd heddle_trace_verb_view = {
     .name = "view",
     .help = "write the log as one page for a browser",
-    .usage = "heddle trace view LOG [LOG2] -o PAGE.html [--title T]\n"
+    .usage = "heddle trace view LOG [LOG2] [-o PAGE.html] [--title T]\n"
              "                  [--energy-model FILE] [--json]\n"
              "\n"
              "  LOG2            a second run, side by side with the first\n"
-             "  -o PAGE         where to write; the page needs no other file and "
-             "no\n"
+             "  -o PAGE         where to write (default: the name of the log with the\n"
+             "                  ending .html); the page needs no other file and no\n"
              "                  network. For more than a million tasks use\n"
              "                  'heddle trace serve'\n"
              "  --title T       instead of the name of the log\n"
