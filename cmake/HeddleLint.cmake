@@ -40,7 +40,7 @@ if(Python3_FOUND)
       ${PROJECT_BINARY_DIR}/docs/reference.html ${PROJECT_SOURCE_DIR})
   heddle_test(lint.docs
     COMMAND ${py} ${heddle_scripts}/check_docs.py ${PROJECT_SOURCE_DIR})
-  heddle_test(lint.selftest
+  heddle_test(lint.selftest TIMEOUT 300
     COMMAND ${py} ${PROJECT_SOURCE_DIR}/tests/lint_selftest.py
       ${PROJECT_SOURCE_DIR}
     ENV CC=${CMAKE_C_COMPILER} CXX=${HEDDLE_CXX})
