@@ -270,7 +270,7 @@ HEDDLE_API unsigned heddle_exec_gang_size(struct heddle_exec *x);
 HEDDLE_API void heddle_exec_gang_barrier(struct heddle_exec *x);
 
 /* True when the task's group or context was cancelled meanwhile. */
-HEDDLE_API bool heddle_exec_cancelled(struct heddle_exec *x);
+HEDDLE_API bool heddle_exec_is_cancelled(struct heddle_exec *x);
 
 /* Sets the sentence for a failure that the function is about to return; the sentence is
  * copied. Returns st. */

@@ -115,7 +115,7 @@ heddle_group *heddle_exec_group(const struct heddle_exec *x)
     return x->cell->scope != NULL ? x->cell->scope->group : NULL;
 }
 
-bool heddle_exec_cancelled(struct heddle_exec *x)
+bool heddle_exec_is_cancelled(struct heddle_exec *x)
 {
     heddle_group *group;
 

@@ -237,7 +237,7 @@ class task
     }
     bool is_cancelled() const
     {
-        return heddle_exec_cancelled(x_) != 0;
+        return heddle_exec_is_cancelled(x_) != 0;
     }
     unsigned worker() const
     {
