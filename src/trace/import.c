@@ -349,8 +349,9 @@ static heddle_status take_task(struct heddle_import *m, const struct heddle_impo
         return heddle_import_refuse(m, r->first, "the record has no JobId");
     HEDDLE_TRY(get_id(m, r, F_JOBID, &rank, &t.id));
     HEDDLE_TRY(heddle_map_slot(&m->tasks_seen, t.id, &place));
-    if ((*place)++ != 0)
+    if (*place != 0)
         return heddle_import_refuse(m, r->line[F_JOBID], "there is a task of this JobId before");
+    *place = r->line[F_JOBID];
     HEDDLE_TRY(heddle_import_uint(m, r, F_RANK, RANK_MAX, &rank));
     if (model == NULL || model[0] == '\0')
         model = name != NULL && name[0] != '\0' ? name : "task";
@@ -479,7 +480,8 @@ static heddle_status import_read(struct heddle_import *m, struct file *tasks, st
             heddle_import_records(m, (char *)platform->p, platform->bytes, heddle_import_platform));
     }
     m->path = m->tasks_path;
-    return heddle_import_records(m, (char *)tasks->p, tasks->bytes, take_task);
+    HEDDLE_TRY(heddle_import_records(m, (char *)tasks->p, tasks->bytes, take_task));
+    return heddle_import_check_cycles(m);
 }
 
 heddle_status heddle_log_import(const char *tasks_rec, const char *platform_rec, const char *path,

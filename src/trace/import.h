@@ -78,9 +78,9 @@ struct heddle_import {
     struct heddle_log_handle *handles;
     size_t ntasks, ndeps, naccesses, nattrs, nkernels, nhandles;
     size_t task_cap, dep_cap, access_cap, attr_cap, kernel_cap, handle_cap;
-    struct heddle_map kernel_of; /* hash of a name to index + 1 */
-    struct heddle_map handle_of; /* address to index + 1 */
-    struct heddle_map tasks_seen;
+    struct heddle_map kernel_of;  /* hash of a name to index + 1 */
+    struct heddle_map handle_of;  /* address to index + 1 */
+    struct heddle_map tasks_seen; /* id to the line of its JobId */
 
     /* import_lanes.c */
     struct heddle_import_lane *found; /* workers */
@@ -120,5 +120,9 @@ heddle_status heddle_import_platform(struct heddle_import *m, const struct heddl
 /* Makes lanes, nodes and variants; lanes of tasks become indices in lanes. */
 HEDDLE_MUST_USE heddle_status heddle_import_lanes_finish(struct heddle_import *m);
 void heddle_import_lanes_fini(struct heddle_import *m);
+
+/* import_cycle.c: HEDDLE_EFORMAT, with a sentence, when tasks wait for each other in a
+ * circle, or are inside of each other. HEDDLE_ENOMEM. */
+HEDDLE_MUST_USE heddle_status heddle_import_check_cycles(const struct heddle_import *m);
 
 #endif /* HEDDLE_TRACE_IMPORT_H */
