@@ -305,7 +305,7 @@ HEDDLE_API const struct heddle_plan_solver *heddle_plan_get_solver(size_t i);
 
 /* The least memory that any plan needs: inputs, first output and workspace of the
  * operation for which this sum is largest, or the values that exist at the beginning
- * (*op_out is NONE then). op_out may be NULL. */
+ * (*op_out is NONE then). op_out may be NULL. 0 without a graph. */
 HEDDLE_API uint64_t heddle_plan_floor(const struct heddle_plan_graph *g, uint32_t *op_out);
 /* A larger lower bound on the memory, for plans that move nothing: the inputs of an
  * operation have to be computed one after another, in any order, while those computed
@@ -315,7 +315,7 @@ HEDDLE_API heddle_status heddle_plan_least(const struct heddle_plan_graph *g, do
                                            const struct heddle_plan_opts *o, uint64_t *out);
 /* The memory of the graph as it is: every operation once in the given order, and every
  * value dropped after its last use. A value that begins on the host counts from its first
- * use. */
+ * use. 0 without a graph. */
 HEDDLE_API uint64_t heddle_plan_peak(const struct heddle_plan_graph *g);
 
 /* When each step begins and ends, by the rules above: arrays of p->nsteps. The times of a

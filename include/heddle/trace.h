@@ -351,7 +351,7 @@ HEDDLE_API const char *heddle_log_get_partial(const heddle_log *log);
 HEDDLE_API size_t heddle_log_find_task(const heddle_log *log, uint64_t id);
 
 /* The range [*first, *last) of a task's entries in deps[] (as successor), in accesses[],
- * in attrs[]. The range is empty when there are none. */
+ * in attrs[]; empty when there are none, and without a log. `first`, `last` may be NULL. */
 HEDDLE_API void heddle_log_find_deps(const heddle_log *log, uint64_t succ, size_t *first,
                                      size_t *last);
 HEDDLE_API void heddle_log_find_accesses(const heddle_log *log, uint64_t task, size_t *first,

@@ -50,43 +50,36 @@ static size_t lower_bound(const uint64_t *ids, size_t stride, size_t n, uint64_t
     return lo;
 }
 
-static void find_range(const uint64_t *ids, size_t stride, size_t n, uint64_t id, size_t range[2])
+/* *first and *last get the rows of `id`; no rows without a log. */
+static void find_range(const uint64_t *ids, size_t stride, size_t n, uint64_t id, size_t *first,
+                       size_t *last)
 {
-    range[0] = lower_bound(ids, stride, n, id);
-    range[1] = id == UINT64_MAX ? n : lower_bound(ids, stride, n, id + 1);
+    if (first != NULL)
+        *first = n > 0 ? lower_bound(ids, stride, n, id) : 0;
+    if (last != NULL)
+        *last = n == 0 ? 0 : id == UINT64_MAX ? n : lower_bound(ids, stride, n, id + 1);
 }
 
 void heddle_log_find_deps(const heddle_log *log, uint64_t succ, size_t *first, size_t *last)
 {
-    const struct heddle_log_view *v = &log->v;
-    size_t r[2] = {0, 0};
+    const size_t n = log != NULL ? log->v.ndeps : 0;
 
-    if (v->ndeps > 0)
-        find_range(&v->deps[0].succ, sizeof *v->deps, v->ndeps, succ, r);
-    *first = r[0];
-    *last = r[1];
+    find_range(n > 0 ? &log->v.deps[0].succ : NULL, sizeof *log->v.deps, n, succ, first, last);
 }
 
 void heddle_log_find_accesses(const heddle_log *log, uint64_t task, size_t *first, size_t *last)
 {
-    const struct heddle_log_view *v = &log->v;
-    size_t r[2] = {0, 0};
+    const size_t n = log != NULL ? log->v.naccesses : 0;
 
-    if (v->naccesses > 0)
-        find_range(&v->accesses[0].task, sizeof *v->accesses, v->naccesses, task, r);
-    *first = r[0];
-    *last = r[1];
+    find_range(n > 0 ? &log->v.accesses[0].task : NULL, sizeof *log->v.accesses, n, task, first,
+               last);
 }
 
 void heddle_log_find_attrs(const heddle_log *log, uint64_t task, size_t *first, size_t *last)
 {
-    const struct heddle_log_view *v = &log->v;
-    size_t r[2] = {0, 0};
+    const size_t n = log != NULL ? log->v.nattrs : 0;
 
-    if (v->nattrs > 0)
-        find_range(&v->attrs[0].task, sizeof *v->attrs, v->nattrs, task, r);
-    *first = r[0];
-    *last = r[1];
+    find_range(n > 0 ? &log->v.attrs[0].task : NULL, sizeof *log->v.attrs, n, task, first, last);
 }
 
 const char *heddle_log_status_name(unsigned status)

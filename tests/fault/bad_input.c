@@ -9,6 +9,7 @@
 #include "heddle/heddle.h"
 #include "heddle/machine.h"
 #include "heddle/perf.h"
+#include "heddle/plan.h"
 #include "heddle/trace.h"
 #include "tests/fault/bad_input.h"
 #include "tests/test.h"
@@ -99,12 +100,21 @@ TEST(null_tools)
     struct heddle_log_summary *sum = NULL;
     struct heddle_machine_info info = {.size = 1};
     struct heddle_estimate est;
+    size_t first = 1, last = 1;
+    uint32_t op = 0;
 
     CHECK_EINVAL(heddle_log_open(NULL, NULL, &log));
     CHECK_EINVAL(heddle_log_open("x", NULL, NULL));
     CHECK_EINVAL(heddle_log_parse(NULL, 0, NULL, NULL));
     CHECK_EINVAL(heddle_log_summary_create(NULL, &sum));
     CHECK_EINVAL(heddle_log_export(NULL, "chrome", "x", 0));
+    heddle_log_find_deps(NULL, 1, &first, &last);
+    CHECK(first == 0 && last == 0);
+    heddle_log_find_accesses(NULL, 1, NULL, &last);
+    heddle_log_find_attrs(NULL, 1, &first, NULL);
+    CHECK(first == 0 && last == 0 && heddle_log_find_task(NULL, 1) == SIZE_MAX);
+    CHECK(heddle_plan_floor(NULL, &op) == 0 && op == HEDDLE_PLAN_NONE);
+    CHECK(heddle_plan_floor(NULL, NULL) == 0 && heddle_plan_peak(NULL) == 0);
     heddle_log_close(NULL);
     CHECK_EINVAL(heddle_machine_query(NULL));
     CHECK_EINVAL(heddle_machine_query(&info));

@@ -315,8 +315,8 @@ uint64_t heddle_plan_floor(const struct heddle_plan_graph *g, uint32_t *op_out)
     const struct graph_box *b = (const struct graph_box *)g;
 
     if (op_out != NULL)
-        *op_out = b->floor_op;
-    return b->floor;
+        *op_out = g != NULL ? b->floor_op : HEDDLE_PLAN_NONE;
+    return g != NULL ? b->floor : 0;
 }
 
 double heddle_plan_sum_times(const struct heddle_plan_graph *g)
@@ -330,7 +330,7 @@ double heddle_plan_sum_times(const struct heddle_plan_graph *g)
 
 uint64_t heddle_plan_peak(const struct heddle_plan_graph *g)
 {
-    return ((const struct graph_box *)g)->peak;
+    return g != NULL ? ((const struct graph_box *)g)->peak : 0;
 }
 
 /* ---- copies -------------------------------------------------------------- */
