@@ -344,26 +344,29 @@ heddle_status heddle_parse_bool(const char *s, bool *out)
     return HEDDLE_EINVAL;
 }
 
-/* "", "B", "K", "KB", "KiB": 1 or the power of 1024; 0 when it is none. */
+/* "", "B": 1. "K", "KiB": a power of 1024. "KB": a power of 1000. 0: it is none. */
 static uint64_t size_unit(const char *s)
 {
     static const char letters[] = "KMGTPE";
     uint64_t unit = 1;
     const char *at;
+    unsigned power;
     char c = *s;
 
     if (c >= 'a' && c <= 'z')
         c = (char)(c - 'a' + 'A');
     at = c == '\0' ? NULL : strchr(letters, c);
-    if (at != NULL) {
-        unit <<= 10 * (unsigned)(at - letters + 1);
-        s++;
-        if (*s == 'i')
-            return (s[1] == 'B' || s[1] == 'b') && s[2] == '\0' ? unit : 0;
-    }
-    if (*s == 'B' || *s == 'b')
-        s++;
-    return *s == '\0' ? unit : 0;
+    if (at == NULL)
+        return c == '\0' || (c == 'B' && s[1] == '\0') ? 1 : 0;
+    s++;
+    power = (unsigned)(at - letters + 1);
+    if (*s == '\0' || *s == 'i')
+        return *s == '\0' || ((s[1] == 'B' || s[1] == 'b') && s[2] == '\0')
+                   ? UINT64_C(1) << 10 * power
+                   : 0;
+    for (unsigned i = 0; i < power; i++)
+        unit *= 1000;
+    return (*s == 'B' || *s == 'b') && s[1] == '\0' ? unit : 0;
 }
 
 heddle_status heddle_parse_size(const char *s, uint64_t total, uint64_t *out)

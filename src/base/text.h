@@ -61,9 +61,9 @@ HEDDLE_MUST_USE heddle_status heddle_parse_u64(const char *s, uint64_t *out);
 HEDDLE_MUST_USE heddle_status heddle_parse_i64(const char *s, int64_t *out);
 /* 1 0, on off, yes no, true false. */
 HEDDLE_MUST_USE heddle_status heddle_parse_bool(const char *s, bool *out);
-/* Bytes: "4096", "512M", "1.5GiB", "25%". K M G T P E are powers of 1024, with
- * or without "B" or "iB", in either case; a percentage, at most 100, is taken
- * of `total` (0: percentages are HEDDLE_EINVAL). Rounded down. */
+/* Bytes: "4096", "512M", "1.5GiB", "9GB", "25%". K M G T P E are powers of 1024, alone and
+ * with "iB"; with "B" they are powers of 1000; letters in either case. A percentage, at
+ * most 100, is taken of `total` (0: percentages are HEDDLE_EINVAL). Rounded down. */
 HEDDLE_MUST_USE heddle_status heddle_parse_size(const char *s, uint64_t total, uint64_t *out);
 /* A duration in nanoseconds: "250ms", "1.5s"; units ns us ms s min h, required
  * except for 0. Rounded down. */

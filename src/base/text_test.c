@@ -199,7 +199,11 @@ TEST(sizes_parse)
         {"1k", 1024},
         {"512M", UINT64_C(512) << 20},
         {"1.5GiB", UINT64_C(3) << 29},
-        {"2tb", UINT64_C(2) << 40},
+        {"2tib", UINT64_C(2) << 40},
+        {"9GB", UINT64_C(9000000000)},
+        {"2tb", UINT64_C(2000000000000)},
+        {"1.5kB", 1500},
+        {"18EB", UINT64_C(18000000000000000000)},
         {"0.5K", 512},
         {"15E", UINT64_C(15) << 60},
         {"25%", 250},
@@ -224,6 +228,7 @@ TEST(sizes_parse)
     CHECK_STATUS(heddle_parse_size(NULL, 1000, &v), HEDDLE_EINVAL);
     CHECK_STATUS(heddle_parse_size("5%", 0, &v), HEDDLE_EINVAL);
     CHECK_STATUS(heddle_parse_size("16E", 0, &v), HEDDLE_EOVERFLOW);
+    CHECK_STATUS(heddle_parse_size("19EB", 0, &v), HEDDLE_EOVERFLOW);
     CHECK_STATUS(heddle_parse_size("99999999999999999999", 0, &v), HEDDLE_EOVERFLOW);
     CHECK_EQ(v, 7);
     CHECK_OK(heddle_parse_size("100%", UINT64_MAX, &v));
