@@ -47,6 +47,9 @@ fails 1 'nowhere.log' trace bound nowhere.log
 fails 2 'certificate and a log' trace certify run.log.cert
 fails 1 'cannot be read' trace certify nowhere.cert run.log
 fails 1 'not a certificate' trace certify run.log run.log
+fails 1 'not a regular file' trace certify /dev/zero run.log
+mkfifo pipe
+fails 1 'not a regular file' trace certify pipe run.log
 fails 1 'nowhere.machine' trace bound run.log --machine nowhere.machine
 
 # Another log, and each kind of forgery.

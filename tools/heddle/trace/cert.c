@@ -2,22 +2,25 @@
 /*
  * trace/cert: files that prove lower bounds.
  *
- * Reading takes nothing for granted: counts do not reserve memory, numbers are
- * finite, and what is missing at the end is a failure.
+ * Reading takes nothing for granted: a file has at most 1 GiB, counts do not reserve
+ * memory, numbers are finite, and what is missing at the end is a failure.
  */
 #include "trace/cert.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "common/output.h"
 
-#define MAGIC "heddle-certificate"
+#define MAGIC      "heddle-certificate"
+#define FILE_BYTES ((size_t)1 << 30)
 enum { VERSION = 1, WORDS = 7 };
 
 /* --- writing -------------------------------------------------------------- */
@@ -91,10 +94,10 @@ int cert_write(struct cli *c, const struct run_bound *b, const char *path,
 /* --- reading -------------------------------------------------------------- */
 
 struct reader {
-    FILE *f;
     const char *path;
-    char *line;
-    size_t cap;
+    char *line; /* at hand */
+    char *rest; /* behind it */
+    size_t left;
     uint64_t n; /* of the line */
     char *word[WORDS];
     unsigned nwords;
@@ -118,21 +121,16 @@ static heddle_status bad(struct reader *r, const char *fmt, ...)
 /* The next line without its newline. One that has none was cut. */
 static heddle_status next_line(struct reader *r)
 {
-    ssize_t n;
+    char *const end = memchr(r->rest, '\n', r->left);
 
-    errno = 0;
-    n = getline(&r->line, &r->cap, r->f);
     r->n++;
-    if (n < 0 && errno == ENOMEM)
-        return HEDDLE_ENOMEM;
-    if (n < 0 && ferror(r->f) != 0) {
-        snprintf(r->why, r->why_bytes, "'%s' cannot be read: %s", r->path, strerror(errno));
-        return HEDDLE_EIO;
-    }
-    if (n <= 0 || r->line[n - 1] != '\n')
+    if (end == NULL)
         return bad(r, "the certificate ends here, it was cut");
-    r->line[n - 1] = '\0';
-    if (strlen(r->line) != (size_t)n - 1)
+    *end = '\0';
+    r->line = r->rest;
+    r->rest = end + 1;
+    r->left -= (size_t)(r->rest - r->line);
+    if (strlen(r->line) != (size_t)(end - r->line))
         return bad(r, "a byte that no certificate has");
     return HEDDLE_OK;
 }
@@ -167,10 +165,7 @@ static heddle_status read_uint(struct reader *r, const char *s, uint64_t max, ui
 
 static heddle_status read_double(struct reader *r, const char *s, double *out)
 {
-    char *end;
-
-    *out = strtod(s, &end);
-    if (end == s || *end != '\0' || !isfinite(*out) || *out < 0)
+    if (!heddle_number_finite(s, out) || *out < 0)
         return bad(r, "'%.40s' is not a number that is finite and not below 0", s);
     return HEDDLE_OK;
 }
@@ -347,7 +342,7 @@ static heddle_status read_all(struct reader *r, struct cert_file *f)
         st = read_cert(r, f, (enum heddle_bound_kind)k);
     if (st == HEDDLE_OK)
         st = next_words(r, "end", 0);
-    if (st == HEDDLE_OK && getc(r->f) != EOF) {
+    if (st == HEDDLE_OK && r->left > 0) {
         r->n++;
         st = bad(r, "there is more behind the end");
     }
@@ -357,19 +352,22 @@ static heddle_status read_all(struct reader *r, struct cert_file *f)
 heddle_status cert_read(const char *path, struct cert_file *f, char *why, size_t why_bytes)
 {
     struct reader r = {.path = path, .why = why, .why_bytes = why_bytes};
-    heddle_status st;
+    const char *what = "";
+    char *text = NULL;
+    size_t len = 0;
+    heddle_status st = heddle_file_read(path, FILE_BYTES, NULL, &text, &len, &what);
 
     *f = (struct cert_file){0};
-    r.f = fopen(path, "r");
-    if (r.f == NULL) {
-        snprintf(why, why_bytes, "the certificate '%s' cannot be read: %s", path, strerror(errno));
-        return errno == ENOENT ? HEDDLE_ENOENT : HEDDLE_EIO;
+    if (st != HEDDLE_OK) {
+        snprintf(why, why_bytes, "the certificate '%s' cannot be read: %s", path, what);
+        return st;
     }
+    r.rest = text;
+    r.left = len;
     st = read_all(&r, f);
     if (st == HEDDLE_ENOMEM)
         snprintf(why, why_bytes, "no memory for the certificate '%s'", path);
-    free(r.line);
-    fclose(r.f);
+    heddle_free(NULL, text, len + 1);
     return st;
 }
 
