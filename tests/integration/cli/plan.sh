@@ -99,8 +99,24 @@ json 1 plan d.dag --budget 100%
 holds "r[0]['peak_bytes'] == 30 and r[0]['makespan'] == 7"
 printf '2\n0 10 20\n15 20\n1 2\n3 4\n' >c.chain
 json 1 plan c.chain --budget 300%
-holds "r[0]['full_bytes'] == 35 and r[0]['budget_bytes'] == 105"
+holds "r[0]['full_bytes'] == 65 and r[0]['budget_bytes'] == 195"
 holds "r[0]['baseline_makespan'] == 10"
+# All that a chain needs is enough for it, gradients and workspace too.
+json 1 plan c.chain --budget 100%
+holds "r[0]['feasible'] and r[0]['makespan'] == 10"
+printf '1\n0 1\n1\n1\n1\n3\n400\n' >work.chain
+json 1 plan work.chain --budget 100%
+holds "r[0]['feasible']"
+# Percentages of the largest graphs do not overflow; GB is 10^9, GiB is 2^30.
+printf 'dag 1 0 x\nn 0 1 4611686018427387903 0 a\n' >huge.dag
+json 1 plan huge.dag --budget 1000%
+holds "r[0]['feasible'] and r[0]['budget_bytes'] >= 2**62 - 1"
+json 1 plan huge.dag --budget 100%
+holds "r[0]['feasible']"
+json 1 plan d.dag --budget 9GB
+holds "r[0]['budget_bytes'] == 9 * 10**9"
+json 1 plan d.dag --budget 9G
+holds "r[0]['budget_bytes'] == 9 * 2**30"
 HEDDLE_LOG_LEVEL=1 ok demo --kernels plain --n 120 --nb 30 --log run.log --no-progress
 json 1 plan run.log --budget 200%
 holds "r[0]['checked'] and r[0]['operations'] > 10"

@@ -190,7 +190,7 @@ static bool has_own_rows(const struct plan_bench *b)
 
 static int run_instance(struct plan_bench *b, const char *solver, const struct heddle_plan_graph *g)
 {
-    const double full = (double)plan_full_bytes(g);
+    const double full = (double)plan_tape_bytes(g);
     int rc = 0;
 
     if (b->only != NULL && strstr(g->name, b->only) == NULL)

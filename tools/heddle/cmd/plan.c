@@ -70,7 +70,7 @@ static int read_machine(struct plan_run *r)
 
 static int read_budget(struct plan_run *r)
 {
-    const uint64_t full = plan_full_bytes(r->g);
+    const uint64_t full = heddle_plan_peak(r->g);
 
     if (r->budget != NULL && !plan_parse_budget(r->budget, full, &r->t.m.budget))
         return cli_error(r->c,
@@ -102,14 +102,14 @@ static void json_head(struct heddle_json *j, const struct plan_run *r)
     heddle_json_object(j);
     heddle_json_key_str(j, "graph", r->g->name);
     heddle_json_key_uint(j, "operations", r->g->nops);
-    heddle_json_key_uint(j, "full_bytes", plan_full_bytes(r->g));
+    heddle_json_key_uint(j, "full_bytes", heddle_plan_peak(r->g));
     heddle_json_key_uint(j, "floor_bytes", heddle_plan_floor(r->g, NULL));
 }
 
 static void print_text(const struct plan_run *r)
 {
     const struct heddle_plan *p = r->t.plan;
-    const double full = (double)plan_full_bytes(r->g);
+    const double full = (double)heddle_plan_peak(r->g);
     FILE *f = r->c->out;
     char a[PLAN_CELL], b[PLAN_CELL];
 
@@ -117,7 +117,7 @@ static void print_text(const struct plan_run *r)
             r->g->nvalues);
     fprintf(f, "budget   %s, %.1f %% of %s\n", plan_text_bytes(a, p->budget),
             full > 0 ? 100 * (double)p->budget / full : 100,
-            plan_text_bytes(b, plan_full_bytes(r->g)));
+            plan_text_bytes(b, heddle_plan_peak(r->g)));
     fprintf(f, "memory   %s alive at most, arena %s\n", plan_text_bytes(a, p->peak_bytes),
             plan_text_bytes(b, p->arena_bytes));
     fprintf(f, "time     %.6g, %+.3f %% over every operation once\n", p->makespan,
@@ -154,7 +154,7 @@ static int print_plan(struct plan_run *r)
 static void tell_point(void *user, const struct plan_point *p)
 {
     struct plan_run *r = user;
-    const double full = (double)plan_full_bytes(r->g);
+    const double full = (double)heddle_plan_peak(r->g);
     char a[PLAN_CELL];
     struct heddle_json j;
 

@@ -17,9 +17,9 @@ enum { PLAN_WHY = 400, PLAN_CELL = 48 };
  * say its unit. Returns 0, or the exit status after a sentence. */
 int plan_load(struct cli *c, const char *path, double unit_s, struct heddle_plan_graph **out);
 
-/* What percentages of a budget are of: the peak of the given order; for a chain
- * its input and all tapes. */
-uint64_t plan_full_bytes(const struct heddle_plan_graph *g);
+/* What the benchmarks measure budgets by, as papers do: for a chain its input and all
+ * tapes, without gradients; else the peak of the given order. */
+uint64_t plan_tape_bytes(const struct heddle_plan_graph *g);
 /* "6GiB" or "50%". False: neither. */
 bool plan_parse_budget(const char *text, uint64_t full, uint64_t *out);
 

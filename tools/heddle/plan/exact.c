@@ -282,7 +282,7 @@ static int exact_run(struct cli *c, int argc, char **argv)
     }
     if (rc == 0)
         rc = plan_load(c, args.operand[0], 0, &e.g);
-    if (rc == 0 && !plan_parse_budget(e.budget, plan_full_bytes(e.g), &e.t.m.budget))
+    if (rc == 0 && !plan_parse_budget(e.budget, heddle_plan_peak(e.g), &e.t.m.budget))
         rc = cli_error(c, "--budget '%s' is neither a size nor a percentage", e.budget);
     if (rc == 0)
         rc = check_graph(&e);

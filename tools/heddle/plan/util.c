@@ -8,6 +8,8 @@
 #include "common/output.h"
 #include "plan/cmd.h"
 
+#define BUDGET_MAX (UINT64_C(1) << 62)
+
 /* The log of a run; HEDDLE_EFORMAT: it is none. */
 static heddle_status load_log(const char *path, struct heddle_plan_opts *o,
                               struct heddle_plan_graph **out)
@@ -41,7 +43,7 @@ int plan_load(struct cli *c, const char *path, double unit_s, struct heddle_plan
     return 0;
 }
 
-uint64_t plan_full_bytes(const struct heddle_plan_graph *g)
+uint64_t plan_tape_bytes(const struct heddle_plan_graph *g)
 {
     uint64_t sum;
 
@@ -67,7 +69,12 @@ bool plan_parse_budget(const char *text, uint64_t full, uint64_t *out)
     buf[n - 1] = '\0';
     if (!heddle_number_finite(buf, &v) || v < 0 || v > 1000)
         return false;
-    *out = (uint64_t)floor(v * (double)full / 100);
+    /* All values of a graph have less than 2^62 bytes: more is not needed. */
+    v = floor(v * (double)full / 100);
+    *out = v < (double)BUDGET_MAX ? (uint64_t)v : BUDGET_MAX;
+    /* A double does not hold every number of bytes. */
+    if (v >= (double)full && *out < full)
+        *out = full;
     return true;
 }
 

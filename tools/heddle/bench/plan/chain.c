@@ -77,7 +77,7 @@ static int run_bar(struct cli *c, const struct chain_bar *b, uint64_t seed)
 
     if (st != HEDDLE_OK)
         return cli_fail(c, "a chain cannot be made: %s", heddle_status_text(st));
-    t.m.budget = plan_full_bytes(g) / 20 * 7;
+    t.m.budget = plan_tape_bytes(g) / 20 * 7;
     begin = heddle_clock_thread_ns();
     plan_try_run(&t, g);
     rc = print_bar(c, b, &t, (double)(heddle_clock_thread_ns() - begin) * 1e-9);

@@ -32,7 +32,7 @@ static void solve(const struct heddle_plan_graph *g, double fraction, double lim
 {
     *w = (struct watch){.first_s = -1};
     *t = (struct plan_try){
-        .m = {.budget = (uint64_t)(fraction * (double)plan_full_bytes(g)), .align = 1},
+        .m = {.budget = (uint64_t)(fraction * (double)plan_tape_bytes(g)), .align = 1},
         .opts = {.solver = strcmp(solver, "best") == 0 ? NULL : solver,
                  .time_limit_s = limit_s,
                  .progress = on_plan,

@@ -127,7 +127,7 @@ static int print_moved(struct cli *c, const struct heddle_plan_graph *g, double 
 static double try_both(const struct heddle_plan_graph *g, double fraction, double rate,
                        double limit_s, struct plan_try *alone, struct plan_try *joint)
 {
-    const double full = (double)plan_full_bytes(g);
+    const double full = (double)plan_tape_bytes(g);
     const double floor = (double)heddle_plan_floor(g, NULL) / full;
 
     if (floor > fraction)
@@ -208,7 +208,7 @@ int plan_bench_pipeline(struct cli *c, const struct heddle_plan_graph *g, double
 {
     const struct heddle_plan_machine m = {.size = sizeof(m),
                                           .budget =
-                                              (uint64_t)(fraction * (double)plan_full_bytes(g)),
+                                              (uint64_t)(fraction * (double)plan_tape_bytes(g)),
                                           .ndevices = ndevices};
     const struct heddle_pipeline_model model = {.size = sizeof(model), .chain = g->chain};
     int rc = 0;
