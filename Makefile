@@ -18,7 +18,7 @@ test  = log=build/$(1)/ctest.log; \
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
 .PHONY: all setup setup-check setup-clang setup-demo check demo debug asan tsan cuda no-deps \
-	clang lint abi coverage bench bench-peers docs gpu-check install ptx format clean help
+	clang fuzz lint abi coverage bench bench-peers docs gpu-check install ptx format clean help
 
 all: | build        ## build the release preset, the tool is build/release/heddle
 	@$(call build,release)
@@ -49,6 +49,14 @@ setup-clang:
 clang: setup-clang | build ## the same with clang 14, and some of the tests
 	@command -v clang-14 >/dev/null || { echo 'make clang: no clang-14, left out'; exit 0; }; \
 	$(call build,$@) && { $(call test,$@); }
+
+FUZZ_SECONDS ?= 60
+fuzz: setup-clang | build ## libFuzzer on the readers of every format (FUZZ_SECONDS=3600)
+	@command -v clang-14 >/dev/null || { echo 'make fuzz: no clang-14, left out'; exit 0; }; \
+	cmake --preset $@ >build/$@.log 2>&1 || { cat build/$@.log; exit 1; }; \
+	if grep -q '^HEDDLE_FUZZER_WORKS:INTERNAL=1' build/$@/CMakeCache.txt; then \
+		cmake --build --preset $@ -j $(JOBS) && scripts/fuzz build/$@ $(FUZZ_SECONDS); \
+	else echo 'make fuzz: clang-14 has no libFuzzer (libclang-rt-14-dev), left out'; fi
 
 lint: all           ## layers, symbols, headers, style, format
 	@$(call test,release,-L lint)

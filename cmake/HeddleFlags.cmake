@@ -62,6 +62,12 @@ if(HEDDLE_SANITIZE)
   add_link_options(${heddle_san})
 endif()
 
+# Code that says to libFuzzer where it has been; programs link -fsanitize=fuzzer.
+if(HEDDLE_FUZZ)
+  add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=fuzzer-no-link>)
+  add_link_options(-fsanitize=fuzzer-no-link)
+endif()
+
 if(HEDDLE_COVERAGE)
   add_compile_options("$<$<COMPILE_LANGUAGE:C>:--coverage;-fprofile-update=atomic>")
   add_link_options(--coverage)

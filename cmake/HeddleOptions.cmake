@@ -10,6 +10,7 @@ set_property(CACHE HEDDLE_DEBUG PROPERTY STRINGS 0 1 2 3)
 set(HEDDLE_SANITIZE "" CACHE STRING "empty, address or thread")
 set_property(CACHE HEDDLE_SANITIZE PROPERTY STRINGS "" address thread)
 option(HEDDLE_COVERAGE "count executed lines (gcov)" OFF)
+option(HEDDLE_FUZZ "instrument for libFuzzer (clang)" OFF)
 option(HEDDLE_WERROR "warnings are errors (always so when CI=true)" OFF)
 
 foreach(x HWLOC BLAS CUDA OPENCL)
