@@ -12,6 +12,8 @@ set(heddle_scripts ${PROJECT_SOURCE_DIR}/scripts)
 if(Python3_FOUND)
   set(py ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1
     ${Python3_EXECUTABLE})
+  heddle_test(lint.man3
+    COMMAND sh ${heddle_scripts}/check_man3.sh ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR})
   heddle_test(lint.layers
     COMMAND ${py} ${heddle_scripts}/check_layers.py ${PROJECT_SOURCE_DIR})
   heddle_test(lint.symbols

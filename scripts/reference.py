@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """reference.py OUTPUT [ROOT]: the API reference, one HTML page made from include/heddle.
+reference.py --man FOLDER [ROOT]: the same as man pages of section 3 (manual.py).
 
 A comment belongs to the declaration right below it, and to those that follow without
 an empty line and without a comment of their own. Names of functions, types and
@@ -13,6 +14,7 @@ import re
 import sys
 
 from heddle_lint import files
+import manual
 
 # The order of reading; headers that are not named here follow by name.
 FIRST = ["heddle", "status", "ctx", "data", "task", "graph", "la", "cuda", "opencl",
@@ -302,12 +304,18 @@ def page(headers, version):
 
 
 def main():
-    out = pathlib.Path(sys.argv[1])
-    root = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else ".").resolve()
+    is_man = sys.argv[1] == "--man"
+    out, *rest = sys.argv[2:] if is_man else sys.argv[1:]
+    out, root = pathlib.Path(out), pathlib.Path(rest[0] if rest else ".").resolve()
     headers = [Header(path, root) for path in files(root, ".h", under=("include/heddle",))]
     headers.sort(key=lambda h: (FIRST.index(pathlib.Path(h.name).stem)
                                 if pathlib.Path(h.name).stem in FIRST else len(FIRST), h.name))
     version = (root / "VERSION").read_text().strip()
+    if is_man:
+        dated = (root / "docs/man/heddle.1").read_text()
+        n = manual.write(headers, out, re.search(r"^\.Dd (.*)$", dated, re.M)[1])
+        print(f"{out}: {n} man pages of {len(headers)} headers")
+        return
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(page(headers, version))
     nentries = sum(e.kind != "text" for h in headers for e in h.entries)
