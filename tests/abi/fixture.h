@@ -16,6 +16,7 @@
 #include "heddle/la.h"
 #include "heddle/log_graph.h"
 #include "heddle/machine.h"
+#include "heddle/nn.h"
 #include "heddle/offline.h"
 #include "heddle/pipeline.h"
 #include "heddle/plan.h"
@@ -32,7 +33,8 @@ static struct {
     struct heddle_plan_graph *graph;
     struct heddle_plan *plan;
     char dir[32], log_path[64], sampled_path[64], out_path[64], machine_path[64], plan_path[64],
-        jobs_path[64];
+        jobs_path[64], net_path[64];
+    heddle_nn *net;
 } fx;
 
 /* --- graphs, chains and machines of one task ------------------------------------- */
@@ -143,6 +145,9 @@ static void fixture_open(void)
     fixture_model();
     CHECK_OK(heddle_energy_plant_write(fx.log, fx.model, NULL, fx.sampled_path));
     CHECK_OK(heddle_log_open(fx.sampled_path, NULL, &fx.sampled));
+    /* A network that does nothing: a graph with a name. */
+    fixture_file(fx.net_path, sizeof(fx.net_path), "net.onnx", "\x3a\x03\x12\x01g");
+    CHECK_OK(heddle_nn_open(fx.ctx, fx.net_path, NULL, &fx.net));
     CHECK_OK(heddle_machine_open(fx.machine_path, &fx.machine, fixture_why, sizeof(fixture_why)));
     CHECK_OK(heddle_meter_open(NULL, &fx.meter));
     CHECK_OK(heddle_plan_graph_from_chain(&a_chain, "chain", NULL, &fx.graph));
@@ -152,12 +157,13 @@ static void fixture_open(void)
 
 static void fixture_close(void)
 {
-    const char *const path[] = {fx.log_path,     fx.sampled_path, fx.out_path,
-                                fx.machine_path, fx.plan_path,    fx.jobs_path};
+    const char *const path[] = {fx.log_path,  fx.sampled_path, fx.out_path, fx.machine_path,
+                                fx.plan_path, fx.jobs_path,    fx.net_path};
 
     heddle_plan_destroy(fx.plan);
     heddle_plan_graph_destroy(fx.graph);
     heddle_meter_close(fx.meter);
+    heddle_nn_close(fx.net);
     heddle_machine_close(fx.machine);
     heddle_energy_destroy(fx.model);
     heddle_log_close(fx.sampled);

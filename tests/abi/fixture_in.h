@@ -22,6 +22,7 @@ FILL(ctx_opts, struct heddle_ctx_opts, .nworkers = 1, .ignore_env = true, .model
      .devices = "none", SENTENCE)
 FILL(kernel, heddle_kernel, .name = "k",
      .variants = {{.device = HEDDLE_DEV_CPU, .run = run_nothing}})
+FILL(nn_opts, struct heddle_nn_opts, SENTENCE)
 FILL(la_opts, struct heddle_la_opts, SENTENCE)
 FILL(log_opts, struct heddle_log_opts, SENTENCE)
 FILL(log_view, struct heddle_log_view, .kernels = &a_log_kernel, .nkernels = 1, .lanes = &a_lane,
@@ -104,6 +105,16 @@ CALL(launch)
     st = told(fx.ctx, heddle_graph_launch(g, s), why, why_bytes);
     CHECK_OK(heddle_wait(fx.ctx));
     heddle_graph_unref(g);
+    return st;
+}
+
+CALL(nn)
+{
+    heddle_nn *net = NULL;
+    const heddle_status st = heddle_nn_open(fx.ctx, fx.net_path, s, &net);
+
+    UNUSED_WHY;
+    heddle_nn_close(net);
     return st;
 }
 

@@ -40,6 +40,7 @@ static const struct row in_rows[] = {
     ROW(heddle_kernel, TO(heddle_kernel, cost), fill_kernel, call_kernel),
     ROW(struct heddle_task_opts, TO(struct heddle_task_opts, after), NULL, call_task),
     ROW(struct heddle_launch, TO(struct heddle_launch, priority), NULL, call_launch),
+    ROW(struct heddle_nn_opts, TO(struct heddle_nn_opts, why), fill_nn_opts, call_nn),
     ROW(struct heddle_la_opts, TO(struct heddle_la_opts, routine), fill_la_opts, call_la),
     ROW(struct heddle_log_opts, TO(struct heddle_log_opts, why), fill_log_opts, call_log_open),
     ROW(struct heddle_log_view, TO(struct heddle_log_view, links), fill_log_view, call_compose),
@@ -146,6 +147,7 @@ TEST(inputs)
 static const struct row out_rows[] = {
     ROW(struct heddle_error, TO(struct heddle_error, kernel), NULL, out_error),
     ROW(struct heddle_ctx_stats, TO(struct heddle_ctx_stats, steals), NULL, out_stats),
+    ROW(struct heddle_nn_plan_info, TO(struct heddle_nn_plan_info, flops), NULL, out_nn_plan),
     ROW(struct heddle_memory_info, TO(struct heddle_memory_info, evictions), NULL, out_memory),
     ROW(struct heddle_class_info, TO(struct heddle_class_info, is_lost), NULL, out_class),
     ROW(struct heddle_energy_use, TO(struct heddle_energy_use, device), NULL, out_energy_use),

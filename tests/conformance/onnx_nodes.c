@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ONNX's node tests, with the reference kernels: Debian's libonnx-testdata, or the folder in
- * HEDDLE_ONNX_NODES. `onnx_nodes DIR -v` prints a line for each case that does not pass.
+ * ONNX's node tests, with the reference kernels and as tasks: Debian's libonnx-testdata, or the
+ * folder in HEDDLE_ONNX_NODES. `onnx_nodes DIR -v` prints a line for each case that does not pass,
+ * `onnx_nodes DIR -t` the same with tasks.
  */
 #include <dirent.h>
 
-#include "nn/check.h"
+#include "heddle/heddle.h"
+#include "heddle/nn.h"
 #include "tests/test.h"
 
 /* Cases of Debian's package 1.12 that pass; less is a step back. */
-enum { FLOOR = 547, ROWS = 400 };
+enum { FLOOR = 884, ROWS = 400 };
 
 struct row {
     char op[64];
@@ -26,34 +28,34 @@ static struct row *row_of(struct row *rows, const char *op)
     return &rows[ROWS - 1];
 }
 
-static void count_folder(const char *dir, int verbose, unsigned total[3])
+static void count_folder(heddle_ctx *ctx, const char *dir, int verbose, unsigned total[3])
 {
-    static struct row rows[ROWS];
+    struct row *rows = calloc(ROWS, sizeof(*rows));
     DIR *d = opendir(dir);
     const struct dirent *e;
-    struct nn_case c;
-    char path[1024];
+    char path[1024], op[64], why[400];
 
     while (d != NULL && (e = readdir(d)) != NULL) {
-        enum nn_verdict v;
+        enum heddle_nn_verdict v;
 
         if (e->d_name[0] == '.')
             continue;
         (void)snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
-        v = heddle_nn_check_case(path, NULL, NULL, &c);
-        if (v == NN_NOTHING)
+        v = heddle_nn_check(ctx, path, op, why, sizeof(why));
+        if (v == HEDDLE_NN_NO_CASE)
             continue;
         total[v]++;
-        row_of(rows, c.op)->n[v]++;
-        if (verbose && v != NN_PASS)
-            printf("%s %s: %s\n", v == NN_FAIL ? "FAIL" : "UNSUPPORTED", e->d_name, c.why);
+        row_of(rows, op)->n[v]++;
+        if (verbose && v != HEDDLE_NN_PASS)
+            printf("%s %s: %s\n", v == HEDDLE_NN_FAIL ? "FAIL" : "UNSUPPORTED", e->d_name, why);
     }
     if (d != NULL)
         (void)closedir(d);
     for (unsigned i = 0; i < ROWS && rows[i].op[0] != '\0'; i++)
-        if (rows[i].n[NN_FAIL] + rows[i].n[NN_UNSUPPORTED] > 0)
+        if (rows[i].n[HEDDLE_NN_FAIL] + rows[i].n[HEDDLE_NN_UNSUPPORTED] > 0)
             printf("%-28s %3u pass %3u fail %3u unsupported\n", rows[i].op, rows[i].n[0],
                    rows[i].n[1], rows[i].n[2]);
+    free(rows);
 }
 
 int main(int argc, char **argv)
@@ -62,15 +64,26 @@ int main(int argc, char **argv)
     const char *dir = argc > 1      ? argv[1]
                       : env != NULL ? env
                                     : "/usr/share/libonnx-testdata/data/node";
-    unsigned total[3] = {0};
+    const int verbose = argc > 2, with_tasks = argc > 2 && strcmp(argv[2], "-t") == 0;
+    const struct heddle_ctx_opts o = {.size = sizeof(o), .nworkers = 3, .models = HEDDLE_OFF};
+    unsigned total[2][3] = {{0}};
+    heddle_ctx *ctx = NULL;
 
-    count_folder(dir, argc > 2 && strcmp(argv[2], "-v") == 0, total);
-    printf("%u pass, %u fail, %u unsupported\n", total[0], total[1], total[2]);
-    if (total[0] + total[1] + total[2] == 0) {
+    CHECK_OK(heddle_ctx_create(&o, &ctx));
+    for (int k = 0; k < 2; k++) {
+        if (argc > 1 && k != with_tasks)
+            continue;
+        count_folder(k == 1 ? ctx : NULL, dir, verbose, total[k]);
+        printf("%s: %u pass, %u fail, %u unsupported\n", k == 1 ? "tasks" : "reference",
+               total[k][0], total[k][1], total[k][2]);
+    }
+    CHECK_OK(heddle_ctx_destroy(ctx));
+    if (argc > 1)
+        return 0;
+    if (total[0][0] + total[0][1] + total[0][2] == 0) {
         printf("skip: no cases in %s (Debian: libonnx-testdata)\n", dir);
         return 77;
     }
-    if (argc > 1)
-        return 0;
-    return total[NN_PASS] >= FLOOR ? 0 : 1;
+    /* Two cases give an input in another shape than the model declares. */
+    return total[0][0] >= FLOOR && total[1][0] + 2 >= total[0][0] ? 0 : 1;
 }

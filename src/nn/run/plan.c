@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* plan: shapes, then steps, then addresses. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/why.h"
+#include "nn/run/run.h"
+
+/* Less work than this is not worth a child: about 20 us of one core. */
+#define PLAN_CUT_FLOPS 4e5
+
+static struct heddle_cost plan_cost(const struct nn_call *c)
+{
+    struct heddle_cost cost = {0, 0};
+
+    if (c->node->op->cost != NULL)
+        return c->node->op->cost(c);
+    for (uint32_t i = 0; i < c->nout; i++)
+        if (c->out[i].kind == NN_TENSOR) {
+            cost.flops += (double)heddle_nn_count(&c->out[i].shape);
+            cost.bytes += (double)heddle_nn_bytes(&c->out[i]);
+        }
+    for (uint32_t i = 0; i < c->nin; i++)
+        if (c->in[i].kind == NN_TENSOR)
+            cost.bytes += (double)heddle_nn_bytes(&c->in[i]);
+    return cost;
+}
+
+static size_t plan_scratch(const struct nn_step *s, size_t pieces)
+{
+    const size_t n = s->scratch != NULL ? s->scratch(s->state, pieces) : 0;
+
+    return (n + 63) / 64 * 64;
+}
+
+/* A prepared step if the operator has one for this case, and how it is cut. */
+static heddle_status plan_step(struct nn_plan *p, struct nn_task *t, unsigned nworkers,
+                               struct heddle_scratch *temp, const struct nn_opts *o)
+{
+    struct nn_run run = {.keep = &p->mem, .temp = temp, .alloc = o->alloc};
+    struct nn_call c = {.node = t->node,
+                        .nin = t->node->nin,
+                        .nout = t->node->nout,
+                        .in = t->in,
+                        .out = t->out,
+                        .run = &run,
+                        .why = o->why,
+                        .why_bytes = o->why_bytes};
+    heddle_status st;
+
+    t->cost = plan_cost(&c);
+    p->flops += t->cost.flops;
+    t->pieces = 1;
+    if (t->node->op->fast == NULL)
+        return HEDDLE_OK;
+    st = t->node->op->fast(&c, &t->step);
+    heddle_scratch_drop(temp);
+    if (st != HEDDLE_OK) {
+        t->step = (struct nn_step){0};
+        return st == HEDDLE_ENOSYS ? HEDDLE_OK : st;
+    }
+    if (nworkers > 1 && t->cost.flops + t->cost.bytes > PLAN_CUT_FLOPS)
+        t->pieces = t->step.parts < 2 * (size_t)nworkers ? t->step.parts : 2 * (size_t)nworkers;
+    t->piece_bytes = plan_scratch(&t->step, t->pieces);
+    t->work_bytes = t->piece_bytes * t->pieces;
+    if (plan_scratch(&t->step, 1) > t->work_bytes)
+        t->work_bytes = plan_scratch(&t->step, 1);
+    return HEDDLE_OK;
+}
+
+void heddle_nn_plan_destroy(struct nn_plan *p)
+{
+    const struct heddle_allocator *a;
+
+    if (p == NULL)
+        return;
+    a = p->alloc;
+    for (uint32_t i = 0; i < p->ntasks; i++)
+        if (p->task[i].step.destroy != NULL)
+            p->task[i].step.destroy(a, p->task[i].step.state);
+    heddle_scratch_drop(&p->mem);
+    heddle_free(a, p, sizeof(*p));
+}
+
+heddle_status heddle_nn_plan(const struct nn_graph *g, const struct nn_value *in, unsigned nworkers,
+                             const struct nn_opts *o, struct nn_plan **out)
+{
+    struct nn_plan *p = heddle_zalloc(o->alloc, 1, sizeof(*p));
+    struct heddle_scratch temp = heddle_scratch_make(o->alloc);
+    struct nn_shape *key;
+    heddle_status st;
+
+    if (p == NULL)
+        return heddle_why(o->why, o->why_bytes, HEDDLE_ENOMEM, "no memory for a plan");
+    p->g = g;
+    p->alloc = o->alloc;
+    p->mem = heddle_scratch_make(o->alloc);
+    key = heddle_scratch_get(&p->mem, g->ninputs, sizeof(*key));
+    st = key != NULL ? HEDDLE_OK
+                     : heddle_why(o->why, o->why_bytes, HEDDLE_ENOMEM, "no memory for a plan");
+    for (uint32_t i = 0; i < g->ninputs && st == HEDDLE_OK; i++)
+        key[i] = in[i].shape;
+    p->key = key;
+    if (st == HEDDLE_OK)
+        st = heddle_nn_infer(p, in, o);
+    for (uint32_t i = 0; i < p->ntasks && st == HEDDLE_OK; i++)
+        st = plan_step(p, &p->task[i], nworkers, &temp, o);
+    if (st == HEDDLE_OK && p->is_static)
+        st = heddle_nn_arena(p, o);
+    heddle_scratch_drop(&temp);
+    if (st != HEDDLE_OK) {
+        heddle_nn_plan_destroy(p);
+        return st;
+    }
+    *out = p;
+    return HEDDLE_OK;
+}

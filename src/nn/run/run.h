@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HEDDLE_NN_RUN_RUN_H
+#define HEDDLE_NN_RUN_RUN_H
+
+/*
+ * Private to nn: a graph as tasks.
+ *
+ * A plan is a graph for constant shapes: what follows from constants is computed, every node
+ * that is left has a step or its reference kernel, every value an address in an arena. An
+ * instance is the memory of one request: an arena, views of it, and a recorded region of tasks
+ * on these views, which is launched again and again. Where values share memory, their views
+ * overlap, and so the runtime orders the tasks that use them.
+ *
+ * Invariants (1) a plan does not change once it is made; any number of instances use it
+ *            (2) an instance belongs to one request at a time
+ *            (3) results do not depend on the number of pieces of a task
+ */
+#include "base/lock.h"
+#include "heddle/graph.h"
+#include "heddle/nn.h"
+#include "nn/nn.h"
+
+#define NN_NOWHERE UINT64_MAX
+
+/* A node that runs. */
+struct nn_task {
+    const struct nn_node *node;
+    struct nn_step step; /* run NULL: the reference kernel */
+    size_t pieces;       /* children when it is cut; 1: never */
+    size_t piece_bytes;  /* scratch of one piece, rounded up to 64 */
+    size_t work_bytes;   /* scratch of all */
+    uint64_t work_at;    /* in the arena */
+    struct heddle_cost cost;
+    struct nn_value *in, *out;            /* kinds, types, shapes; data of constants */
+    const uint32_t *in_value, *out_value; /* NN_NONE: absent */
+};
+
+struct nn_plan {
+    struct nn_plan *next; /* of the network, the last used one first */
+    const struct nn_graph *g;
+    const struct nn_shape *key; /* shapes of the inputs */
+    struct heddle_scratch mem;
+    const struct heddle_allocator *alloc;
+    struct nn_value *value; /* of the graph; data: constants */
+    uint32_t *root;         /* the value whose memory this one is */
+    uint64_t *at;           /* address of a root in the arena, or NN_NOWHERE: constant, or unused */
+    struct nn_task *task;
+    uint32_t ntasks;
+    uint64_t arena_bytes, peak_bytes;
+    bool is_static; /* false: shapes depend on data; the graph runs as one task */
+    double flops;
+    struct nn_instance *idle; /* guarded by the lock of the network */
+    uint32_t nrefs;           /* requests in flight, guarded by the same */
+};
+
+struct heddle_nn {
+    heddle_ctx *ctx;
+    struct nn_model *model;
+    const struct heddle_allocator *alloc;
+    struct heddle_allocator from; /* what alloc points to */
+    unsigned nworkers;
+    struct heddle_mutex lock; /* plans and their idle instances */
+    struct nn_plan *plan;
+    unsigned nplans;
+};
+
+/* infer.c: shapes, constants, and which nodes are needed. is_static says whether the plan can be
+ * made; *task, *root are filled. */
+heddle_status heddle_nn_infer(struct nn_plan *p, const struct nn_value *in,
+                              const struct nn_opts *o);
+/* plan.c: a plan for inputs of these types and shapes. */
+heddle_status heddle_nn_plan(const struct nn_graph *g, const struct nn_value *in, unsigned nworkers,
+                             const struct nn_opts *o, struct nn_plan **out);
+void heddle_nn_plan_destroy(struct nn_plan *p);
+/* arena.c: addresses. */
+heddle_status heddle_nn_arena(struct nn_plan *p, const struct nn_opts *o);
+
+/* instance.c */
+struct nn_instance;
+heddle_status heddle_nn_instance_create(struct heddle_nn *net, struct nn_plan *p,
+                                        const struct nn_opts *o, struct nn_instance **out);
+void heddle_nn_instance_destroy(struct nn_instance *i);
+/* Where the data of a value are in this instance. */
+void *heddle_nn_instance_data(const struct nn_instance *i, uint32_t value);
+heddle_status heddle_nn_instance_launch(struct nn_instance *i, const struct heddle_task_opts *opts);
+struct nn_instance **heddle_nn_instance_next(struct nn_instance *i);
+
+/* kernel.c: the kernel of an operator, under its name; plain runs whole, else it may be cut. */
+const heddle_kernel *heddle_nn_kernel(const char *name, bool is_plain);
+
+/* What a task of an instance gets as its argument. */
+struct nn_work {
+    const struct nn_task *task;
+    const void **in;
+    void **out;
+    char *scratch;
+    const struct heddle_allocator *alloc;
+};
+struct nn_piece {
+    const struct nn_work *work;
+    size_t part;
+};
+
+#endif /* HEDDLE_NN_RUN_RUN_H */
