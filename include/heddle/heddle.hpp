@@ -166,19 +166,21 @@ class context
     template <class T, class Source, class... Stages>
     void pipeline(std::size_t nitems, Source &&source, Stages &&...stages)
     {
-        std::vector<T> item(nitems == 0 ? 1 : nitems);
+        static_assert(sizeof...(Stages) > 0, "a pipeline has at least one stage");
+        const std::size_t most = nitems == 0 ? 1 : nitems;
+        const std::unique_ptr<T[]> item(new T[most]()); /* no vector: T may be bool */
         std::vector<heddle::array<std::uint8_t>> slot;
         heddle::array<std::uint8_t> turn[sizeof...(Stages)];
         std::uint8_t bytes = 0;
 
-        for (T &t : item)
-            slot.push_back(token(reinterpret_cast<std::uint8_t *>(std::addressof(t))));
+        for (std::size_t i = 0; i < most; i++)
+            slot.push_back(token(reinterpret_cast<std::uint8_t *>(std::addressof(item[i]))));
         for (auto &t : turn)
             t = token(&bytes);
         try {
             for (std::size_t n = 0;; n++) {
-                T &t = item[n % item.size()];
-                const auto &s = slot[n % item.size()];
+                T &t = item[n % most];
+                const auto &s = slot[n % most];
                 std::size_t k = 0;
 
                 check(heddle_handle_acquire(s.get(), HEDDLE_RW, nullptr), ctx_);

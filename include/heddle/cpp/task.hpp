@@ -108,7 +108,8 @@ inline heddle_status fail(heddle_exec *x) noexcept
     try {
         throw;
     } catch (const error &e) {
-        return heddle_exec_fail(x, e.status(), e.what());
+        /* A status that is no failure would let a task that was left end well. */
+        return heddle_exec_fail(x, e.status() == HEDDLE_OK ? HEDDLE_ETASK : e.status(), e.what());
     } catch (const std::bad_alloc &) {
         return heddle_exec_fail(x, HEDDLE_ENOMEM, "std::bad_alloc left the task");
     } catch (const std::exception &e) {
@@ -184,9 +185,9 @@ heddle_status submit(Submit &&to, const wishes &w, event *out, const char *name,
     static_assert(sizeof...(Ops) <= HEDDLE_CALL_OPERANDS, "a lambda has at most six operands");
     heddle_call c = {};
     heddle_task_opts o = {};
+    const heddle_kernel *k = kern::get(name); /* may throw: nothing is held yet */
     heddle_event *e = nullptr;
     unsigned i = 0;
-    body *heap = nullptr;
     heddle_status st;
 
     ((c.operand[i++] = ops.handle), ...);
@@ -196,22 +197,28 @@ heddle_status submit(Submit &&to, const wishes &w, event *out, const char *name,
     o.retries = w.retries;
     o.group = const_cast<heddle_group *>(w.group);
     o.event_out = out == nullptr ? nullptr : &e;
-    if constexpr (is_plain<body>) {
-        c.arg = std::addressof(fn);
-        c.arg_bytes = sizeof(body);
-    } else {
-        heap = new body(std::forward<F>(fn));
-        c.arg = &heap;
-        c.arg_bytes = sizeof(heap);
-        o.done = kern::destroy;
-        o.done_user = heap;
-    }
-    if (heap != nullptr || out != nullptr || w.retries != 0 || w.group != nullptr)
+    if (out != nullptr || w.retries != 0 || w.group != nullptr)
         c.opts = &o;
-    st = to(kern::get(name), &c);
-    if (st != HEDDLE_OK)
-        delete heap;
-    else if (out != nullptr)
+    if constexpr (is_plain<body>) {
+        body copy(std::forward<F>(fn)); /* of a function too: its address */
+
+        c.arg = std::addressof(copy);
+        c.arg_bytes = sizeof(body);
+        st = to(k, &c);
+    } else {
+        std::unique_ptr<body> heap(new body(std::forward<F>(fn)));
+        body *const lent = heap.get();
+
+        c.arg = &lent;
+        c.arg_bytes = sizeof(lent);
+        o.done = kern::destroy;
+        o.done_user = lent;
+        c.opts = &o;
+        st = to(k, &c);
+        if (st == HEDDLE_OK)
+            (void)heap.release(); /* done() deletes it, and may have done so */
+    }
+    if (st == HEDDLE_OK && out != nullptr)
         *out = event(e);
     return st;
 }

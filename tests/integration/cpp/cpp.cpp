@@ -6,6 +6,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heddle/heddle.hpp"
@@ -185,6 +186,117 @@ TEST(exceptions)
     ctx.wait();
 }
 
+static std::atomic<int> plain_calls{0};
+
+static void plain_function(heddle::span<int> s)
+{
+    plain_calls++;
+    s[0] = 5;
+}
+
+struct counted { // copies and moves are seen, and what is moved from is not used
+    static std::atomic<int> live;
+    int value = 1;
+    counted()
+    {
+        live++;
+    }
+    counted(const counted &o) : value(o.value)
+    {
+        live++;
+    }
+    counted(counted &&o) noexcept : value(std::exchange(o.value, -1))
+    {
+        live++;
+    }
+    counted &operator=(const counted &) = delete;
+    ~counted()
+    {
+        live--;
+    }
+};
+std::atomic<int> counted::live{0};
+
+// Functions and pointers to them, captures that only move, captures that count.
+TEST(callables)
+{
+    std::atomic<int> sum{0};
+    {
+        heddle::context ctx = two_workers();
+        std::vector<int> v(4);
+        auto x = ctx.array(v);
+        auto owned = std::make_unique<int>(30);
+        counted c;
+
+        ctx.submit("function", plain_function, heddle::update(x));
+        ctx.submit("pointer", &plain_function, heddle::update(x));
+        ctx.submit("moves", [p = std::move(owned), &sum] { sum += *p; });
+        ctx.submit("counts", [c, &sum] { sum += c.value; });
+        auto named = [q = std::make_unique<int>(4), &sum] { sum += *q; };
+        ctx.submit("named", std::move(named));
+        ctx.wait();
+        CHECK_EQ(v[0], 5);
+        CHECK_EQ(plain_calls.load(), 2);
+        CHECK(owned == nullptr);
+        for (int i = 0; i < 100; i++)
+            ctx.submit("counts", [c, &sum] { sum += c.value; });
+        // The destructor waits: no lambda outlives the context.
+    }
+    CHECK_EQ(sum.load(), 30 + 1 + 4 + 100);
+    CHECK_EQ(counted::live.load(), 0);
+}
+
+// A status that is no failure is a failure all the same: the task was left.
+TEST(odd_exceptions)
+{
+    heddle::context ctx = two_workers();
+    bool has_thrown = false;
+
+    ctx.submit("left", [] { throw heddle::error(HEDDLE_OK, "nothing wrong"); });
+    try {
+        ctx.wait();
+    } catch (const heddle::error &e) {
+        has_thrown = true;
+        CHECK_STATUS(e.status(), HEDDLE_ETASK);
+    }
+    CHECK(has_thrown);
+    ctx.parallel_for(5, 5, [](std::size_t) { CHECK(false); });
+    for (int round = 0; round < 20; round++) {
+        std::atomic<int> ncalls{0};
+
+        try {
+            ctx.parallel_for(
+                0, 1000,
+                [&](std::size_t i) {
+                    ncalls++;
+                    if (i % 3 == 0)
+                        throw std::out_of_range("all over the place");
+                },
+                1);
+            CHECK(false);
+        } catch (const std::out_of_range &) {
+        }
+        CHECK(ncalls.load() > 0 && ncalls.load() <= 1000);
+    }
+    ctx.wait(); // the failure of a loop is told once
+}
+
+// Items of a type of which a vector has no references; one item at a time.
+TEST(pipeline_items)
+{
+    heddle::context ctx = two_workers();
+    int n = 0, ntrue = 0;
+
+    ctx.pipeline<bool>(
+        0,
+        [&](bool &b) {
+            b = n % 2 == 0;
+            return n++ < 9;
+        },
+        [&](bool &b) { ntrue += b; });
+    CHECK_EQ(ntrue, 5);
+}
+
 TEST(children)
 {
     heddle::context ctx = two_workers();
@@ -349,5 +461,5 @@ TEST(one_line)
     CHECK_STATUS(heddle_go(c.get(), &k, HEDDLE_NO_ARG, nullptr), HEDDLE_EINVAL);
 }
 
-TEST_MAIN(operands, matrices, structs, reductions, captures, exceptions, children, loops, pipelines,
-          pipeline_fails, objects, one_line)
+TEST_MAIN(operands, matrices, structs, reductions, captures, exceptions, callables, odd_exceptions,
+          pipeline_items, children, loops, pipelines, pipeline_fails, objects, one_line)
