@@ -265,6 +265,26 @@ TEST(disk_full)
     unlink(path);
 }
 
+/* Without room for a header there is no file: an empty one would be no log. */
+TEST(disk_full_at_once)
+{
+    struct rlimit old, small;
+    struct heddle_log_writer w;
+    struct heddle_fmt_header h = {.major = 1, .header_bytes = HEDDLE_FMT_HEADER};
+    char path[256], why[256] = "";
+
+    temp_path(path, sizeof path);
+    CHECK_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small = old;
+    small.rlim_cur = 10;
+    CHECK_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+    CHECK_STATUS(heddle_log_writer_open(&w, NULL, path, &h), HEDDLE_EIO);
+    CHECK_EQ(setrlimit(RLIMIT_FSIZE, &old), 0);
+    CHECK_STATUS(heddle_log_writer_close(&w, why, sizeof why), HEDDLE_EIO);
+    CHECK(strstr(why, "cannot be written") != NULL);
+    CHECK(access(path, F_OK) != 0);
+}
+
 TEST(definitions)
 {
     struct heddle_clock clock;
@@ -511,4 +531,5 @@ TEST(cost)
 }
 
 TEST_MAIN(file_mode, flight_keeps_the_last, levels, bad_options, crash, two_writers, disk_full,
-          definitions, many_definitions, threads, allocations_fail, bytes_per_record, cost)
+          disk_full_at_once, definitions, many_definitions, threads, allocations_fail,
+          bytes_per_record, cost)

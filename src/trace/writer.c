@@ -131,7 +131,8 @@ heddle_status heddle_log_writer_open(struct heddle_log_writer *w, const struct h
     if (!writer_claim(w))
         return w->st;
     heddle_fmt_put_header(header, h);
-    (void)writer_append(w, &v, 1, sizeof header);
+    if (!writer_append(w, &v, 1, sizeof header))
+        heddle_trace_discard(path); /* a file without a header is no log */
     return w->st;
 }
 
