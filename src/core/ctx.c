@@ -102,6 +102,15 @@ static void ctx_bury(heddle_ctx *ctx)
     }
 }
 
+/* A wrong model costs time only, so a failure is said and stops nothing. */
+static void end_models(heddle_ctx *ctx)
+{
+    char why[320] = "";
+
+    if (heddle_perf_end(ctx->perf, why, sizeof(why)) != HEDDLE_OK)
+        heddle_report(ctx, HEDDLE_WARNING, "The performance models were not saved: %s.", why);
+}
+
 void heddle_ctx_free(heddle_ctx *ctx)
 {
     const struct heddle_allocator a = ctx->alloc;
@@ -135,7 +144,7 @@ void heddle_ctx_free(heddle_ctx *ctx)
     heddle_free(&a, ctx->steal_order,
                 (size_t)ctx->nworkers * (ctx->nworkers - 1) * sizeof(unsigned));
     heddle_free(&a, ctx->flat_order, ctx->flat_bytes);
-    (void)heddle_perf_destroy(ctx->perf); /* a wrong model costs time only */
+    end_models(ctx);
     (void)heddle_trace_close(ctx->trace, NULL, 0);
     heddle_topo_destroy(ctx->topo);
     heddle_mutex_fini(&ctx->event_lock);

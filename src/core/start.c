@@ -353,7 +353,7 @@ static void ctx_configure(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
 /* Is every field in its range? `from` says where the values come from. */
 static heddle_status ctx_check_opts(const struct heddle_ctx_opts *o, const char *from)
 {
-    const enum heddle_switch sw[] = {o->bind, o->helps, o->log, o->check, o->models};
+    const enum heddle_switch sw[] = {o->bind, o->helps, o->log, o->check, o->models, o->execute};
     struct energy_choice energy;
     char why[160] = "";
 

@@ -91,15 +91,21 @@ heddle_status heddle_perf_save(heddle_perf *perf)
     return st;
 }
 
-heddle_status heddle_perf_destroy(heddle_perf *perf)
+heddle_status heddle_perf_end(heddle_perf *perf, char *why, size_t why_bytes)
 {
     heddle_status st = HEDDLE_OK;
 
     if (perf != NULL) {
         st = heddle_perf_save(perf);
+        (void)heddle_perf_error(perf, why, why_bytes);
         perf_free(perf);
     }
     return st;
+}
+
+heddle_status heddle_perf_destroy(heddle_perf *perf)
+{
+    return heddle_perf_end(perf, NULL, 0);
 }
 
 const char *heddle_perf_get_dir(const heddle_perf *perf)

@@ -45,6 +45,9 @@ extern const struct heddle_perf_device heddle_perf_device_default;
  * nor bytes is positive and finite. */
 double heddle_perf_roofline(const struct heddle_perf_device *dev, double flops, double bytes);
 
+/* heddle_perf_destroy() that leaves the last sentence in `why`. */
+heddle_status heddle_perf_end(heddle_perf *perf, char *why, size_t why_bytes);
+
 /* Gives the peaks of all devices that go by this key, now and later.
  * HEDDLE_EINVAL: a bad name, or a field is negative or not finite. */
 HEDDLE_MUST_USE heddle_status heddle_perf_device_set(heddle_perf *perf, const char *device,

@@ -195,12 +195,49 @@ TEST(bad_ctx_opts)
     opts.log_path = "no/such/folder/x.log";
     CHECK_STATUS(heddle_ctx_create(&opts, &ctx), HEDDLE_EIO);
     opts.log_path = NULL;
+    for (unsigned i = 0; i < 6; i++) {
+        enum heddle_switch *const sw[] = {&opts.bind,  &opts.helps,  &opts.log,
+                                          &opts.check, &opts.models, &opts.execute};
+
+        *sw[i] = 77;
+        CHECK_EINVAL(heddle_ctx_create(&opts, &ctx));
+        CHECK(strstr(said, "a switch that is 77") != NULL);
+        *sw[i] = HEDDLE_DEFAULT;
+    }
     opts.allocator.user = said; /* no functions: the C library's */
     CHECK(ctx == NULL);
     CHECK_STATUS(heddle_sched_get_info(1000, &info), HEDDLE_ENOENT);
     CHECK(heddle_sched_get_name(NULL) == NULL && heddle_sched_get_name("none") == NULL);
     CHECK_STR(heddle_sched_get_name("plan"), "lookahead"); /* an older name */
     CHECK_STR(heddle_sched_get_name("ws"), "ws");
+}
+
+/* Models that cannot be saved are a sentence, and no failure. */
+TEST(unsaved_models)
+{
+    char said[200] = "", file[] = "bad_input.XXXXXX", dir[64];
+    const struct heddle_ctx_opts opts = {.size = sizeof(opts),
+                                         .ignore_env = true,
+                                         .nworkers = 1,
+                                         .models = HEDDLE_ON,
+                                         .model_dir = dir,
+                                         .message = keep_text,
+                                         .message_user = said};
+    const int fd = mkstemp(file);
+    heddle_ctx *ctx = NULL;
+
+    CHECK(fd >= 0);
+    snprintf(dir, sizeof(dir), "%s/below", file);
+    CHECK_OK(heddle_ctx_create(&opts, &ctx));
+    CHECK_OK(heddle_submit(ctx, &k_none, NULL));
+    CHECK_OK(heddle_wait(ctx));
+    CHECK_STR(said, "");
+    CHECK_OK(heddle_ctx_destroy(ctx));
+    if (strstr(said, "models were not saved") == NULL)
+        printf("said '%s'\n", said);
+    CHECK(strstr(said, "models were not saved") != NULL && strstr(said, dir) != NULL);
+    close(fd);
+    unlink(file);
 }
 
 /* --- data ------------------------------------------------------------------ */
@@ -488,6 +525,6 @@ TEST(bad_events)
     world_close(&w);
 }
 
-TEST_MAIN(null_ctx, null_objects, null_exec, null_tools, null_out, bad_ctx_opts, bad_layouts,
-          bad_views, bad_acquire, acquired_and_dropped, bad_kernels, bad_calls, bad_task_opts,
-          foreign_objects, bad_events)
+TEST_MAIN(null_ctx, null_objects, null_exec, null_tools, null_out, bad_ctx_opts, unsaved_models,
+          bad_layouts, bad_views, bad_acquire, acquired_and_dropped, bad_kernels, bad_calls,
+          bad_task_opts, foreign_objects, bad_events)
