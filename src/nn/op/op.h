@@ -88,7 +88,7 @@ struct nn_call {
 /* A prepared operator: made once per plan, read by many threads. */
 struct nn_args {
     const void *const *in; /* data of the operands; NULL: absent */
-    void *const *out;
+    void *const *out;      /* NULL: nobody reads this result */
 };
 struct nn_step {
     void *state;  /* for the functions below; a struct heddle_dnn, often */

@@ -15,14 +15,14 @@ static heddle_status kernel_unwanted(struct nn_call *c, const struct nn_work *w)
     bool all = true;
 
     for (uint32_t i = 0; i < c->nout; i++)
-        all &= c->node->out[i] != NN_NONE;
+        all &= w->out[i] != NULL;
     if (all)
         return HEDDLE_OK;
     HEDDLE_TRY(heddle_nn_rule(c));
     for (uint32_t i = 0; i < c->nout; i++) {
         const struct nn_value v = c->out[i];
 
-        if (c->node->out[i] != NN_NONE)
+        if (w->out[i] != NULL)
             c->out[i].data = w->out[i];
         else
             HEDDLE_TRY(heddle_nn_out(c, i, v.type, &v.shape));

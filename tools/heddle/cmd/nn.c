@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * nn: looks at networks: `ops` lists operators, `show` the ports of a model, `check` runs cases of
+ * ONNX's test data.
+ */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cmd/cmd.h"
+#include "heddle/nn.h"
+
+enum { NN_WHY = 500, NN_ROWS = 512 };
+
+/* --- ops ------------------------------------------------------------------------------ */
+
+static int nn_ops(struct cli *c)
+{
+    struct heddle_nn_operator op;
+    struct heddle_json j;
+
+    heddle_json_init_file(&j, c->out);
+    for (unsigned i = 0; heddle_nn_get_operator(i, &op) == HEDDLE_OK; i++) {
+        if (!c->json) {
+            fprintf(c->out, "%s%s%-26s since opset %3u%s\n", op.domain, op.domain[0] ? "." : "",
+                    op.name, op.since, op.is_fast ? "  prepared steps" : "");
+            continue;
+        }
+        heddle_json_object(&j);
+        heddle_json_key_str(&j, "domain", op.domain);
+        heddle_json_key_str(&j, "name", op.name);
+        heddle_json_key_uint(&j, "since", op.since);
+        heddle_json_key_bool(&j, "fast", op.is_fast);
+        heddle_json_end(&j);
+        heddle_json_line(&j);
+    }
+    const heddle_status st = heddle_json_finish(&j);
+
+    return st == HEDDLE_OK ? 0 : cli_output_failed(c, st);
+}
+
+/* --- show ----------------------------------------------------------------------------- */
+
+static void show_port(struct cli *c, const char *what, const struct heddle_nn_port *p)
+{
+    fprintf(c->out, "%s %s: %s ", what, p->name, p->type == 0 ? "?" : heddle_nn_type_text(p->type));
+    if (p->ndim < 1)
+        fprintf(c->out, "%s", p->ndim < 0 ? "of any rank" : "scalar");
+    for (int d = 0; d < p->ndim; d++) {
+        fprintf(c->out, "%s", d > 0 ? "x" : "");
+        if (p->dim[d] >= 0)
+            fprintf(c->out, "%lld", (long long)p->dim[d]);
+        else
+            fprintf(c->out, "%s", p->symbol[d][0] != '\0' ? p->symbol[d] : "?");
+    }
+    fprintf(c->out, "\n");
+}
+
+static int nn_show(struct cli *c, heddle_ctx *ctx, const char *path)
+{
+    char why[NN_WHY] = "";
+    const struct heddle_nn_opts o = {sizeof(o), why, sizeof(why)};
+    struct heddle_nn_port p;
+    heddle_nn *net = NULL;
+
+    if (heddle_nn_open(ctx, path, &o, &net) != HEDDLE_OK)
+        return cli_fail(c, "%s", why);
+    for (unsigned i = 0; heddle_nn_get_input(net, i, &p) == HEDDLE_OK; i++)
+        show_port(c, "input ", &p);
+    for (unsigned i = 0; heddle_nn_get_output(net, i, &p) == HEDDLE_OK; i++)
+        show_port(c, "output", &p);
+    heddle_nn_close(net);
+    return 0;
+}
+
+/* --- check ---------------------------------------------------------------------------- */
+
+struct check {
+    struct cli *c;
+    heddle_ctx *ctx;
+    unsigned total[3];
+    struct {
+        char op[64];
+        unsigned n[3];
+    } row[NN_ROWS];
+    unsigned nrows;
+};
+
+static bool check_case(struct check *k, const char *dir)
+{
+    char op[64], why[NN_WHY];
+    const enum heddle_nn_verdict v = heddle_nn_check(k->ctx, dir, op, why, sizeof(why));
+    unsigned i = 0;
+
+    if (v == HEDDLE_NN_NO_CASE)
+        return false;
+    k->total[v]++;
+    while (i < k->nrows && strcmp(k->row[i].op, op) != 0)
+        i++;
+    if (i < NN_ROWS) {
+        k->nrows = i == k->nrows ? i + 1 : k->nrows;
+        memcpy(k->row[i].op, op, sizeof(op));
+        k->row[i].n[v]++;
+    }
+    if (v != HEDDLE_NN_PASS)
+        fprintf(k->c->out, "%s %s: %s\n", v == HEDDLE_NN_FAIL ? "fail" : "unsupported", dir, why);
+    return true;
+}
+
+static void check_folder(struct check *k, const char *dir)
+{
+    DIR *d = opendir(dir);
+    const struct dirent *e;
+    char path[1024];
+
+    while (d != NULL && (e = readdir(d)) != NULL)
+        if (e->d_name[0] != '.' &&
+            (size_t)snprintf(path, sizeof(path), "%s/%s", dir, e->d_name) < sizeof(path))
+            (void)check_case(k, path);
+    if (d != NULL)
+        (void)closedir(d);
+}
+
+static int nn_check(struct cli *c, heddle_ctx *ctx, const char *dir)
+{
+    struct check *k = calloc(1, sizeof(*k));
+    unsigned n;
+    int rc;
+
+    if (k == NULL)
+        return cli_fail(c, "no memory");
+    k->c = c;
+    k->ctx = ctx;
+    if (!check_case(k, dir))
+        check_folder(k, dir);
+    n = k->total[0] + k->total[1] + k->total[2];
+    if (n > 1)
+        for (unsigned i = 0; i < k->nrows; i++)
+            fprintf(c->out, "%-28s %4u pass %4u fail %4u unsupported\n", k->row[i].op,
+                    k->row[i].n[0], k->row[i].n[1], k->row[i].n[2]);
+    if (n > 0)
+        fprintf(c->out, "%u pass, %u fail, %u unsupported\n", k->total[0], k->total[1],
+                k->total[2]);
+    rc = n == 0 ? cli_fail(c,
+                           "%s: no cases: a case is a folder with model.onnx and "
+                           "test_data_set_0",
+                           dir)
+                : k->total[HEDDLE_NN_FAIL] > 0;
+    free(k);
+    return rc;
+}
+
+static int nn_run(struct cli *c, int argc, char **argv)
+{
+    bool reference = false;
+    const struct cli_opt opts[] = {{"--reference", CLI_FLAG, &reference, 0, 0},
+                                   {NULL, CLI_FLAG, NULL, 0, 0}};
+    struct cli_args args = {.max = 2};
+    char why[NN_WHY] = "";
+    const struct heddle_ctx_opts co = {.size = sizeof(co), .why = why, .why_bytes = sizeof(why)};
+    heddle_ctx *ctx = NULL;
+    int rc = cli_parse(c, "nn", argc, argv, opts, &args);
+
+    if (rc != 0)
+        return rc;
+    if (args.n == 1 && strcmp(args.operand[0], "ops") == 0)
+        return nn_ops(c);
+    if (args.n != 2 ||
+        (strcmp(args.operand[0], "show") != 0 && strcmp(args.operand[0], "check") != 0))
+        return cli_error(c, "nn: ops, show MODEL, or check FOLDER?");
+    if (heddle_ctx_create(&co, &ctx) != HEDDLE_OK)
+        return cli_fail(c, "%s", why);
+    if (strcmp(args.operand[0], "show") == 0)
+        rc = nn_show(c, ctx, args.operand[1]);
+    else
+        rc = nn_check(c, reference ? NULL : ctx, args.operand[1]);
+    (void)heddle_ctx_destroy(ctx);
+    return rc;
+}
+
+const struct heddle_cmd heddle_cmd_nn = {
+    .name = "nn",
+    .help = "look at networks: operators, models, test cases",
+    .usage = "heddle nn ops [--json]\n"
+             "heddle nn show MODEL\n"
+             "heddle nn check FOLDER [--reference]\n",
+    .run = nn_run,
+};
