@@ -122,6 +122,7 @@ heddle_status heddle_handle_matrix(heddle_ctx *ctx, void *ptr, size_t m, size_t 
 heddle_status heddle_view_box(heddle_handle *h, const size_t *offset, const size_t *extent,
                               const size_t *step, heddle_handle **view_out)
 {
+    bool is_new = false;
     heddle_status st;
     heddle_ctx *ctx;
 
@@ -130,7 +131,9 @@ heddle_status heddle_view_box(heddle_handle *h, const size_t *offset, const size
     if (ctx == NULL)
         return HEDDLE_ESTATE;
     HEDDLE_TRY(heddle_submit_lock(ctx));
-    st = heddle_unit_view(h, offset, extent, step, view_out);
+    st = heddle_unit_share(h, offset, extent, step, view_out);
+    if (st == HEDDLE_OK) /* else the log has it already */
+        is_new = heddle_load_rlx(&(*view_out)->refs) == 1;
     heddle_submit_unlock(ctx);
     if (st == HEDDLE_EINVAL)
         return heddle_fail(ctx, st,
@@ -138,7 +141,8 @@ heddle_status heddle_view_box(heddle_handle *h, const size_t *offset, const size
                            "extent or a step of 0");
     if (st != HEDDLE_OK)
         return heddle_fail(ctx, st, "no memory for a view");
-    handle_define(ctx, *view_out);
+    if (is_new)
+        handle_define(ctx, *view_out);
     return HEDDLE_OK;
 }
 
@@ -247,8 +251,13 @@ void heddle_handle_unref(heddle_handle *h)
 
     if (h == NULL)
         return;
-    if (heddle_sub_acqrel(&h->users, 1u) == 1 && (ctx = handle_ctx(h)) != NULL)
-        grants_end_of(ctx, h);
+    if (heddle_sub_acqrel(&h->users, 1u) == 1) {
+        ctx = handle_ctx(h);
+        if (ctx != NULL)
+            grants_end_of(ctx, h);
+        /* Release: the open grants are over; pairs with unit_find(). */
+        heddle_store_rel(&h->is_dropped, 1u);
+    }
     heddle_unit_unref(h);
 }
 

@@ -103,7 +103,8 @@ struct heddle_handle {
     heddle_handle *root; /* itself when no view */
     struct heddle_handle **overlap;
     _Atomic uint32_t refs;
-    _Atomic uint32_t users; /* of these the program's */
+    _Atomic uint32_t users;      /* of these the program's */
+    _Atomic uint32_t is_dropped; /* the program has none, and all it had open is over */
     /* Of a root: units that have copies in other memories (the mem module's). */
     _Atomic uint32_t naway;
     _Atomic(struct heddle_where *) where; /* such copies; NULL: none ever */
@@ -125,7 +126,8 @@ struct heddle_handle {
     struct heddle_box box;                           /* in the root's index space */
     struct heddle_turn turn;
     struct heddle_extra extra;
-    char *name; /* NULL: none */
+    char *name;           /* NULL: none */
+    uint32_t *overlap_at; /* where the other one's list has this unit */
     uint32_t overlap_cap;
     bool owns_memory;              /* root allocated by the runtime */
     size_t span_bytes;             /* from the first to the last element */
@@ -136,8 +138,8 @@ struct heddle_handle {
     bool is_zombie;                /* without references; ends with reg */
     bool is_ghost;                 /* a view that is gone but for its mark */
     struct heddle_grid *grid;      /* of a root with views */
-    uint32_t visit;                /* of a view: grid.c */
-    uint32_t root_slot;            /* of a view: its place in the root's list */
+    uint64_t visit;                /* of a view: grid.c */
+    uint32_t level, level_slot;    /* the same */
     uint32_t nghosts;              /* of a root */
 };
 
@@ -169,6 +171,10 @@ heddle_status heddle_unit_create(struct heddle_registry *reg, const struct heddl
 /* The caller holds the submission lock (or is the only user). */
 heddle_status heddle_unit_view(heddle_handle *h, const size_t *offset, const size_t *extent,
                                const size_t *step, heddle_handle **view_out);
+/* The same; a view of that very box that the program has dropped and tasks still use is
+ * returned instead, with one more reference. */
+heddle_status heddle_unit_share(heddle_handle *h, const size_t *offset, const size_t *extent,
+                                const size_t *step, heddle_handle **view_out);
 /* Frees a unit without references or history. Submission lock as above.
  * Returns the handle whose reference it held (unref it), or NULL. A view that
  * carries a mark of failure stays as a ghost, for the data outlive it: it goes
@@ -218,6 +224,8 @@ heddle_status heddle_grid_add(heddle_handle *v);
 void heddle_grid_remove(heddle_handle *v);
 heddle_status heddle_grid_visit(heddle_handle *v,
                                 heddle_status (*fn)(heddle_handle *v, heddle_handle *near));
+/* A view of that very box, whose root has v's root; NULL: there is none. */
+heddle_handle *heddle_grid_find(const heddle_handle *v);
 void heddle_grid_destroy(heddle_handle *root);
 
 /* Marks or clears the failure of a unit, and of the units inside of it. */

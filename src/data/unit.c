@@ -7,6 +7,8 @@
  *                root, are different, and share an element
  *            (2) a view's base is its root's base + offset_bytes, or NULL
  *            (3) reg->nmarks is the number of units with mark != 0
+ *            (4) entry i of v's overlap list is u: then entry v->overlap_at[i] of u's
+ *                list is v
  * Threads    see data.h.
  * Errors     statuses only; sentences are made by core, which knows names.
  */
@@ -179,16 +181,25 @@ static heddle_status unit_grow_overlaps(heddle_handle *h)
     const uint32_t cap = h->overlap_cap == 0 ? 4 : 2 * h->overlap_cap;
     const uint32_t n = heddle_unit_noverlaps(h);
     heddle_handle **p;
+    uint32_t *at;
 
     if (n < h->overlap_cap)
         return HEDDLE_OK;
     p = heddle_zalloc(&h->alloc, cap, sizeof(*p));
-    if (p == NULL)
+    at = heddle_zalloc(&h->alloc, cap, sizeof(*at));
+    if (p == NULL || at == NULL) {
+        heddle_free(&h->alloc, p, cap * sizeof(*p));
+        heddle_free(&h->alloc, at, cap * sizeof(*at));
         return HEDDLE_ENOMEM;
-    if (n != 0)
+    }
+    if (n != 0) {
         memcpy(p, h->overlap, n * sizeof(*p));
+        memcpy(at, h->overlap_at, n * sizeof(*at));
+    }
     heddle_free(&h->alloc, h->overlap, h->overlap_cap * sizeof(*p));
+    heddle_free(&h->alloc, h->overlap_at, h->overlap_cap * sizeof(*at));
     h->overlap = p;
+    h->overlap_at = at;
     h->overlap_cap = cap;
     return HEDDLE_OK;
 }
@@ -199,58 +210,38 @@ static void unit_set_noverlaps(heddle_handle *h, uint32_t n)
     heddle_store_rlx(&h->noverlaps, n | (heddle_load_rlx(&h->noverlaps) & HEDDLE_UNIT_LAZY));
 }
 
-/* Takes entry i out of v's list. */
+/* Takes entry i out of v's list: the last one takes its place. */
 static void unit_forget_at(heddle_handle *v, uint32_t i)
 {
     const uint32_t n = heddle_unit_noverlaps(v) - 1;
 
     v->overlap[i] = v->overlap[n];
-    if (v->root == v)
-        v->overlap[i]->root_slot = i;
+    v->overlap_at[i] = v->overlap_at[n];
+    v->overlap[i]->overlap_at[v->overlap_at[i]] = i; /* invariant (4) */
     unit_set_noverlaps(v, n);
-}
-
-/* Removes u from v's list. A root's may be long: there the place is known. */
-static void unit_forget(heddle_handle *v, const heddle_handle *u)
-{
-    const uint32_t n = heddle_unit_noverlaps(v);
-
-    if (v->root == v) {
-        unit_forget_at(v, u->root_slot);
-        return;
-    }
-    for (uint32_t i = 0; i < n; i++)
-        if (v->overlap[i] == u) {
-            unit_forget_at(v, i);
-            return;
-        }
 }
 
 static void unit_unlink(heddle_handle *v)
 {
     for (uint32_t i = 0; i < heddle_unit_noverlaps(v); i++)
-        unit_forget(v->overlap[i], v);
+        unit_forget_at(v->overlap[i], v->overlap_at[i]);
     unit_set_noverlaps(v, 0);
-}
-
-static void unit_remember(heddle_handle *v, heddle_handle *u)
-{
-    const uint32_t n = heddle_unit_noverlaps(v);
-
-    if (v->root == v)
-        u->root_slot = n;
-    v->overlap[n] = u;
-    unit_set_noverlaps(v, n + 1);
 }
 
 static heddle_status unit_meet(heddle_handle *v, heddle_handle *u)
 {
+    const uint32_t nv = heddle_unit_noverlaps(v), nu = heddle_unit_noverlaps(u);
+
     if (!heddle_box_overlap(&u->box, &v->box, v->root->layout.ndim))
         return HEDDLE_OK;
     HEDDLE_TRY(unit_grow_overlaps(u));
     HEDDLE_TRY(unit_grow_overlaps(v));
-    unit_remember(u, v);
-    unit_remember(v, u);
+    u->overlap[nu] = v;
+    u->overlap_at[nu] = nv;
+    unit_set_noverlaps(u, nu + 1);
+    v->overlap[nv] = u;
+    v->overlap_at[nv] = nu;
+    unit_set_noverlaps(v, nv + 1);
     return HEDDLE_OK;
 }
 
@@ -309,8 +300,29 @@ static void unit_sweep_ghosts(heddle_handle *root)
     }
 }
 
-heddle_status heddle_unit_view(heddle_handle *h, const size_t *offset, const size_t *extent,
-                               const size_t *step, heddle_handle **view_out)
+/* A view of the box of v that tasks still have and the program has not, with a reference.
+ * (What the program has is a name of its own: a recorded region may bind it.) */
+static heddle_handle *unit_find(const heddle_handle *v)
+{
+    struct heddle_registry *reg = v->reg;
+    heddle_handle *u;
+    uint32_t refs, yes = 1;
+
+    heddle_mutex_lock(&reg->lock);
+    u = heddle_grid_find(v);
+    refs = u == NULL || u->is_ghost || u->is_zombie || !heddle_cas_acqrel(&u->is_dropped, &yes, 0u)
+               ? 0
+               : heddle_load_acq(&u->refs);
+    while (refs != 0 && !heddle_cas_acqrel(&u->refs, &refs, refs + 1))
+        ;
+    if (refs != 0)
+        heddle_add_rlx(&u->users, 1u);
+    heddle_mutex_unlock(&reg->lock);
+    return refs != 0 ? u : NULL;
+}
+
+static heddle_status unit_view(heddle_handle *h, const size_t *offset, const size_t *extent,
+                               const size_t *step, bool shares, heddle_handle **view_out)
 {
     heddle_handle *v = unit_alloc(&h->alloc);
     heddle_status st;
@@ -327,6 +339,11 @@ heddle_status heddle_unit_view(heddle_handle *h, const size_t *offset, const siz
     if (st != HEDDLE_OK) {
         heddle_free(&v->alloc, v, sizeof(*v));
         return st;
+    }
+    *view_out = shares ? unit_find(v) : NULL;
+    if (*view_out != NULL) {
+        heddle_free(&v->alloc, v, sizeof(*v));
+        return HEDDLE_OK;
     }
     unit_fill_dense(v);
     /* Acquire: pairs with heddle_unit_memory(). */
@@ -348,6 +365,18 @@ heddle_status heddle_unit_view(heddle_handle *h, const size_t *offset, const siz
     }
     *view_out = v;
     return HEDDLE_OK;
+}
+
+heddle_status heddle_unit_view(heddle_handle *h, const size_t *offset, const size_t *extent,
+                               const size_t *step, heddle_handle **view_out)
+{
+    return unit_view(h, offset, extent, step, false, view_out);
+}
+
+heddle_status heddle_unit_share(heddle_handle *h, const size_t *offset, const size_t *extent,
+                                const size_t *step, heddle_handle **view_out)
+{
+    return unit_view(h, offset, extent, step, true, view_out);
 }
 
 static void unit_set_mark(heddle_handle *h, int mark)
@@ -418,6 +447,7 @@ heddle_handle *heddle_unit_destroy(heddle_handle *h)
     if (h->dep.member != h->dep.inl)
         heddle_free(&a, h->dep.member, h->dep.cap * sizeof(heddle_ref));
     heddle_free(&a, h->overlap, h->overlap_cap * sizeof(*h->overlap));
+    heddle_free(&a, h->overlap_at, h->overlap_cap * sizeof(*h->overlap_at));
     heddle_strfree(&a, h->name);
     heddle_free(&a, h, sizeof(*h));
     return root;

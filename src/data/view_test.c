@@ -278,5 +278,91 @@ TEST(pack_unpack_hash)
     }
 }
 
-TEST_MAIN(views_of_views, bad_views_are_refused, views_go_in_any_order, orphans_can_be_destroyed,
-          pack_unpack_hash)
+static size_t nvisits;
+
+static heddle_status count_visit(heddle_handle *v, heddle_handle *near)
+{
+    CHECK(v->root == near->root);
+    nvisits++;
+    return HEDDLE_OK;
+}
+
+/* A view looks at its neighbours, not at all views: also when most of them overlap some. */
+TEST(few_are_looked_at)
+{
+    const struct heddle_layout line = vector(1u << 20, HEDDLE_U8);
+    const struct heddle_layout plane = {.dtype = HEDDLE_U8, .ndim = 2, .extent = {4096, 4096}};
+    const size_t n = 4096;
+    struct heddle_registry reg;
+    heddle_handle *h[2], **v[2];
+
+    heddle_registry_init(&reg, NULL, &heddle_allocator_default);
+    h[0] = make(&reg, &line, NULL);
+    h[1] = make(&reg, &plane, NULL);
+    for (unsigned k = 0; k < 2; k++) {
+        v[k] = calloc(n, sizeof(*v[k]));
+        CHECK(v[k] != NULL);
+        nvisits = 0;
+        for (size_t i = 0; i < n; i++) {
+            /* Windows of a line that overlap their neighbours; tiles with halos. */
+            const size_t at[2] = {k == 0 ? 100 * i : 62 * (i / 64), 62 * (i % 64)};
+            const size_t size[2] = {k == 0 ? 120 + i % 100 : 66, 66};
+
+            v[k][i] = make_view(h[k], at, size, NULL);
+            CHECK_OK(heddle_grid_visit(v[k][i], count_visit));
+        }
+        CHECK(nvisits < 64 * n);
+    }
+    CHECK_EQ(heddle_unit_noverlaps(v[1][64 * 32 + 32]), 9); /* the root and 8 neighbours */
+    for (unsigned k = 0; k < 2; k++) {
+        for (size_t i = 0; i < n; i++)
+            drop(v[k][(i * 1001) % n]);
+        CHECK_EQ(heddle_unit_noverlaps(h[k]), 0);
+        drop(h[k]);
+        free(v[k]);
+    }
+    heddle_registry_fini(&reg);
+}
+
+/* A second view of a box is the first one, when only tasks have that. */
+TEST(dropped_views_come_back)
+{
+    const struct heddle_layout l = {.dtype = HEDDLE_U8, .ndim = 2, .extent = {16, 16}};
+    const size_t at[2] = {2, 4}, size[2] = {3, 4}, step[2] = {2, 1}, zero[2] = {0, 0};
+    heddle_handle *h, *v, *same = NULL, *other = NULL;
+    struct heddle_registry reg;
+
+    heddle_registry_init(&reg, NULL, &heddle_allocator_default);
+    h = make(&reg, &l, NULL);
+    v = make_view(h, at, size, step);
+    CHECK_OK(heddle_unit_share(h, at, size, step, &same));
+    CHECK(same != v); /* the program has v */
+    drop(same);
+    for (unsigned i = 0; i < 2; i++) { /* now only a task has it, then the program as well */
+        heddle_store_rlx(&v->users, 0u);
+        heddle_store_rlx(&v->is_dropped, 1u);
+        if (i == 0) {
+            CHECK_OK(heddle_unit_share(h, at, size, NULL, &other)); /* another step */
+            CHECK(other != v);
+            drop(other);
+            CHECK_OK(heddle_unit_share(h, at, size, step, &same));
+        } else {
+            CHECK_OK(heddle_unit_share(v, zero, size, NULL, &same)); /* all of v */
+        }
+        CHECK(same == v);
+        CHECK_EQ(heddle_load_rlx(&v->users), 1);
+        CHECK_EQ(heddle_load_rlx(&v->refs), 2 + i);
+    }
+    heddle_store_rlx(&v->refs, 0u); /* on its way out */
+    heddle_store_rlx(&v->users, 0u);
+    heddle_store_rlx(&v->is_dropped, 1u);
+    CHECK_OK(heddle_unit_share(h, at, size, step, &other));
+    CHECK(other != v);
+    drop(v);
+    drop(other);
+    drop(h);
+    heddle_registry_fini(&reg);
+}
+
+TEST_MAIN(few_are_looked_at, dropped_views_come_back, views_of_views, bad_views_are_refused,
+          views_go_in_any_order, orphans_can_be_destroyed, pack_unpack_hash)

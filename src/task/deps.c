@@ -178,7 +178,8 @@ heddle_status heddle_deps_prepare(struct heddle_domain *d, const struct heddle_a
 
 static uint32_t deps_add(struct heddle_slab *s, heddle_ref ref, uint32_t m)
 {
-    if (heddle_ref_live(s, ref) != NULL)
+    /* A task that covers many units is met in the history of each: one edge will do. */
+    if ((m == 0 || s->cand[m - 1] != ref) && heddle_ref_live(s, ref) != NULL)
         s->cand[m++] = ref;
     return m;
 }
