@@ -28,6 +28,7 @@ assert sum(r["totals"].values()) == n * m
 assert sum(r["blame"].values()) == m
 assert r["last_ns"] - r["first_ns"] == m
 assert 0 <= r["parallel_efficiency"] <= 1 and 0 <= r["runtime_efficiency"] <= 1
+assert abs(sum(k["share"] for k in r["kernels"]) - 1) < 1e-9 or r["executed"] == 0
 assert r["advice"] and all(a.endswith(".") for a in r["advice"])
 END
 }
@@ -78,6 +79,15 @@ if [ -x "$examples/05_nested" ]; then
         --log lost.log -- "$examples/03_cholesky"
     stats lost.log
 fi
+
+# Tasks that wait for tasks inside of them: shares are of all tasks, not of the worker.
+for i in 0 1 2 3 4 5 6 7 8 9; do
+    printf 'Model: k%d\nJobId: %d\nWorkerId: 0\nStartTime: %d\nEndTime: %d\n\n' \
+        $((i % 2)) $((i + 1)) "$i" $((100 - i))
+done >nested.rec
+ok trace import nested.rec -o nested.log
+stats nested.log
+holds "all(k['share'] < 0.6 for k in r[0]['kernels'])"
 
 # Cut and damaged.
 python3 - demo1.log <<'END'

@@ -100,9 +100,21 @@ double trace_ratio(int64_t part, double whole)
     return whole > 0.0 ? (double)part / whole : 0.0;
 }
 
+/* The time of all tasks. A task that waits for its children lasts as long as they do, so
+ * with nesting this is more than the time that workers were busy. */
+static double all_kernels(const struct heddle_log_view *v, const struct heddle_log_summary *s)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < v->nkernels; i++)
+        sum += (double)s->kernels[i].total_ns;
+    return sum;
+}
+
 void trace_put_kernels(FILE *f, const struct heddle_log_view *v, const struct heddle_log_summary *s)
 {
     char a[TRACE_CELL], b[TRACE_CELL], c[TRACE_CELL], d[TRACE_CELL], e[TRACE_CELL];
+    const double all = all_kernels(v, s);
 
     fprintf(f, "\n%-24s %10s %11s %8s %10s %10s %10s %9s\n", "kernel", "tasks", "total", "share",
             "min", "median", "max", "model");
@@ -113,8 +125,7 @@ void trace_put_kernels(FILE *f, const struct heddle_log_view *v, const struct he
             continue;
         trace_put_name(f, v->kernels[i].name, 24);
         fprintf(f, " %10" PRIu64 " %11s %8s %10s %10s %10s", k->ntasks,
-                trace_text_ns(a, k->total_ns),
-                trace_text_percent(b, trace_ratio(k->total_ns, (double)s->busy_ns)),
+                trace_text_ns(a, k->total_ns), trace_text_percent(b, trace_ratio(k->total_ns, all)),
                 trace_text_ns(c, k->min_ns), trace_text_ns(d, k->median_ns),
                 trace_text_ns(e, k->max_ns));
         fprintf(f, " %9s\n", k->npredicted > 0 ? trace_text_percent(a, k->model_error) : "-");
@@ -124,6 +135,8 @@ void trace_put_kernels(FILE *f, const struct heddle_log_view *v, const struct he
 void trace_json_kernels(struct heddle_json *j, const struct heddle_log_view *v,
                         const struct heddle_log_summary *s)
 {
+    const double all = all_kernels(v, s);
+
     heddle_json_key(j, "kernels");
     heddle_json_array(j);
     for (size_t i = 0; i < v->nkernels; i++) {
@@ -133,7 +146,7 @@ void trace_json_kernels(struct heddle_json *j, const struct heddle_log_view *v,
         heddle_json_key_str(j, "name", v->kernels[i].name);
         heddle_json_key_uint(j, "tasks", k->ntasks);
         heddle_json_key_int(j, "total_ns", k->total_ns);
-        heddle_json_key_double(j, "share", trace_ratio(k->total_ns, (double)s->busy_ns));
+        heddle_json_key_double(j, "share", trace_ratio(k->total_ns, all));
         heddle_json_key_int(j, "min_ns", k->min_ns);
         heddle_json_key_int(j, "median_ns", k->median_ns);
         heddle_json_key_int(j, "max_ns", k->max_ns);
