@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * npy: NumPy's file format, versions 1 to 3: a magic, the length of a header, the header as a Python
- * dictionary of three keys, the elements. Little-endian and C order only.
+ * npy: NumPy's file format, versions 1 to 3: a magic, the length of a header, the header as a
+ * Python dictionary of three keys, the elements. Little-endian and C order only.
  */
 #include "nn/npy.h"
 
