@@ -155,6 +155,66 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_bound_check(const struct heddle_bound_graph *graph, const struct heddle_bound_cert *cert,
                    double value, const struct heddle_bound_limits *limits, double *proven_out);
 
+/* --- with the links ------------------------------------------------------- */
+
+/*
+ * What tasks read and write, and how fast it gets from the host's memory to those of
+ * accelerators and back. An item is what one task wrote, or what was in the host's memory
+ * from the beginning; it does not change. A task needs its items on its own side.
+ */
+struct heddle_bound_links {
+    size_t size; /* sizeof(struct heddle_bound_links) */
+    uint32_t nitems;
+    uint32_t nreads;
+    double in;              /* > 0: bytes per unit of time over all links from the host's memory */
+    double out;             /* > 0: and over all links to it */
+    const uint8_t *is_far;  /* [ntypes] 1: has another memory than the host's */
+    const double *bytes;    /* [nitems] */
+    const uint32_t *maker;  /* [nitems] a task; UINT32_MAX: there from the beginning */
+    const uint32_t *item;   /* [nreads] item[i] is read ... */
+    const uint32_t *reader; /* [nreads] ... by this task; no pair twice */
+};
+
+/*
+ * What proves such a bound. flow[i] belongs to read i: flow >= 0 counts a copy to the
+ * accelerators, flow < 0 one back. For each item the flows > 0 add up to at most
+ * price_in * bytes, and those < 0 to at most price_out * bytes. net(t) is the sum of the
+ * flows of what t reads, less that of what t made. When sum(nworkers[r] * price[r]) +
+ * in * price_in + out * price_out = 1, every schedule takes at least
+ *
+ *     sum over t of min( min over r at the host of price[r] time(t,r),
+ *                        net(t) + min over the other r of price[r] time(t,r) )
+ */
+struct heddle_bound_links_cert {
+    size_t size; /* sizeof(struct heddle_bound_links_cert) */
+    void *own;   /* what fini frees */
+    double value;
+    double price_in, price_out;
+    const double *price; /* [ntypes] */
+    const double *flow;  /* [nreads] */
+    uint32_t ntypes, nreads;
+};
+
+/*
+ * Computes a bound that counts transfers between the host and accelerators. It knows no
+ * dependencies: heddle_bound_all() does, and the greater one holds. Set cert_out->size before;
+ * end it with heddle_bound_links_fini(). Errors: as heddle_bound_all(), and HEDDLE_EINVAL for
+ * links that make no sense.
+ */
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_bound_links_find(
+    const struct heddle_bound_graph *graph, const struct heddle_bound_links *links,
+    const struct heddle_bound_limits *limits, struct heddle_bound_links_cert *cert_out);
+
+/* Frees the certificate and zeroes it but for its size. NULL is fine. */
+HEDDLE_API void heddle_bound_links_fini(struct heddle_bound_links_cert *cert);
+
+/* As heddle_bound_check(), for such a certificate. Any numbers are accepted: where the
+ * flows of an item are too great, the prices of links are raised until they are not. */
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_bound_links_check(
+    const struct heddle_bound_graph *graph, const struct heddle_bound_links *links,
+    const struct heddle_bound_links_cert *cert, double value,
+    const struct heddle_bound_limits *limits, double *proven_out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -41,6 +41,7 @@ static struct {
 
 static const uint32_t one_worker = 1;
 static const double one_time = 1000.0, one_joule = 2.0;
+static const uint8_t near_side = 0;
 static const struct heddle_bound_graph a_bound_graph = {.size = sizeof(a_bound_graph),
                                                         .ntasks = 1,
                                                         .ntypes = 1,

@@ -31,6 +31,7 @@ FILL(log_graph_opts, struct heddle_log_graph_opts, SENTENCE)
 FILL(bound_graph, struct heddle_bound_graph, .ntasks = 1, .ntypes = 1, .nworkers = &one_worker,
      .time = &one_time)
 FILL(bound_limits, struct heddle_bound_limits, .time_ns = 1000000, SENTENCE)
+FILL(bound_links, struct heddle_bound_links, .in = 1, .out = 1, .is_far = &near_side)
 FILL(offline_opts, struct heddle_offline_opts, .policy = "heft", SENTENCE)
 FILL(energy_graph, struct heddle_energy_graph, .graph = &a_bound_graph, .joules = &one_joule,
      .idle = 1.0)
@@ -176,6 +177,19 @@ CALL(bound_limits)
 {
     UNUSED_WHY;
     return bound(&a_bound_graph, s);
+}
+
+CALL(bound_links)
+{
+    const struct heddle_bound_limits l = {
+        .size = sizeof(l), .time_ns = 1000000, .why = why, .why_bytes = why_bytes};
+    struct heddle_bound_links_cert c = {.size = sizeof(c)};
+    heddle_status st = heddle_bound_links_find(&a_bound_graph, s, &l, &c);
+
+    if (st == HEDDLE_OK)
+        st = heddle_bound_links_check(&a_bound_graph, s, &c, c.value, &l, NULL);
+    heddle_bound_links_fini(&c);
+    return st;
 }
 
 CALL(offline_opts)

@@ -61,6 +61,11 @@ OUT(ecap, heddle_energy_get_cap(fx.model, 0, s))
 OUT(counter, heddle_energy_counter_find("cpu", s))
 OUT(report, heddle_plan_check(fx.graph, &a_plan_machine, fx.plan, NULL, s))
 OUT_FINI(bound, heddle_bound_all(&a_bound_graph, NULL, s), heddle_bound_fini)
+static const struct heddle_bound_links some_links = {
+    .size = sizeof(some_links), .in = 1, .out = 1, .is_far = &near_side};
+
+OUT_FINI(links, heddle_bound_links_find(&a_bound_graph, &some_links, NULL, s),
+         heddle_bound_links_fini)
 OUT_FINI(offline, heddle_offline_schedule(&a_bound_graph, &quick_offline, s), heddle_offline_fini)
 OUT_FINI(energy_bound, heddle_energy_bound(&an_energy_graph, NULL, s), heddle_energy_bound_fini)
 OUT_FINI(place, heddle_energy_place_make(&a_job, 1, &a_place, s), heddle_energy_place_fini)
