@@ -112,7 +112,8 @@ export function boundSection(run) {
                 : 'No lower bound is known: it needs the dependencies (record level 1).')));
     }
     const names = {path: 'longest chain', area: 'area: all workers always busy',
-        mixed: 'area and chains', window: 'window', focus: 'focus'};
+        mixed: 'area and chains', window: 'window', focus: 'focus',
+        links: 'work, and copies to and from accelerators'};
     const rows = Object.entries(bounds.kind || {}).filter(([, ns]) => ns > 0)
         .sort((a, b) => b[1] - a[1]).map(([k, ns]) => [names[k] || k, formatTime(ns, 4),
             formatShare(ns / span)]);

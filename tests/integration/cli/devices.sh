@@ -56,6 +56,22 @@ holds "r[0]['budget_bytes'] == 3 * 960 * 960 * 4"
 holds "r[0]['transfer_bytes'] > 0"
 json 1 bench memory --machine "$m" --tiles 4 --policy heft --log kept.log
 json 1 trace info kept.log
+# The bound with links: copies count, and no run beats it.
+json 1 trace bound kept.log
+holds "0 < r[0]['links'] <= r[0]['makespan']"
+cat >slow.machine <<'END'
+heddle-machine 1
+node gpu0
+class cpu kind cpu workers 2
+class gpu0 kind cuda workers 1 node gpu0
+duplex host gpu0 gbytes 2
+time gemm cpu 11059200 41000
+time gemm gpu0 11059200 190
+END
+json 1 bench memory --machine slow.machine --workload gemm --tiles 6 --budget 100% \
+    --policy heft --log slow.log
+json 1 trace bound slow.log
+holds "2 * r[0]['best'] < r[0]['links'] <= r[0]['makespan']"
 
 json 1 bench simulate --what speed --machine "$m" --tiles 8 --reps 2
 holds "r[0]['tasks_per_second'] > 0"

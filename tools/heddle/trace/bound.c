@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "common/run_bound.h"
+#include "common/run_links.h"
 #include "heddle/explain.h"
 #include "trace/cert.h"
 #include "trace/cmd.h"
@@ -21,6 +22,7 @@ struct bound_args {
     const char *durations, *machine, *time, *file;
     enum heddle_log_durations by;
     uint64_t time_ns;
+    double links_ns; /* the bound with links; 0: there are none */
 };
 
 static const char *const texts[HEDDLE_BOUND_KINDS] = {
@@ -150,6 +152,11 @@ static void print_text(struct cli *c, const struct run_bound *b, const struct ga
                 k == HEDDLE_BOUND_PATH ? "critical"
                                        : heddle_bound_kind_name((enum heddle_bound_kind)k),
                 trace_text_ns(s, (int64_t)b->r.cert[k].value), texts[k]);
+    if (a->links_ns > 0)
+        fprintf(c->out,
+                "links        %-10s work, and copies between the host and accelerators: if data "
+                "begin at the host and only tasks change them\n",
+                trace_text_ns(s, (int64_t)a->links_ns));
     fprintf(c->out,
             "best         %-10s %s; mixed is within %.2f %% of its "
             "optimum, %.2f s\n",
@@ -206,6 +213,8 @@ static heddle_status print_json(struct cli *c, const struct run_bound *b, const 
     for (int k = HEDDLE_BOUND_AREA; k < HEDDLE_BOUND_KINDS; k++)
         heddle_json_key_double(&j, heddle_bound_kind_name((enum heddle_bound_kind)k),
                                run_bound_s(b, (enum heddle_bound_kind)k));
+    if (a->links_ns > 0)
+        heddle_json_key_double(&j, "links", a->links_ns * 1e-9);
     heddle_json_key_double(&j, "best", b->best_s);
     heddle_json_key_str(&j, "best_kind", heddle_bound_kind_name(b->r.best_kind));
     heddle_json_key_double(&j, "efficiency", b->efficiency);
@@ -256,16 +265,21 @@ static int bound_print(struct cli *c, const struct run_bound *b, const heddle_lo
     return trace_end(c, st);
 }
 
-static int bound_log(struct cli *c, const heddle_log *log, const char *path,
-                     const struct bound_args *a)
+static int bound_log(struct cli *c, const heddle_log *log, const char *path, struct bound_args *a)
 {
     struct run_bound b = {0};
+    heddle_status st = HEDDLE_OK;
     int rc = 0;
 
     if (run_bound_graph(&b, log, a->by, a->machine) != HEDDLE_OK ||
         run_bound_solve(&b, a->time_ns) != HEDDLE_OK)
         rc = cli_fail(c, "%s: %s", path, b.why);
-    else if (a->file != NULL)
+    /* the links of another machine are not in the log */
+    else if (a->machine == NULL)
+        st = run_links_bound(log, b.g, a->time_ns / 4, &a->links_ns);
+    if (st != HEDDLE_OK)
+        rc = cli_fail(c, "%s: the bound with links: %s", path, heddle_status_text(st));
+    if (rc == 0 && a->file != NULL)
         rc = cert_write(c, &b, a->file, a->by, a->machine);
     if (rc == 0)
         rc = bound_print(c, &b, log, path, a);

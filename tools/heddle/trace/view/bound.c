@@ -10,15 +10,18 @@
  */
 #include "base/thread.h"
 #include "common/run_bound.h"
+#include "common/run_links.h"
 #include "trace/view/cmd.h"
 
 enum { MAX_TASKS = 2000000 };
 
 #define SOLVE_NS UINT64_C(700000000)
+#define LINKS_NS UINT64_C(300000000)
 
 struct work {
     const heddle_log *log;
     struct run_bound b;
+    double links_ns; /* the bound with links; 0: none */
     heddle_status st;
     struct heddle_thread thread;
     bool is_running;
@@ -31,6 +34,8 @@ static void *work_run(void *arg)
     w->st = run_bound_graph(&w->b, w->log, HEDDLE_DURATIONS_MEASURED, NULL);
     if (w->st == HEDDLE_OK)
         w->st = run_bound_solve(&w->b, SOLVE_NS);
+    if (w->st == HEDDLE_OK && w->b.g->graph.ntasks > 0)
+        w->st = run_links_bound(w->log, w->b.g, LINKS_NS, &w->links_ns);
     return NULL;
 }
 
@@ -40,7 +45,7 @@ static void put_none(struct heddle_json *j, const char *why)
     heddle_json_key_str(j, "bounds_why", why);
 }
 
-static void put_values(struct heddle_json *j, const struct run_bound *b)
+static void put_values(struct heddle_json *j, const struct run_bound *b, double links_ns)
 {
     heddle_json_key(j, "bounds");
     heddle_json_object(j);
@@ -49,6 +54,8 @@ static void put_values(struct heddle_json *j, const struct run_bound *b)
     for (int k = 0; k < HEDDLE_BOUND_KINDS; k++)
         heddle_json_key_int(j, heddle_bound_kind_name((enum heddle_bound_kind)k),
                             (int64_t)b->r.cert[k].value);
+    if (links_ns > 0)
+        heddle_json_key_int(j, "links", (int64_t)links_ns);
     heddle_json_end(j);
     heddle_json_key_int(j, "best", (int64_t)b->r.best);
     heddle_json_key_str(j, "durations",
@@ -75,7 +82,7 @@ static void work_put(struct heddle_json *j, void *user)
     else if (w->b.g->graph.ntasks == 0)
         put_none(j, "No task ended well: there is nothing to bound.");
     else
-        put_values(j, &w->b);
+        put_values(j, &w->b, w->links_ns);
 }
 
 static void put_too_many(struct heddle_json *j, void *user)
