@@ -16,7 +16,7 @@
 #include "base/scratch.h"
 #include "trace/import.h"
 
-enum { NONE = UINT32_MAX };
+#define NONE UINT32_MAX
 
 /* Edges from a task to what it waits for; as arrays by number. */
 struct circle {
