@@ -61,6 +61,28 @@ const test = (name, f) => tests.push([name, f]);
 const data = synth({nt: 12});
 const url = page('small.html', data);
 
+test('few lanes fill the window, and the bound is named wherever the view is', async () => {
+    const texts = (t0, t1) => b.eval(`(() => {
+        const a = heddleView.app, p = CanvasRenderingContext2D.prototype, was = p.fillText;
+        const kept = [a.view.t0, a.view.t1], seen = [];
+        p.fillText = function (...args) { seen.push([args[0], args[1]]); };
+        [a.view.t0, a.view.t1] = [${t0} * a.view.total, ${t1} * a.view.total];
+        a.overlay.drawBelow(a.gantt.g);
+        p.fillText = was;
+        [a.view.t0, a.view.t1] = kept;
+        return seen.filter((x) => /lower bound/.test(x[0]));
+    })()`);
+    await open(page('few.html', synth({nt: 4, workers: 2})));
+    const [content, height, rows] = await b.eval(`(() => { const g = heddleView.app.gantt;
+        return [g.content, g.height, g.rows.map((r) => r.h)]; })()`);
+    assert.ok(content > 0.6 * height || rows.some((h) => h >= 240), `${content} of ${height}: ${rows}`);
+    assert.equal((await texts(0, 1)).length, 1);
+    const before = await texts(0, 0.01), behind = await texts(0.999, 1);
+    assert.match(before[0][0], /^lower bound .* \u2192$/);
+    assert.match(behind[0][0], /^\u2190 lower bound /);
+    assert.ok(before[0][1] > behind[0][1]);
+});
+
 test('opens and shows the run', async () => {
     await open(url);
     assert.match(await text('title'), /cholesky/);

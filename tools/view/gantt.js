@@ -13,6 +13,7 @@ const HEAD = 24;              // title of a run, when there are two
 const MARKS = 18;             // room for the names of marks
 const GROUP_GAP = 8;          // between workers, devices, links
 const NAME_STEP = 10;         // least distance of two names
+const ROW_MOST = 240;         // highest row: a few lanes fill the window
 const LABEL_MIN = 34;         // narrowest piece with a label
 
 const KIND_ORDER = {worker: 0, device: 1, other: 2, submitter: 3, link: 4};
@@ -86,8 +87,7 @@ export class Gantt {
         let fixed = 0, weight = 0;
         for (const r of rows) { fixed += r.fixed + (r.gap || 0); weight += r.weight; }
         const fit = weight ? (room - fixed) / weight : 0;
-        const cap = Math.max(40, Math.min(72, fit * 0.35));  // a few rows may be high
-        const unit = Math.max(5, Math.floor(Math.min(cap, fit))) * this.zoomY;
+        const unit = Math.max(5, Math.floor(Math.min(ROW_MOST, fit))) * this.zoomY;
         let y = top;
         for (const r of rows) {
             y += r.gap || 0;

@@ -113,7 +113,11 @@ export class Overlay {
             const list = [...names].sort((a, b) => b[0] - a[0]);
             list.forEach(([ns, kinds], i) => {
                 const x = gantt.x(ns / run.stretch), best = ns === bounds.best;
-                if (x < GUTTER || x > gantt.width || e.end < AXIS) return;
+                if (e.end < AXIS) return;
+                if (x < GUTTER || x > gantt.width) {
+                    if (best) this.boundAside(g, ns, x < GUTTER, e);
+                    return;
+                }
                 g.strokeStyle = best ? colours.bound : colours.muted;
                 g.lineWidth = best ? 2 : 1;
                 g.setLineDash(best ? [] : [4, 4]);
@@ -128,6 +132,14 @@ export class Overlay {
             });
             g.setLineDash([]);
         }
+    }
+
+    // The best bound lies outside of what the view shows: where, and where it is.
+    boundAside(g, ns, isLeft, e) {
+        const text = `lower bound ${formatTime(ns, 4)}`, {gantt} = this;
+        const at = isLeft ? `\u2190 ${text}` : `${text} \u2192`;
+        this.boundLabel(g, at, isLeft ? GUTTER : gantt.width,
+            gantt.runs.length > 1 ? e.top + 18 : e.end - 4, true);
     }
 
     boundLabel(g, text, x, y, best) {
