@@ -75,6 +75,7 @@ bench: all          ## nanoseconds per task, one JSON object per line
 
 bench-peers: all    ## the same streams in StarPU, OpenMP and oneTBB, as ratios
 	@bench/peers/run
+	@bench/peers/run_nested
 	@bench/peers/run_work
 
 docs:               ## the API reference as one page, build/docs/reference.html
