@@ -122,4 +122,14 @@ static inline bool heddle_deque_seems_empty(struct heddle_deque *d)
     return heddle_load_rlx(&d->top) >= heddle_load_rlx(&d->bottom);
 }
 
+/* Owner. What was there a moment ago; *stolen_out grows by 1 with each item that was taken
+ * from the top. */
+static inline size_t heddle_deque_length(struct heddle_deque *d, uint64_t *stolen_out)
+{
+    const int64_t t = heddle_load_rlx(&d->top);
+
+    *stolen_out = (uint64_t)t;
+    return (size_t)(heddle_load_rlx(&d->bottom) - t);
+}
+
 #endif /* HEDDLE_BASE_DEQUE_H */

@@ -134,6 +134,7 @@ void heddle_ctx_free(heddle_ctx *ctx)
 
         heddle_returns_fini(&w->returns, &ctx->pool);
         heddle_slab_fini(&w->sub.slab);
+        heddle_scope_free_all(w);
         heddle_free(&a, w->sub.acc, w->sub.acc_cap * sizeof(*w->sub.acc));
     }
     heddle_slab_fini(&ctx->root.slab);

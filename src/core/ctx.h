@@ -56,6 +56,7 @@ struct heddle_ctx {
     bool checks;
     bool has_models;
     bool allows_handoff;     /* the scheduler does, and there are only cores */
+    bool has_short_cut;      /* children may take the way of child.c */
     bool rings_all;          /* a task may be for one worker alone */
     bool forms_gangs;        /* else they have one member */
     struct heddle_devs *dev; /* NULL: nothing but cores and the host's memory */

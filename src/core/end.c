@@ -159,6 +159,8 @@ struct heddle_sched_task *heddle_end_leave(struct heddle_exec *x, heddle_status 
         st = HEDDLE_ETASK; /* a positive status is none */
     if (st != HEDDLE_OK)
         heddle_fail_task(x, st);
+    else
+        st = x->inlined;
     if (x->scope != NULL && heddle_scope_leave(x, &st))
         return NULL; /* the last child ends it */
     return heddle_engine_finish(w, c, st);

@@ -94,14 +94,23 @@ static inline struct heddle_sched_task *engine_release(struct worker *w, uint32_
 static inline struct heddle_sched_task *engine_end(struct worker *w, struct heddle_cell *c,
                                                    uint64_t now)
 {
-    /* Closes the list of waiters. Release: what the task wrote, for submitters
-     * that see the end; acquire: the waiting cells that submitters linked. */
-    const uint64_t succ = heddle_xchg_acqrel(&c->succ, (uint64_t)c->gen << 32 | HEDDLE_ENDED);
-    struct heddle_sched_task *next = engine_release(w, (uint32_t)succ, now);
+    const uint64_t ended = (uint64_t)c->gen << 32 | HEDDLE_ENDED;
+    struct heddle_sched_task *next = NULL;
     struct heddle_scope *scope = c->scope;
     const bool is_counted = (c->flags & TASK_LOOSE) == 0;
 
-    heddle_cell_return(&w->returns, c);
+    if ((c->flags & TASK_ALONE) != 0)
+        /* No history and no event names the task, so the list is empty and stays so.
+         * Release: for a stale reference. */
+        heddle_store_rel(&c->succ, ended);
+    else
+        /* Closes the list of waiters. Release: what the task wrote, for submitters
+         * that see the end; acquire: the waiting cells that submitters linked. */
+        next = engine_release(w, (uint32_t)heddle_xchg_acqrel(&c->succ, ended), now);
+    if (heddle_cell_home(c)->slab == &w->sub.slab)
+        heddle_slab_free(&w->sub.slab, c->self); /* the slot's own: home at once */
+    else
+        heddle_cell_return(&w->returns, c);
     if (HEDDLE_LIKELY(scope == NULL)) {
         if (HEDDLE_LIKELY(is_counted))
             /* Release: invariant (2); pairs with heddle_ctx_is_quiet(). */
@@ -156,7 +165,7 @@ static inline struct heddle_sched_task *engine_run_cell(struct worker *w, struct
     st = c->kinfo->run(&x);
     heddle_exec_leave(&x);
     heddle_counter_add(&w->executed, 1);
-    if (HEDDLE_UNLIKELY(st != HEDDLE_OK || x.scope != NULL))
+    if (HEDDLE_UNLIKELY(st != HEDDLE_OK || x.scope != NULL || x.inlined != HEDDLE_OK))
         return heddle_end_after(&x, st, start);
     if (HEDDLE_LIKELY(heddle_trace_is_on(w->lane, HEDDLE_TRACE_TASK))) {
         now = heddle_ticks();

@@ -31,6 +31,7 @@ struct heddle_exec {
     struct heddle_scope *scope; /* made with the first child */
     struct exec_slow *slow;     /* NULL on the fast path */
     struct heddle_exec *outer;  /* the task below on this stack */
+    heddle_status inlined;      /* of the first child that failed inside its submission */
 };
 
 /* What the slow path adds to a running task. */
@@ -78,6 +79,7 @@ static inline void heddle_cell_exec(struct worker *w, struct heddle_cell *c, str
     x->node = NULL;
     x->scope = NULL;
     x->slow = NULL;
+    x->inlined = HEDDLE_OK;
 }
 
 /* The same for a cell that may have an extension. */

@@ -63,6 +63,7 @@ static void gang_member(struct worker *w, struct gang *g, unsigned rank)
     x.worker = w;
     x.slow = &s;
     x.scope = NULL;
+    x.inlined = HEDDLE_OK;
     w->gang_depth++;
     heddle_exec_enter(&x);
     st = g->run(&x);

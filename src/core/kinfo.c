@@ -81,6 +81,7 @@ static void kinfo_fill(heddle_ctx *ctx, struct heddle_kinfo *i, const heddle_ker
         i->has_core = i->has_core || var->device == HEDDLE_DEV_CPU;
         i->is_slow = i->is_slow || v > 0 || var->gang > 1 || var->scratch_bytes != 0;
     }
+    i->is_short = ctx->has_short_cut && !i->is_slow && k->noperands == 0;
 }
 
 static void kinfo_define(heddle_ctx *ctx, const struct heddle_kinfo *i)

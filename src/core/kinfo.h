@@ -19,6 +19,7 @@ struct heddle_kinfo {
     unsigned noperands;
     unsigned nvariants;
     bool is_slow;  /* tasks of it take the slow path */
+    bool is_short; /* no operands, not slow: children may take the way of child.c */
     bool has_core; /* some variant runs on a core */
     enum heddle_mode mode[HEDDLE_KERNEL_OPERANDS];
     _Atomic(struct heddle_perf_series *) series[HEDDLE_KERNEL_VARIANTS];

@@ -7,8 +7,9 @@
  *            holds. The parent keeps its operands until the last child has ended,
  *            so outside tasks cannot see the difference.
  * Structure  made with the first child; a table from units to histories.
- *            `pending` counts children and the body; the thread that brings it to 0 ends
- *            the parent.
+ *            The body counts its children by itself; those that end elsewhere, or after
+ *            the body, are counted in `pending`. The thread that brings it to 0 after the
+ *            body has left ends the parent (docs/design/hot-path.md, section 9).
  * Invariants (1) a child's access lies inside an operand of the parent, in a mode
  *                the parent's covers, or on a handle the parent made
  *            (2) only the worker that runs the body submits into the scope, so
@@ -28,6 +29,7 @@
 #include "base/mode.h"
 #include "core/call.h"
 #include "core/check.h"
+#include "core/child.h"
 #include "core/ctx.h"
 #include "core/dev/dev.h"
 #include "core/end.h"
@@ -52,7 +54,7 @@
 
 enum {
     SCOPE_WINDOW = 4096, /* children in flight before submit helps */
-    SCOPE_NEST = 32,     /* waits on one stack; deeper, children run at once */
+    SCOPE_KEPT = 64,     /* scopes that a slot keeps to use them again */
 };
 
 struct scope_unit {
@@ -111,7 +113,6 @@ void heddle_scope_begin(struct heddle_exec *x, struct heddle_scope *s)
     s->domain.find = scope_find;
     s->domain.close_crowd = scope_close;
     heddle_map_init(&s->units, &x->ctx->alloc);
-    heddle_store_rlx(&s->pending, 1); /* the body; not shared yet */
     x->scope = s;
     /* What the parent overwrites is valid for its children. */
     for (unsigned i = 0; i < x->nops; i++)
@@ -119,11 +120,20 @@ void heddle_scope_begin(struct heddle_exec *x, struct heddle_scope *s)
             heddle_unit_unmark(x->op[i]);
 }
 
-/* The scope of a task that has none yet. */
-static heddle_status scope_open(struct heddle_exec *x)
+heddle_status heddle_scope_open(struct heddle_exec *x)
 {
-    struct heddle_scope *s = heddle_alloc(&x->ctx->alloc, sizeof(*s));
+    struct worker *w = x->worker;
+    struct heddle_scope *s;
 
+    if (x->cell == NULL && x->node == NULL)
+        HEDDLE_TRY(heddle_child_settle(x)); /* opens the scopes of those below */
+    s = w->scopes;
+    if (s != NULL) {
+        w->scopes = s->next_free;
+        w->nscopes--;
+    } else {
+        s = heddle_alloc(&x->ctx->alloc, sizeof(*s));
+    }
     if (s == NULL)
         return heddle_refuse(x->ctx, HEDDLE_ENOMEM, "no memory for a child task");
     heddle_scope_begin(x, s);
@@ -133,7 +143,8 @@ static heddle_status scope_open(struct heddle_exec *x)
     return HEDDLE_OK;
 }
 
-static void scope_destroy(struct heddle_scope *s)
+/* Slot w; the last to use the scope. */
+static void scope_destroy(struct worker *w, struct heddle_scope *s)
 {
     heddle_ctx *ctx = s->ctx;
 
@@ -146,8 +157,26 @@ static void scope_destroy(struct heddle_scope *s)
         heddle_free(&ctx->alloc, u, sizeof(*u));
     }
     heddle_map_fini(&s->units);
-    if (!s->is_lent)
+    if (s->is_lent)
+        return;
+    if (w->nscopes == SCOPE_KEPT) {
         heddle_free(&ctx->alloc, s, sizeof(*s));
+        return;
+    }
+    s->next_free = w->scopes;
+    w->scopes = s;
+    w->nscopes++;
+}
+
+void heddle_scope_free_all(struct worker *w)
+{
+    while (w->scopes != NULL) {
+        struct heddle_scope *s = w->scopes;
+
+        w->scopes = s->next_free;
+        heddle_free(&w->ctx->alloc, s, sizeof(*s));
+    }
+    w->nscopes = 0;
 }
 
 /* Invariant (1). */
@@ -240,7 +269,7 @@ static heddle_status scope_check(struct heddle_exec *x, const struct heddle_kinf
  * may wait for each other: such a worker runs its own children and no others. */
 static bool scope_is_confined(const struct worker *w)
 {
-    return w->nest >= SCOPE_NEST || w->gang_depth > 0;
+    return w->nest >= HEDDLE_SCOPE_NEST || w->gang_depth > 0;
 }
 
 /* A child that runs inside of heddle_exec_submit(), for heddle_stack_call(). */
@@ -293,7 +322,7 @@ static heddle_status scope_submit(struct heddle_exec *x, const heddle_kernel *ke
         return heddle_refuse(x->ctx, HEDDLE_ESTATE, "kernel %s: a task on a device cannot submit",
                              x->kinfo->kernel->name);
     if (x->scope == NULL)
-        HEDDLE_TRY(scope_open(x));
+        HEDDLE_TRY(heddle_scope_open(x));
     HEDDLE_TRY(scope_check(x, s.kinfo));
     if (x->slow != NULL && x->slow->check != NULL)
         heddle_check_lend(x, false);
@@ -321,13 +350,11 @@ static heddle_status scope_submit(struct heddle_exec *x, const heddle_kernel *ke
     return st;
 }
 
-heddle_status heddle_exec_submit(struct heddle_exec *x, const heddle_kernel *kernel,
-                                 const struct heddle_call *call)
+heddle_status heddle_scope_submit(struct heddle_exec *x, const heddle_kernel *kernel,
+                                  const struct heddle_call *call)
 {
-    heddle_status st;
+    const heddle_status st = scope_submit(x, kernel, call);
 
-    HEDDLE_CHECK(x != NULL);
-    st = scope_submit(x, kernel, call);
     if (st != HEDDLE_OK)
         heddle_tell(x->ctx);
     return st;
@@ -346,10 +373,39 @@ static heddle_status scope_combine(struct heddle_scope *s)
     return st;
 }
 
-static bool scope_is_alone(void *arg)
+/* Have all children ended? For the body, which counts by itself so far. */
+static bool scope_seems_alone(struct heddle_scope *s)
 {
     /* Acquire: see what the children wrote. */
-    return heddle_load_acq(&((struct heddle_scope *)arg)->pending) == 1;
+    return s->submitted - s->own + heddle_load_acq(&s->pending) == 0;
+}
+
+/* The stop condition of a body that waits in earnest: all is counted in `pending`, so that
+ * the last child, wherever it ends, knows that it is the last. */
+static bool scope_is_alone(void *arg)
+{
+    struct heddle_scope *s = arg;
+
+    if (s->own != 0) {
+        heddle_sub_acqrel(&s->pending, s->own);
+        s->own = 0;
+    }
+    return heddle_load_acq(&s->pending) == 1; /* acquire: as above */
+}
+
+/* What is there to run is run without a word; often this was all. */
+static void scope_help(struct worker *w, struct heddle_scope *s)
+{
+    w->last = 0; /* what runs meanwhile begins when it begins */
+    w->nest++;
+    while (!scope_seems_alone(s) && heddle_load_rlx(&w->ctx->gang) == NULL) {
+        struct heddle_sched_task *t = heddle_engine_pop(w);
+
+        if (t == NULL)
+            break;
+        heddle_engine_run(w, t);
+    }
+    w->nest--;
 }
 
 static void scope_wait_own(void *arg)
@@ -357,6 +413,21 @@ static void scope_wait_own(void *arg)
     struct heddle_scope *s = arg;
 
     s->ctx->time->loop_own(s->worker, scope_is_alone, s);
+}
+
+/* Waits, asleep in the end: from now on the last child signals. */
+static void scope_wait(struct worker *w, struct heddle_scope *s)
+{
+    heddle_add_acqrel(&s->pending, s->submitted - s->own + 1);
+    s->submitted = 0;
+    s->own = 0;
+    w->last = 0;
+    if (scope_is_confined(w))
+        heddle_stack_call(w, scope_wait_own, s);
+    else
+        (void)heddle_engine_wait(w, scope_is_alone, s, 0);
+    /* All have ended, so the body is the only one that counts again. */
+    heddle_store_rlx(&s->pending, 0);
 }
 
 heddle_status heddle_exec_wait(struct heddle_exec *x)
@@ -368,19 +439,23 @@ heddle_status heddle_exec_wait(struct heddle_exec *x)
     HEDDLE_CHECK(x != NULL);
     s = x->scope;
     w = x->worker;
+    child = x->inlined;
+    x->inlined = HEDDLE_OK;
     if (s == NULL)
-        return HEDDLE_OK;
-    st = scope_combine(s);
-    if (!scope_is_alone(s)) {
-        w->last = 0; /* what runs meanwhile begins when it begins */
-        if (scope_is_confined(w))
-            heddle_stack_call(w, scope_wait_own, s);
-        else
-            (void)heddle_engine_wait(w, scope_is_alone, s, 0);
-    }
+        return child;
+    st = s->list == NULL ? HEDDLE_OK : scope_combine(s);
+    if (!scope_seems_alone(s) && w->ctx->dev == NULL && !scope_is_confined(w) &&
+        !heddle_stack_is_low(w))
+        scope_help(w, s);
+    if (!scope_seems_alone(s))
+        scope_wait(w, s);
     if (x->slow != NULL && x->slow->check != NULL)
         heddle_check_lend(x, true);
-    child = (heddle_status)heddle_xchg_acqrel(&s->status, 0);
+    if (heddle_load_rlx(&s->status) != 0) { /* nobody sets it now */
+        if (child == HEDDLE_OK)
+            child = (heddle_status)heddle_load_rlx(&s->status);
+        heddle_store_rlx(&s->status, 0);
+    }
     if (x->ctx->dev != NULL && st == HEDDLE_OK)
         st = heddle_dev_return(x);
     return st != HEDDLE_OK ? st : child;
@@ -396,13 +471,18 @@ bool heddle_scope_leave(struct heddle_exec *x, heddle_status *st)
         *st = combined;
     s->body = *st;
     x->scope = NULL;
-    /* Release: body; acquire: what the children did. */
-    if (heddle_sub_acqrel(&s->pending, (int64_t)1) != 1)
-        return true;
+    s->has_left = true;
+    /* Release: body; acquire: what the children did. All have ended: nobody else counts. */
+    if (!scope_seems_alone(s)) {
+        const int64_t left = s->submitted - s->own;
+
+        if (heddle_add_acqrel(&s->pending, left) != -left)
+            return true; /* the scope may be gone by now */
+    }
     child = heddle_load_rlx(&s->status);
     if (*st == HEDDLE_OK)
         *st = (heddle_status)child;
-    scope_destroy(s);
+    scope_destroy(x->worker, s);
     return false;
 }
 
@@ -424,11 +504,16 @@ struct heddle_sched_task *heddle_scope_child_end(struct worker *w, struct heddle
     while (s != NULL) {
         /* Read before the count: then the scope may go. */
         heddle_ctx *ctx = s->ctx;
-        const int64_t left = heddle_sub_acqrel(&s->pending, (int64_t)1) - 1;
         struct heddle_cell *c;
         struct heddle_node *n;
         heddle_status st;
+        int64_t left;
 
+        if (s->worker == w && !s->has_left) {
+            s->own++; /* the body is below on this very stack */
+            return next;
+        }
+        left = heddle_sub_acqrel(&s->pending, (int64_t)1) - 1;
         if (left == 1)
             heddle_ctx_signal(ctx); /* the body may wait for this */
         if (left != 0)
@@ -436,7 +521,7 @@ struct heddle_sched_task *heddle_scope_child_end(struct worker *w, struct heddle
         st = s->body != HEDDLE_OK ? s->body : (heddle_status)heddle_load_rlx(&s->status);
         c = s->cell;
         n = s->node;
-        scope_destroy(s);
+        scope_destroy(w, s);
         if (c == NULL)
             return scope_either(w, next, heddle_node_end(w, n, st));
         if ((c->flags & TASK_AHEAD) != 0)

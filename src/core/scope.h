@@ -18,6 +18,9 @@ struct heddle_node;
 struct submission;
 struct worker;
 
+/* Waits on one stack; deeper, children run at once. */
+enum { HEDDLE_SCOPE_NEST = 32 };
+
 struct heddle_scope {
     heddle_ctx *ctx;
     struct worker *worker;    /* whose submitter the children go through */
@@ -34,8 +37,15 @@ struct heddle_scope {
     struct heddle_domain domain;
     struct heddle_map units; /* unit -> struct scope_unit */
     struct scope_unit *list;
-    _Atomic int64_t pending; /* children, and 1 while the body runs */
-    _Atomic int status;      /* of the first child that failed */
+    int64_t submitted; /* children, by the body; its slot only, as the next two */
+    int64_t own;       /* of these, ended on the slot of the body before it has left */
+    bool has_left;     /* the body */
+    struct heddle_scope *next_free;
+    /* The ends that the two counts above do not know: less than 1 while the body runs. When
+     * it waits in earnest, and when it has left: the children that have not ended, and 1
+     * for a body that waits. */
+    _Atomic int64_t pending;
+    _Atomic int status; /* of the first child that failed */
 };
 
 /* Makes `s`, which the caller lends until the task has ended, its scope. */
@@ -45,6 +55,12 @@ heddle_status heddle_scope_admit(struct submission *s, struct heddle_access *acc
 /* The body ended. True: children remain, the last one ends the task. False:
  * *st is the task's status, with that of its children. */
 bool heddle_scope_leave(struct heddle_exec *x, heddle_status *st);
+/* heddle_exec_submit() for any child. */
+heddle_status heddle_scope_submit(struct heddle_exec *x, const heddle_kernel *kernel,
+                                  const struct heddle_call *call);
+/* The scope of a task on a core that has none yet. */
+heddle_status heddle_scope_open(struct heddle_exec *x);
+void heddle_scope_free_all(struct worker *w);
 /* A child ended; `next` is what it made ready. Returns a task to run next. */
 struct heddle_sched_task *heddle_scope_child_end(struct worker *w, struct heddle_scope *s,
                                                  struct heddle_sched_task *next);

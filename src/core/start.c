@@ -329,6 +329,7 @@ static void ctx_configure(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
     ctx->forms_gangs = !ctx->checks && ctx->time->has_threads;
     ctx->runs_inline = ctx->helps && ctx->nworkers == 1 && ctx->dev == NULL;
     ctx->allows_handoff = ctx->sched->allows_handoff && ctx->dev == NULL;
+    ctx->has_short_cut = ctx->allows_handoff && (ctx->runs_inline || ctx->sched->length != NULL);
     ctx->rings_all = ctx->sched->names_workers && o->placement != NULL;
     ctx->spin_ticks = (uint64_t)(spin * 1000.0 / ctx->clock.ns_per_tick);
     ctx->rest_ticks = (uint64_t)(100.0 / ctx->clock.ns_per_tick) + 1;

@@ -9,8 +9,7 @@
  * Threads    any.
  * Cost       a plain task: one lock, a few cache lines, one CAS per edge.
  */
-#include <string.h>
-
+#include "core/submit.h"
 #include "base/assert.h"
 #include "base/atomic.h"
 #include "base/clock.h"
@@ -26,7 +25,6 @@
 #include "core/kinfo.h"
 #include "core/outside.h"
 #include "core/scope.h"
-#include "core/submit.h"
 #include "core/submitter.h"
 #include "core/time.h"
 #include "core/worker.h"
@@ -255,10 +253,10 @@ static inline bool submit_plain(heddle_ctx *ctx, const heddle_kernel *kernel,
     if (HEDDLE_UNLIKELY(c == NULL))
         return false;
     heddle_cell_begin(ctx, &s, c, k->noperands);
-    if (call->arg_bytes != 0) {
-        memcpy(c->arg, call->arg, call->arg_bytes);
-        c->flags |= (uint32_t)call->arg_bytes << TASK_ARG_SHIFT;
-    }
+    heddle_arg_copy(c->arg, call->arg, call->arg_bytes);
+    c->flags |= (uint32_t)call->arg_bytes << TASK_ARG_SHIFT;
+    if (k->noperands == 0)
+        c->flags |= TASK_ALONE;
     ref = heddle_cell_ref(c);
     for (unsigned i = 0; i < k->noperands; i++) {
         heddle_handle *h = call->operand[i];

@@ -4,6 +4,7 @@
 
 /* A submission on its way, the submission lock, and the first fields of a task. */
 #include <stdint.h>
+#include <string.h>
 
 #include "base/atomic.h"
 #include "base/spin.h"
@@ -80,11 +81,22 @@ static inline void heddle_cell_begin(heddle_ctx *ctx, struct submission *s, stru
     c->ext = 0;
 }
 
+/* An argument of at most HEDDLE_CELL_ARG bytes; the usual sizes without a call. */
+static inline void heddle_arg_copy(void *to, const void *from, size_t bytes)
+{
+    if (bytes == 16)
+        memcpy(to, from, 16);
+    else if (bytes == 8)
+        memcpy(to, from, 8);
+    else if (bytes != 0)
+        memcpy(to, from, bytes);
+}
+
 /* Before the task can start: a thread may wait for all tasks. */
 static inline void heddle_submit_count(heddle_ctx *ctx, const struct submission *s)
 {
     if (HEDDLE_UNLIKELY(s->scope != NULL))
-        heddle_add_acqrel(&s->scope->pending, (int64_t)1);
+        s->scope->submitted++;
     else if ((s->flags & TASK_LOOSE) == 0)
         heddle_count_submitted(ctx);
 }

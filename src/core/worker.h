@@ -14,6 +14,7 @@
 #include "trace/trace.h"
 
 struct heddle_exec;
+struct heddle_scope;
 
 struct worker {
     /* read-only after start */
@@ -33,6 +34,11 @@ struct worker {
     unsigned nest;               /* waits inside of tasks on it */
     uintptr_t stack_half;        /* the middle of its stack, see stack.h; 0: not looked for */
     uintptr_t stack_room;        /* bytes from there to its beginning */
+    unsigned inlined;            /* children that run inside their submission on it */
+    unsigned stock;              /* tasks that it keeps for the others, see child.c */
+    uint64_t taken;              /* which they took, when this was last looked at */
+    struct heddle_scope *scopes; /* to be used again, nscopes of them */
+    unsigned nscopes;
     struct heddle_thread thread;
     bool has_thread;
     bool is_spinning;

@@ -158,6 +158,11 @@ struct heddle_sched_ops {
      * HEDDLE_SCHED_SUBMITTER. */
     void (*push)(void *self, struct heddle_sched_task *t, int worker);
 
+    /* Optional, with allows_handoff; for that worker. How many tasks can the others take
+     * from it? A guess. *taken_out: how many they took so far. Where it is missing, all
+     * tasks are pushed. */
+    size_t (*length)(void *self, unsigned worker, uint64_t *taken_out);
+
     /* Required. Never blocks. With classes: only a task that can run on the
      * worker's class. */
     struct heddle_sched_task *(*pop)(void *self, unsigned worker);

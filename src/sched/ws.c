@@ -114,6 +114,13 @@ static struct heddle_sched_task *ws_steal(struct ws *q, unsigned worker)
     return NULL;
 }
 
+static size_t ws_length(void *self, unsigned worker, uint64_t *taken_out)
+{
+    struct ws *q = self;
+
+    return heddle_deque_length(&q->worker[worker].deque, taken_out);
+}
+
 static struct heddle_sched_task *ws_pop(void *self, unsigned worker)
 {
     struct ws *q = self;
@@ -148,6 +155,7 @@ const struct heddle_sched_ops heddle_sched_ws = {
     .init = ws_init,
     .fini = ws_fini,
     .push = ws_push,
+    .length = ws_length,
     .pop = ws_pop,
     .steals = ws_steals,
 };

@@ -129,30 +129,11 @@ heddle_status heddle_slab_grow(struct heddle_slab *s)
     return HEDDLE_OK;
 }
 
-/* Puts a task's cells into the free list, the first on top (it is the warmest);
- * a new generation for each. */
-static void slab_free_chain(struct heddle_slab *s, uint32_t index)
-{
-    while (true) {
-        struct heddle_chunk *k = heddle_pool_chunk(s->pool, index);
-        const uint32_t i = index % HEDDLE_CHUNK, further = k->next[i];
-
-        if (++k->gen[i] == 0)
-            k->gen[i] = 1; /* 0 would make a ref of "none" */
-        k->next[i] = s->free;
-        s->free = index + 1;
-        s->in_use--;
-        if (further == 0)
-            return;
-        index = further - 1;
-    }
-}
-
 void heddle_slab_untake(struct heddle_slab *s, struct heddle_cell *c)
 {
     /* Invariant (3): a collected generation was never seen by anybody. */
     heddle_store_rlx(&c->succ, (uint64_t)c->gen << 32 | HEDDLE_ENDED);
-    slab_free_chain(s, c->self);
+    heddle_slab_free(s, c->self);
 }
 
 struct heddle_cell *heddle_slab_take_further(struct heddle_slab *s, struct heddle_cell *c)
@@ -182,8 +163,8 @@ void heddle_slab_collect(struct heddle_slab *s)
 
         batch = c->next;
         for (uint32_t i = 0, n = c->n; i < n; i++)
-            slab_free_chain(s, c->index[i]);
-        slab_free_chain(s, first);
+            heddle_slab_free(s, c->index[i]);
+        heddle_slab_free(s, first);
     }
 }
 

@@ -363,8 +363,8 @@ static void collect_without_exchange(struct heddle_slab *s)
         const uint32_t first = batch - 1;
 
         batch = c->next;
-        slab_free_chain(s, c->index[0]);
-        slab_free_chain(s, first);
+        heddle_slab_free(s, c->index[0]);
+        heddle_slab_free(s, first);
     }
 }
 

@@ -235,6 +235,25 @@ static inline struct heddle_cell *heddle_slab_take(struct heddle_slab *s)
     return c;
 }
 
+/* Owner. Puts a task's cells into the free list, the first on top (it is the warmest); a
+ * new generation for each. The task has ended, and this thread knows. */
+static inline void heddle_slab_free(struct heddle_slab *s, uint32_t index)
+{
+    while (true) {
+        struct heddle_chunk *k = heddle_pool_chunk(s->pool, index);
+        const uint32_t i = index % HEDDLE_CHUNK, further = k->next[i];
+
+        if (++k->gen[i] == 0)
+            k->gen[i] = 1; /* 0 would make a ref of "none" */
+        k->next[i] = s->free;
+        s->free = index + 1;
+        s->in_use--;
+        if (HEDDLE_LIKELY(further == 0))
+            return;
+        index = further - 1;
+    }
+}
+
 /* Owner. Takes back a cell that no other thread has seen. */
 void heddle_slab_untake(struct heddle_slab *s, struct heddle_cell *c);
 

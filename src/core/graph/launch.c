@@ -204,7 +204,7 @@ static heddle_status launch_run(struct heddle_exec *x)
         return HEDDLE_OK;
     heddle_scope_begin(x, &r->own_scope);
     r->scope = x->scope;
-    heddle_add_acqrel(&x->scope->pending, (int64_t)1);
+    x->scope->submitted++;
     t = heddle_run_start(x->worker, r);
     if (t != NULL)
         heddle_engine_push(x->worker, t);

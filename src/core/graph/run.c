@@ -172,6 +172,7 @@ static inline void node_exec(struct worker *w, struct heddle_node *n, struct gra
     x->node = n;
     x->scope = NULL;
     x->slow = NULL;
+    x->inlined = HEDDLE_OK;
     if (HEDDLE_UNLIKELY((t->info & GRAPH_MODES) != 0))
         x->mode = r->graph->mode + t->op;
 }
