@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/assert.h"
-#include "nn/op/op.h"
+#include "nn/op/step.h"
 
 static heddle_status clip_ref(struct nn_call *c)
 {
@@ -45,6 +45,24 @@ static heddle_status clip_ref(struct nn_call *c)
     return HEDDLE_OK;
 }
 
+static heddle_status clip_fast(struct nn_call *c, struct nn_step *out)
+{
+    struct dnn_map m = {.nsteps = 1, .step = {{.fn = DNN_CLIP}}};
+    float *bound[2] = {&m.step[0].p, &m.step[0].q};
+
+    if (!heddle_nn_is_f32(c))
+        return HEDDLE_ENOSYS;
+    m.step[0].p = (float)heddle_nn_float(c, "min", -(double)INFINITY);
+    m.step[0].q = (float)heddle_nn_float(c, "max", (double)INFINITY);
+    for (uint32_t i = 1; i < 3; i++)
+        if (heddle_nn_has_in(c, i)) {
+            if (c->in[i].data == NULL)
+                return HEDDLE_ENOSYS;
+            *bound[i - 1] = *(const float *)c->in[i].data;
+        }
+    return m.step[0].p <= m.step[0].q ? heddle_nn_map_step(c, &m, 1, NULL, out) : HEDDLE_ENOSYS;
+}
+
 static heddle_status clip_shape(struct nn_call *c)
 {
     for (uint32_t i = 1; i < c->nin; i++)
@@ -69,7 +87,8 @@ const struct nn_op heddle_nn_op_clip[] = {
      .type = {NN_M_NUM, NN_M_NUM, NN_M_NUM},
      .same = 7,
      .shape = clip_shape,
-     .ref = clip_ref},
+     .ref = clip_ref,
+     .fast = clip_fast},
     {.name = "Clip",
      .since = 1,
      .nin_min = 1,
@@ -79,6 +98,7 @@ const struct nn_op heddle_nn_op_clip[] = {
      .type = {NN_M_FLOAT},
      .attrs = attrs,
      .shape = clip_shape,
-     .ref = clip_ref},
+     .ref = clip_ref,
+     .fast = clip_fast},
     {0},
 };

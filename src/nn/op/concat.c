@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "nn/op/op.h"
+#include "nn/op/step.h"
 
 static heddle_status concat_shape(struct nn_call *c)
 {
@@ -53,6 +53,47 @@ static heddle_status concat_ref(struct nn_call *c)
             to += bytes;
         }
     return HEDDLE_OK;
+}
+
+/* One move per operand of Concat, or per result of Split, into or out of the whole. */
+static heddle_status concat_moves(struct nn_call *c, const struct nn_value *whole,
+                                  const struct nn_value *part, uint32_t n, bool is_split,
+                                  int64_t absent, struct nn_step *out)
+{
+    const size_t each = heddle_nn_type_bytes(whole->type);
+    struct nn_move *move = heddle_nn_temp(c, n, sizeof(*move));
+    size_t outer, inner, at = 0;
+    int axis;
+
+    if (move == NULL)
+        return HEDDLE_ENOMEM;
+    if (whole->type == NN_STR)
+        return HEDDLE_ENOSYS;
+    HEDDLE_TRY(heddle_nn_axis(c, heddle_nn_int(c, "axis", absent), whole->shape.rank, &axis));
+    outer = heddle_nn_count_range(&whole->shape, 0, axis);
+    inner = heddle_nn_count_range(&whole->shape, axis + 1, whole->shape.rank);
+    for (uint32_t i = 0; i < n; i++) {
+        const size_t row = (size_t)part[i].shape.dim[axis] * inner;
+        const int64_t narrow = (int64_t)(row * each),
+                      wide = (int64_t)((size_t)whole->shape.dim[axis] * inner * each);
+
+        move[i] = (struct nn_move){.in = is_split ? 0 : i,
+                                   .out = is_split ? i : 0,
+                                   .each = each,
+                                   .to = is_split ? 0 : at,
+                                   .from = is_split ? (int64_t)at : 0,
+                                   .rank = 2,
+                                   .dim = {outer, row},
+                                   .from_step = {is_split ? wide : narrow, (int64_t)each},
+                                   .to_step = {is_split ? narrow : wide, (int64_t)each}};
+        at += row * each;
+    }
+    return heddle_nn_move_step(c, move, n, out);
+}
+
+static heddle_status concat_fast(struct nn_call *c, struct nn_step *out)
+{
+    return concat_moves(c, &c->out[0], c->in, c->nin, false, 1, out);
 }
 
 /* --- Split --------------------------------------------------------------------------- */
@@ -133,6 +174,11 @@ static heddle_status split_ref(struct nn_call *c)
     return HEDDLE_OK;
 }
 
+static heddle_status split_fast(struct nn_call *c, struct nn_step *out)
+{
+    return concat_moves(c, &c->in[0], c->out, c->nout, true, 0, out);
+}
+
 static const struct nn_attr_rule attrs[] = {{"axis", NN_INT, false}, {0}};
 static const struct nn_attr_rule split_attrs[] = {
     {"axis", NN_INT, false}, {"num_outputs", NN_INT, false}, {0}};
@@ -148,7 +194,8 @@ const struct nn_op heddle_nn_op_concat[] = {
      .same = UINT32_MAX,
      .attrs = attrs,
      .shape = concat_shape,
-     .ref = concat_ref},
+     .ref = concat_ref,
+     .fast = concat_fast},
     {.name = "Split",
      .since = 13,
      .nin_min = 1,
@@ -158,7 +205,8 @@ const struct nn_op heddle_nn_op_concat[] = {
      .type = {NN_M_TENSOR, NN_M_INDEX},
      .attrs = split_attrs,
      .shape = split_shape,
-     .ref = split_ref},
+     .ref = split_ref,
+     .fast = split_fast},
     {.name = "Split",
      .since = 1,
      .nin_min = 1,
@@ -168,6 +216,7 @@ const struct nn_op heddle_nn_op_concat[] = {
      .type = {NN_M_TENSOR, NN_M_INDEX},
      .attrs = old_split_attrs,
      .shape = split_shape,
-     .ref = split_ref},
+     .ref = split_ref,
+     .fast = split_fast},
     {0},
 };

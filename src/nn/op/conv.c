@@ -5,6 +5,7 @@
  * Operands  X [n, c, d...], W [m, c/g, k...], B [m] (optional); Y [n, m, e...].
  */
 #include "base/assert.h"
+#include "nn/op/step.h"
 #include "nn/op/window.h"
 
 static heddle_status conv_window(struct nn_call *c, struct nn_window *w)
@@ -121,6 +122,58 @@ static heddle_status conv_ref(struct nn_call *c)
     return HEDDLE_OK;
 }
 
+/* A description for src/dnn: two dimensions, or one, which is then a row of an image. */
+heddle_status heddle_nn_conv_desc(struct nn_call *c, struct dnn_conv *d)
+{
+    const struct nn_shape *x = &c->in[0].shape, *k = &c->in[1].shape;
+    struct nn_window w;
+
+    HEDDLE_TRY(conv_window(c, &w));
+    if (w.nd > 2)
+        return HEDDLE_ENOSYS;
+    for (int i = 0; i < w.nd; i++)
+        if (w.before[i] < 0 || w.after[i] < 0)
+            return HEDDLE_ENOSYS;
+    *d = (struct dnn_conv){.size = sizeof(*d),
+                           .n = (size_t)x->dim[0],
+                           .ci = (size_t)x->dim[1],
+                           .h = w.nd == 2 ? (size_t)w.in[0] : 1,
+                           .w = (size_t)w.in[w.nd - 1],
+                           .co = (size_t)k->dim[0],
+                           .kh = w.nd == 2 ? (size_t)w.kernel[0] : 1,
+                           .kw = (size_t)w.kernel[w.nd - 1],
+                           .groups = (size_t)heddle_nn_int(c, "group", 1),
+                           .stride_w = (size_t)w.stride[w.nd - 1],
+                           .dilation_w = (size_t)w.dilation[w.nd - 1],
+                           .pad_left = (size_t)w.before[w.nd - 1],
+                           .pad_right = (size_t)w.after[w.nd - 1]};
+    d->in_layout = d->out_layout = c->is_nhwc ? DNN_NHWC : DNN_NCHW;
+    if (w.nd == 1)
+        return HEDDLE_OK;
+    d->stride_h = (size_t)w.stride[0];
+    d->dilation_h = (size_t)w.dilation[0];
+    d->pad_top = (size_t)w.before[0];
+    d->pad_bottom = (size_t)w.after[0];
+    return HEDDLE_OK;
+}
+
+static heddle_status conv_fast(struct nn_call *c, struct nn_step *out)
+{
+    const struct dnn_make make = heddle_nn_make(c);
+    const struct nn_step_in in = heddle_nn_step_in(1);
+    struct heddle_dnn *o = NULL;
+    struct dnn_conv d;
+    heddle_status st;
+
+    if (!heddle_nn_is_f32(c) || c->in[1].data == NULL ||
+        (heddle_nn_has_in(c, 2) && c->in[2].data == NULL))
+        return HEDDLE_ENOSYS;
+    HEDDLE_TRY(heddle_nn_conv_desc(c, &d));
+    st = heddle_dnn_create_conv(&d, c->in[1].data, heddle_nn_has_in(c, 2) ? c->in[2].data : NULL,
+                                &make, &o);
+    return heddle_nn_dnn_step(c, st, o, &in, NULL, 0, out);
+}
+
 static struct heddle_cost conv_cost(const struct nn_call *c)
 {
     const struct nn_shape *k = &c->in[1].shape;
@@ -145,11 +198,13 @@ const struct nn_op heddle_nn_op_conv[] = {
      .since = 1,
      .nin_min = 2,
      .nin_max = 3,
+     .flags = NN_IMAGE,
      .type = {NN_M_FLOAT, NN_M_FLOAT, NN_M_FLOAT},
      .same = 7,
      .attrs = attrs,
      .shape = conv_shape,
      .ref = conv_ref,
+     .fast = conv_fast,
      .cost = conv_cost},
     {0},
 };

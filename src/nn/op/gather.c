@@ -3,8 +3,9 @@
  * zero counts from the end. */
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/assert.h"
-#include "nn/op/op.h"
+#include "nn/op/step.h"
 
 static heddle_status gather_shape(struct nn_call *c)
 {
@@ -55,6 +56,64 @@ static heddle_status gather_ref(struct nn_call *c)
     return HEDDLE_OK;
 }
 
+/* Rows of `bytes`. A number that is out of range is refused, where the kernel of src/dnn would give
+ * zeros. */
+struct gather {
+    size_t outer, count, bytes;
+    int64_t length;
+    unsigned type;
+};
+
+static heddle_status gather_run(const void *state, const struct nn_args *a, size_t part,
+                                size_t nparts, void *scratch)
+{
+    const struct gather *g = state;
+    const size_t end = g->outer * g->count * (part + 1) / nparts;
+
+    (void)scratch;
+    for (size_t r = g->outer * g->count * part / nparts; r < end; r++) {
+        const size_t o = r / g->count;
+        int64_t at = heddle_nn_get_i64(g->type, a->in[1], r % g->count);
+
+        at = at < 0 ? at + g->length : at;
+        if (at < 0 || at >= g->length)
+            return HEDDLE_EINVAL;
+        memcpy((char *)a->out[0] + r * g->bytes,
+               (const char *)a->in[0] + (o * (size_t)g->length + (size_t)at) * g->bytes, g->bytes);
+    }
+    return HEDDLE_OK;
+}
+
+static void gather_destroy(const struct heddle_allocator *a, void *state)
+{
+    heddle_free(a, state, sizeof(struct gather));
+}
+
+static heddle_status gather_fast(struct nn_call *c, struct nn_step *out)
+{
+    const struct nn_shape *x = &c->in[0].shape;
+    struct gather *g;
+    int axis;
+
+    if (c->in[0].type == NN_STR || heddle_nn_count(&c->out[0].shape) == 0)
+        return HEDDLE_ENOSYS;
+    HEDDLE_TRY(heddle_nn_axis(c, heddle_nn_int(c, "axis", 0), x->rank, &axis));
+    g = heddle_nn_alloc(c, sizeof(*g));
+    if (g == NULL)
+        return HEDDLE_ENOMEM;
+    *g = (struct gather){.outer = heddle_nn_count_range(x, 0, axis),
+                         .count = heddle_nn_count(&c->in[1].shape),
+                         .bytes = heddle_nn_count_range(x, axis + 1, x->rank) *
+                                  heddle_nn_type_bytes(c->in[0].type),
+                         .length = x->dim[axis],
+                         .type = c->in[1].type};
+    *out = (struct nn_step){.state = g,
+                            .parts = g->outer * g->count < 64 ? g->outer * g->count : 64,
+                            .run = gather_run,
+                            .destroy = gather_destroy};
+    return HEDDLE_OK;
+}
+
 static const struct nn_attr_rule attrs[] = {{"axis", NN_INT, false}, {0}};
 
 const struct nn_op heddle_nn_op_gather[] = {
@@ -65,6 +124,7 @@ const struct nn_op heddle_nn_op_gather[] = {
      .type = {NN_M_TENSOR, NN_M_INDEX},
      .attrs = attrs,
      .shape = gather_shape,
-     .ref = gather_ref},
+     .ref = gather_ref,
+     .fast = gather_fast},
     {0},
 };

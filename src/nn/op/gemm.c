@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* gemm: alpha A' B' + beta C, where ' transposes if the attribute says so, and C is broadcast. */
 #include "base/assert.h"
-#include "nn/op/op.h"
+#include "nn/op/step.h"
 
 static heddle_status gemm_dims(struct nn_call *c, int64_t *m, int64_t *k, int64_t *n)
 {
@@ -68,6 +68,54 @@ static heddle_status gemm_ref(struct nn_call *c)
     return HEDDLE_OK;
 }
 
+/* C as a bias of each column, or as a whole matrix. */
+static bool gemm_addend(struct nn_call *c, struct dnn_matmul *d, struct nn_step_in *in)
+{
+    const struct nn_shape *s = &c->in[2].shape;
+
+    if (!heddle_nn_has_in(c, 2))
+        return true;
+    if (heddle_nn_float(c, "beta", 1) != 1)
+        return false;
+    if (heddle_nn_count(s) == d->n && s->rank > 0 && s->dim[s->rank - 1] == (int64_t)d->n) {
+        d->has_bias = true;
+        d->is_bias_constant = d->is_b_constant && c->in[2].data != NULL;
+        in->from[2] = d->is_bias_constant ? STEP_NONE : 2;
+        return true;
+    }
+    d->has_residual = true;
+    in->from[3] = 2;
+    return heddle_nn_count(s) == d->m * d->n;
+}
+
+static heddle_status gemm_fast(struct nn_call *c, struct nn_step *out)
+{
+    const struct dnn_make make = heddle_nn_make(c);
+    struct nn_step_in in = heddle_nn_step_in(2);
+    struct dnn_matmul d = {.size = sizeof(d)};
+    struct heddle_dnn *o = NULL;
+    int64_t m, k, n;
+    heddle_status st;
+
+    if (!heddle_nn_is_f32(c))
+        return HEDDLE_ENOSYS;
+    HEDDLE_TRY(gemm_dims(c, &m, &k, &n));
+    d.m = (size_t)m;
+    d.n = (size_t)n;
+    d.k = (size_t)k;
+    d.trans_a = heddle_nn_int(c, "transA", 0) != 0;
+    d.trans_b = heddle_nn_int(c, "transB", 0) != 0;
+    d.alpha = (float)heddle_nn_float(c, "alpha", 1);
+    d.is_b_constant = c->in[1].data != NULL;
+    if (k == 0 || d.alpha == 0 || !gemm_addend(c, &d, &in))
+        return HEDDLE_ENOSYS;
+    if (d.is_b_constant)
+        in.from[1] = STEP_NONE;
+    st = heddle_dnn_create_matmul(&d, d.is_b_constant ? c->in[1].data : NULL,
+                                  d.is_bias_constant ? c->in[2].data : NULL, &make, &o);
+    return heddle_nn_dnn_step(c, st, o, &in, NULL, 0, out);
+}
+
 static struct heddle_cost gemm_cost(const struct nn_call *c)
 {
     const double k = (double)c->in[0].shape.dim[heddle_nn_int(c, "transA", 0) != 0 ? 0 : 1];
@@ -92,6 +140,7 @@ const struct nn_op heddle_nn_op_gemm[] = {
      .attrs = attrs,
      .shape = gemm_shape,
      .ref = gemm_ref,
+     .fast = gemm_fast,
      .cost = gemm_cost},
     {0},
 };

@@ -5,6 +5,7 @@
  */
 #include "base/assert.h"
 #include "nn/op/matrix.h"
+#include "nn/op/step.h"
 
 heddle_status heddle_nn_matmul_shapes(struct nn_call *c, const struct nn_shape *x,
                                       const struct nn_shape *y, struct nn_matmul *m)
@@ -101,6 +102,56 @@ static heddle_status matmul_ref(struct nn_call *c)
     return HEDDLE_OK;
 }
 
+/* All matrices of an operand in order, or the same one for all. */
+static bool matmul_stride(const struct nn_shape *batch, const struct nn_shape *all, size_t each,
+                          size_t *stride)
+{
+    const size_t n = heddle_nn_count(batch);
+
+    *stride = n == 1 ? 0 : each;
+    return n == 1 || n == heddle_nn_count(all);
+}
+
+heddle_status heddle_nn_matmul_desc(struct nn_call *c, struct dnn_matmul *d)
+{
+    struct nn_matmul m;
+
+    HEDDLE_TRY(heddle_nn_matmul_shapes(c, &c->in[0].shape, &c->in[1].shape, &m));
+    *d = (struct dnn_matmul){.size = sizeof(*d),
+                             .m = (size_t)m.m,
+                             .n = (size_t)m.n,
+                             .k = (size_t)m.k,
+                             .batch = heddle_nn_count(&m.batch)};
+    d->stride_c = d->m * d->n;
+    if (d->k == 0 || !matmul_stride(&m.a, &m.batch, d->m * d->k, &d->stride_a) ||
+        !matmul_stride(&m.b, &m.batch, d->k * d->n, &d->stride_b))
+        return HEDDLE_ENOSYS;
+    if (d->stride_b == 0 && (d->stride_a != 0 || d->batch == 1)) { /* one product of many rows */
+        d->m *= d->batch;
+        d->batch = 1;
+        d->stride_a = d->stride_c = 0;
+    }
+    d->is_b_constant = d->batch == 1 && c->in[1].data != NULL;
+    return HEDDLE_OK;
+}
+
+static heddle_status matmul_fast(struct nn_call *c, struct nn_step *out)
+{
+    const struct dnn_make make = heddle_nn_make(c);
+    struct nn_step_in in = heddle_nn_step_in(2);
+    struct heddle_dnn *o = NULL;
+    struct dnn_matmul d;
+    heddle_status st;
+
+    if (!heddle_nn_is_f32(c))
+        return HEDDLE_ENOSYS;
+    HEDDLE_TRY(heddle_nn_matmul_desc(c, &d));
+    if (d.is_b_constant)
+        in.from[1] = STEP_NONE;
+    st = heddle_dnn_create_matmul(&d, d.is_b_constant ? c->in[1].data : NULL, NULL, &make, &o);
+    return heddle_nn_dnn_step(c, st, o, &in, NULL, 0, out);
+}
+
 static struct heddle_cost matmul_cost(const struct nn_call *c)
 {
     const double k = (double)c->in[0].shape.dim[c->in[0].shape.rank - 1];
@@ -120,6 +171,7 @@ const struct nn_op heddle_nn_op_matmul[] = {
      .same = 3,
      .shape = matmul_shape,
      .ref = matmul_ref,
+     .fast = matmul_fast,
      .cost = matmul_cost},
     {0},
 };

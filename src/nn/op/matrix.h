@@ -3,6 +3,7 @@
 #define HEDDLE_NN_OP_MATRIX_H
 
 /* Private to nn: products of batches of matrices, for the operators that have one inside. */
+#include "dnn/dnn.h"
 #include "nn/op/op.h"
 
 struct nn_matmul {
@@ -16,5 +17,7 @@ heddle_status heddle_nn_matmul_shapes(struct nn_call *c, const struct nn_shape *
                                       const struct nn_shape *y, struct nn_matmul *m);
 /* z = x y, plainly. */
 void heddle_nn_matmul_f64(const struct nn_matmul *m, const double *x, const double *y, double *z);
+/* The product of operands 0 and 1 as src/dnn has it; HEDDLE_ENOSYS: the batches are too odd. */
+heddle_status heddle_nn_matmul_desc(struct nn_call *c, struct dnn_matmul *d);
 
 #endif /* HEDDLE_NN_OP_MATRIX_H */

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "base/assert.h"
-#include "nn/op/op.h"
+#include "nn/op/step.h"
 
 /* --- BatchNormalization ---------------------------------------------------------------- */
 
@@ -101,6 +101,51 @@ static heddle_status batch_ref(struct nn_call *c)
     return HEDDLE_OK;
 }
 
+/* x scale + shift, with the scale and shift of each channel in a block of the step. */
+static heddle_status batch_fast(struct nn_call *c, struct nn_step *out)
+{
+    const float eps = (float)heddle_nn_float(c, "epsilon", (double)1e-5f);
+    const struct planes p = batch_planes(&c->in[0].shape);
+    const struct dnn_make make = heddle_nn_make(c);
+    struct nn_step_in in = heddle_nn_step_in(1);
+    struct dnn_map m = {.size = sizeof(m),
+                        .rank = 3,
+                        .nin = 3,
+                        .nsteps = 2,
+                        .step = {{.fn = DNN_MUL, .a = 0, .b = 1}, {.fn = DNN_ADD, .a = 3, .b = 2}}};
+    struct heddle_dnn *o = NULL;
+    float *block;
+    heddle_status st;
+
+    if (!heddle_nn_is_f32(c) || batch_trains(c) || c->nout > 1)
+        return HEDDLE_ENOSYS;
+    for (uint32_t i = 1; i < 5; i++)
+        if (c->in[i].data == NULL)
+            return HEDDLE_ENOSYS;
+    block = heddle_nn_alloc(c, 2 * p.channels * sizeof(*block));
+    if (block == NULL)
+        return HEDDLE_ENOMEM;
+    for (size_t ch = 0; ch < p.channels; ch++) {
+        const double by = (double)((const float *)c->in[1].data)[ch] /
+                          sqrt((double)((const float *)c->in[4].data)[ch] + (double)eps);
+
+        block[ch] = (float)by;
+        block[p.channels + ch] = (float)((double)((const float *)c->in[2].data)[ch] -
+                                         (double)((const float *)c->in[3].data)[ch] * by);
+    }
+    in.own[1] = block;
+    in.own[2] = block + p.channels;
+    m.dims[0] = p.n;
+    m.dims[1] = c->is_nhwc ? p.each : p.channels;
+    m.dims[2] = c->is_nhwc ? p.channels : p.each;
+    m.stride[0][0] = p.channels * p.each;
+    m.stride[0][1] = m.dims[2];
+    m.stride[0][2] = 1;
+    m.stride[1][c->is_nhwc ? 2 : 1] = m.stride[2][c->is_nhwc ? 2 : 1] = 1;
+    st = heddle_dnn_create_map(&m, &make, &o);
+    return heddle_nn_dnn_step(c, st, o, &in, block, 2 * p.channels * sizeof(*block), out);
+}
+
 /* --- LayerNormalization ------------------------------------------------------------------ */
 
 static heddle_status layer_shape(struct nn_call *c)
@@ -172,6 +217,31 @@ static heddle_status layer_ref(struct nn_call *c)
     return HEDDLE_OK;
 }
 
+static heddle_status layer_fast(struct nn_call *c, struct nn_step *out)
+{
+    const struct nn_shape *s = &c->in[0].shape;
+    const struct dnn_make make = heddle_nn_make(c);
+    struct nn_step_in in = heddle_nn_step_in(1);
+    struct dnn_norm d = {.size = sizeof(d),
+                         .eps = (float)heddle_nn_float(c, "epsilon", (double)1e-5f)};
+    struct heddle_dnn *o = NULL;
+    heddle_status st;
+    int axis;
+
+    if (!heddle_nn_is_f32(c) || c->nout > 1)
+        return HEDDLE_ENOSYS;
+    HEDDLE_TRY(heddle_nn_axis(c, heddle_nn_int(c, "axis", -1), s->rank, &axis));
+    d.rows = heddle_nn_count_range(s, 0, axis);
+    d.n = heddle_nn_count_range(s, axis, s->rank);
+    for (uint32_t i = 1; i < c->nin; i++) {
+        if (heddle_nn_has_in(c, i) && heddle_nn_count(&c->in[i].shape) != d.n)
+            return HEDDLE_ENOSYS;
+        in.from[i] = heddle_nn_has_in(c, i) ? (int8_t)i : STEP_NONE;
+    }
+    st = heddle_dnn_create_norm(&d, &make, &o);
+    return heddle_nn_dnn_step(c, st, o, &in, NULL, 0, out);
+}
+
 static const struct nn_attr_rule batch_attrs[] = {{"epsilon", NN_FLOAT, false},
                                                   {"momentum", NN_FLOAT, false},
                                                   {"training_mode", NN_INT, false},
@@ -194,7 +264,8 @@ const struct nn_op heddle_nn_op_norm[] = {
      .type = {NN_M_FLOAT, NN_M_FLOAT, NN_M_FLOAT, NN_M_FLOAT, NN_M_FLOAT},
      .attrs = batch_attrs,
      .shape = batch_shape,
-     .ref = batch_ref},
+     .ref = batch_ref,
+     .fast = batch_fast},
     {.name = "LayerNormalization",
      .since = 1,
      .nin_min = 2,
@@ -205,6 +276,7 @@ const struct nn_op heddle_nn_op_norm[] = {
      .type = {NN_M_FLOAT, NN_M_FLOAT, NN_M_FLOAT},
      .attrs = layer_attrs,
      .shape = layer_shape,
-     .ref = layer_ref},
+     .ref = layer_ref,
+     .fast = layer_fast},
     {0},
 };

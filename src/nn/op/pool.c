@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "base/assert.h"
+#include "nn/op/step.h"
 #include "nn/op/window.h"
 
 enum pool_kind { POOL_MAX, POOL_AVERAGE, POOL_LP };
@@ -160,6 +161,54 @@ static heddle_status pool_ref(struct nn_call *c)
     return HEDDLE_OK;
 }
 
+static heddle_status pool_fast(struct nn_call *c, struct nn_step *out)
+{
+    const struct pool *pool = c->node->op->family;
+    const struct dnn_make make = heddle_nn_make(c);
+    const struct nn_step_in in = heddle_nn_step_in(1);
+    const bool with_padding = heddle_nn_int(c, "count_include_pad", 0) != 0;
+    struct heddle_dnn *o = NULL;
+    struct dnn_pool d = {.size = sizeof(d)};
+    struct nn_window w = {0};
+    heddle_status st;
+    int x;
+
+    if (!heddle_nn_is_f32(c) || c->nout > 1 || pool->kind == POOL_LP)
+        return HEDDLE_ENOSYS;
+    HEDDLE_TRY(pool_window(c, &w));
+    for (int i = 0; i < w.nd; i++)
+        if (w.before[i] < 0 || w.after[i] < 0)
+            return HEDDLE_ENOSYS;
+    if (w.nd != 1 && w.nd != 2)
+        return HEDDLE_ENOSYS;
+    x = w.nd - 1;
+    d.kind = pool->kind == POOL_MAX ? DNN_POOL_MAX
+             : with_padding         ? DNN_POOL_AVERAGE_PADDED
+                                    : DNN_POOL_AVERAGE;
+    d.layout = c->is_nhwc ? DNN_NHWC : DNN_NCHW;
+    d.n = (size_t)c->in[0].shape.dim[0];
+    d.c = (size_t)c->in[0].shape.dim[1];
+    d.h = d.kh = d.out_h = 1;
+    d.w = (size_t)w.in[x];
+    d.kw = (size_t)w.kernel[x];
+    d.stride_w = (size_t)w.stride[x];
+    d.dilation_w = (size_t)w.dilation[x];
+    d.pad_left = (size_t)w.before[x];
+    d.pad_right = (size_t)w.after[x];
+    d.out_w = (size_t)w.out[x];
+    if (w.nd == 2) {
+        d.h = (size_t)w.in[0];
+        d.kh = (size_t)w.kernel[0];
+        d.stride_h = (size_t)w.stride[0];
+        d.dilation_h = (size_t)w.dilation[0];
+        d.pad_top = (size_t)w.before[0];
+        d.pad_bottom = (size_t)w.after[0];
+        d.out_h = (size_t)w.out[0];
+    }
+    st = heddle_dnn_create_pool(&d, &make, &o);
+    return heddle_nn_dnn_step(c, st, o, &in, NULL, 0, out);
+}
+
 static const struct nn_attr_rule attrs[] = {
     {"auto_pad", NN_STRING, false}, {"ceil_mode", NN_INT, false},
     {"dilations", NN_INTS, false},  {"kernel_shape", NN_INTS, true},
@@ -172,7 +221,7 @@ static const struct nn_attr_rule lp_attrs[] = {{"p", NN_INT, false}, {0}};
     {                                                                                              \
         .name = nm, .since = 1, .nin_min = 1, .nin_max = 1, .nout_min = 1, .nout_max = most,       \
         .flags = flag, .type = {NN_M_FLOAT | NN_M(NN_U8) | NN_M(NN_I8)}, .attrs = attrs,           \
-        .shape = pool_shape, .ref = pool_ref, .family = &(const struct pool)                       \
+        .shape = pool_shape, .ref = pool_ref, .fast = pool_fast, .family = &(const struct pool)    \
         {                                                                                          \
             k, false                                                                               \
         }                                                                                          \
@@ -181,7 +230,7 @@ static const struct nn_attr_rule lp_attrs[] = {{"p", NN_INT, false}, {0}};
     {                                                                                              \
         .name = nm, .since = 1, .nin_min = 1, .nin_max = 1, .flags = NN_IMAGE,                     \
         .type = {NN_M_FLOAT}, .attrs = at, .shape = pool_shape, .ref = pool_ref,                   \
-        .family = &(const struct pool)                                                             \
+        .fast = pool_fast, .family = &(const struct pool)                                          \
         {                                                                                          \
             k, true                                                                                \
         }                                                                                          \

@@ -8,8 +8,9 @@
  */
 #include <math.h>
 
+#include "base/alloc.h"
 #include "base/assert.h"
-#include "nn/op/op.h"
+#include "nn/op/step.h"
 
 struct reduce {
     double (*add)(double sum, double x, double max);
@@ -194,6 +195,90 @@ INT(sum, (int64_t)((uint64_t)s + (uint64_t)x))
 INT(prod, (int64_t)((uint64_t)s *(uint64_t)x))
 INT(max, (is_signed ? x > s : (uint64_t)x > (uint64_t)s) ? x : s)
 INT(min, (is_signed ? x < s : (uint64_t)x < (uint64_t)s) ? x : s)
+
+/* --- f32 along the last axes -------------------------------------------------------------- */
+
+enum { LANES = 16 };
+
+/* Rows of n adjacent numbers, each in LANES sums of every LANES-th one: the order does not depend
+ * on the pieces. */
+struct rows {
+    size_t rows, n;
+    bool is_max;
+    float by;
+};
+
+static float row_sum(const float *x, size_t n)
+{
+    float lane[LANES] = {0}, sum = 0;
+    size_t i = 0;
+
+    for (; i + LANES <= n; i += LANES)
+        for (size_t k = 0; k < LANES; k++)
+            lane[k] += x[i + k];
+    for (size_t k = 0; k < LANES; k++)
+        sum += lane[k];
+    for (; i < n; i++)
+        sum += x[i];
+    return sum;
+}
+
+static float row_max(const float *x, size_t n)
+{
+    float max = -INFINITY;
+
+    for (size_t i = 0; i < n; i++)
+        max = x[i] > max || isnan(x[i]) ? x[i] : max;
+    return max;
+}
+
+static heddle_status rows_run(const void *state, const struct nn_args *a, size_t part,
+                              size_t nparts, void *scratch)
+{
+    const struct rows *r = state;
+    const float *x = a->in[0];
+    float *y = a->out[0];
+
+    (void)scratch;
+    for (size_t i = r->rows * part / nparts; i < r->rows * (part + 1) / nparts; i++)
+        y[i] = r->is_max ? row_max(x + i * r->n, r->n) : row_sum(x + i * r->n, r->n) * r->by;
+    return HEDDLE_OK;
+}
+
+static void rows_destroy(const struct heddle_allocator *a, void *state)
+{
+    heddle_free(a, state, sizeof(struct rows));
+}
+
+static heddle_status reduce_fast(struct nn_call *c, struct nn_step *out)
+{
+    const struct reduce *f = c->node->op->family;
+    const struct nn_shape *s = &c->in[0].shape;
+    const bool is_max = f->add == add_max && f->end == NULL,
+               is_sum = f->add == add_sum && (f->end == NULL || f->end == end_mean);
+    struct rows *r;
+    uint32_t mask;
+    bool is_known;
+    int axis = s->rank;
+
+    if ((!is_max && !is_sum) || c->in[0].type != NN_F32 || heddle_nn_count(s) == 0)
+        return HEDDLE_ENOSYS;
+    HEDDLE_TRY(reduce_mask(c, &mask, &is_known));
+    while (axis > 0 && (mask >> (axis - 1) & 1) != 0)
+        axis--;
+    if (!is_known || (mask & ((1u << axis) - 1)) != 0)
+        return HEDDLE_ENOSYS;
+    r = heddle_nn_alloc(c, sizeof(*r));
+    if (r == NULL)
+        return HEDDLE_ENOMEM;
+    *r = (struct rows){.rows = heddle_nn_count_range(s, 0, axis),
+                       .n = heddle_nn_count_range(s, axis, s->rank),
+                       .is_max = is_max};
+    r->by = f->end == end_mean ? 1 / (float)r->n : 1;
+    *out = (struct nn_step){
+        .state = r, .parts = r->rows < 64 ? r->rows : 64, .run = rows_run, .destroy = rows_destroy};
+    return HEDDLE_OK;
+}
 #undef ADD
 #undef END
 #undef INT
@@ -212,10 +297,11 @@ static const struct nn_attr_rule old_attrs[] = {
      .attrs = attrs,                                                                               \
      .shape = reduce_shape,                                                                        \
      .ref = reduce_ref,                                                                            \
+     .fast = reduce_fast,                                                                          \
      .family = &(const struct reduce){__VA_ARGS__}},                                               \
     {                                                                                              \
         .name = nm, .since = 1, .nin_min = 1, .nin_max = 1, .type = {NN_M_NUM},                    \
-        .attrs = old_attrs, .shape = reduce_shape, .ref = reduce_ref,                              \
+        .attrs = old_attrs, .shape = reduce_shape, .ref = reduce_ref, .fast = reduce_fast,         \
         .family = &(const struct reduce)                                                           \
         {                                                                                          \
             __VA_ARGS__                                                                            \

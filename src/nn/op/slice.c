@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "nn/op/op.h"
+#include "nn/op/step.h"
 
 struct slice {
     int64_t start[NN_DIMS], step[NN_DIMS], count[NN_DIMS]; /* count below 0: not known */
@@ -138,6 +138,30 @@ static heddle_status slice_ref(struct nn_call *c)
     return HEDDLE_OK;
 }
 
+static heddle_status slice_fast(struct nn_call *c, struct nn_step *out)
+{
+    const struct nn_shape *in = &c->in[0].shape;
+    const int64_t each = (int64_t)heddle_nn_type_bytes(c->in[0].type);
+    struct nn_move m = {.each = (size_t)each, .rank = (unsigned)in->rank};
+    int64_t from = each, to = each;
+    struct slice s;
+
+    if (c->in[0].type == NN_STR)
+        return HEDDLE_ENOSYS;
+    HEDDLE_TRY(slice_read(c, &s));
+    for (int d = in->rank - 1; d >= 0; d--) {
+        if (s.count[d] < 0)
+            return HEDDLE_ENOSYS;
+        m.from += s.start[d] * from;
+        m.dim[d] = (size_t)s.count[d];
+        m.from_step[d] = s.count[d] > 1 ? s.step[d] * from : 0;
+        m.to_step[d] = to;
+        from *= in->dim[d];
+        to *= s.count[d];
+    }
+    return heddle_nn_move_step(c, &m, 1, out);
+}
+
 static const struct nn_attr_rule old_attrs[] = {
     {"starts", NN_INTS, true}, {"ends", NN_INTS, true}, {"axes", NN_INTS, false}, {0}};
 
@@ -148,7 +172,8 @@ const struct nn_op heddle_nn_op_slice[] = {
      .nin_max = 5,
      .type = {NN_M_TENSOR, NN_M_INDEX, NN_M_INDEX, NN_M_INDEX, NN_M_INDEX},
      .shape = slice_shape,
-     .ref = slice_ref},
+     .ref = slice_ref,
+     .fast = slice_fast},
     {.name = "Slice",
      .since = 1,
      .nin_min = 1,
@@ -156,6 +181,7 @@ const struct nn_op heddle_nn_op_slice[] = {
      .type = {NN_M_TENSOR},
      .attrs = old_attrs,
      .shape = slice_shape,
-     .ref = slice_ref},
+     .ref = slice_ref,
+     .fast = slice_fast},
     {0},
 };

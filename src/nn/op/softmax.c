@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "base/assert.h"
-#include "nn/op/op.h"
+#include "nn/op/step.h"
 
 /* rows x length x step: element j of a row is step elements behind element j - 1. */
 struct rows {
@@ -102,12 +102,33 @@ static heddle_status softmax_ref(struct nn_call *c)
     return HEDDLE_OK;
 }
 
+static heddle_status softmax_fast(struct nn_call *c, struct nn_step *out)
+{
+    const struct softmax *f = c->node->op->family;
+    const struct dnn_make make = heddle_nn_make(c);
+    const struct nn_step_in in = heddle_nn_step_in(1);
+    struct dnn_softmax d = {.size = sizeof(d), .is_log = f->row == row_log_softmax};
+    struct heddle_dnn *o = NULL;
+    struct rows r;
+    heddle_status st;
+
+    if (!heddle_nn_is_f32(c) || f->row == row_hardmax)
+        return HEDDLE_ENOSYS;
+    HEDDLE_TRY(softmax_rows(c, &r));
+    d.outer = r.outer;
+    d.n = r.length;
+    d.inner = r.step;
+    st = heddle_dnn_create_softmax(&d, &make, &o);
+    return heddle_nn_dnn_step(c, st, o, &in, NULL, 0, out);
+}
+
 static const struct nn_attr_rule attrs[] = {{"axis", NN_INT, false}, {0}};
 
 #define ROW(nm, from, fn)                                                                          \
     {                                                                                              \
         .name = nm, .since = from, .nin_min = 1, .nin_max = 1, .type = {NN_M_FLOAT}, .inplace = 1, \
-        .attrs = attrs, .ref = softmax_ref, .family = &(const struct softmax)                      \
+        .attrs = attrs, .ref = softmax_ref, .fast = softmax_fast,                                  \
+        .family = &(const struct softmax)                                                          \
         {                                                                                          \
             fn                                                                                     \
         }                                                                                          \

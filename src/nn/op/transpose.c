@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "nn/op/op.h"
+#include "nn/op/step.h"
 
 static heddle_status transpose_perm(struct nn_call *c, int rank, int perm[NN_DIMS])
 {
@@ -65,6 +65,29 @@ static heddle_status transpose_ref(struct nn_call *c)
     return HEDDLE_OK;
 }
 
+static heddle_status transpose_fast(struct nn_call *c, struct nn_step *out)
+{
+    const struct nn_shape *s = &c->in[0].shape;
+    const struct dnn_make make = heddle_nn_make(c);
+    const struct nn_step_in in = heddle_nn_step_in(1);
+    const size_t each = heddle_nn_type_bytes(c->in[0].type);
+    struct dnn_transpose d = {.size = sizeof(d), .rank = 1, .elem_bytes = each, .dims = {1}};
+    struct heddle_dnn *o = NULL;
+    int perm[NN_DIMS];
+    heddle_status st;
+
+    if (s->rank > DNN_MAX_RANK || c->in[0].type == NN_STR || each > 8 || heddle_nn_count(s) == 0)
+        return HEDDLE_ENOSYS;
+    HEDDLE_TRY(transpose_perm(c, s->rank, perm));
+    d.rank = s->rank > 0 ? (unsigned)s->rank : 1;
+    for (int i = 0; i < s->rank; i++) {
+        d.dims[i] = (size_t)s->dim[i];
+        d.perm[i] = (unsigned)perm[i];
+    }
+    st = heddle_dnn_create_transpose(&d, &make, &o);
+    return heddle_nn_dnn_step(c, st, o, &in, NULL, 0, out);
+}
+
 static const struct nn_attr_rule attrs[] = {{"perm", NN_INTS, false}, {0}};
 
 const struct nn_op heddle_nn_op_transpose[] = {
@@ -75,6 +98,7 @@ const struct nn_op heddle_nn_op_transpose[] = {
      .type = {NN_M_TENSOR},
      .attrs = attrs,
      .shape = transpose_shape,
-     .ref = transpose_ref},
+     .ref = transpose_ref,
+     .fast = transpose_fast},
     {0},
 };

@@ -8,7 +8,7 @@
  */
 #include <math.h>
 
-#include "nn/op/op.h"
+#include "nn/op/step.h"
 
 struct unary {
     double (*f)(double x, double a, double b);
@@ -82,6 +82,48 @@ UNARY(mish, x *tanh(f_softplus(x, 0, 0)))
 UNARY(shrink, x<-a ? x + b : x> a ? x - b : 0)
 #undef UNARY
 
+/* What src/dnn has. Its parameters p and q are ours, a and b, where there are some. */
+static const struct {
+    double (*f)(double x, double a, double b);
+    enum dnn_fn fn;
+} fast_fn[] = {
+    {f_abs, DNN_ABS},
+    {f_neg, DNN_NEG},
+    {f_exp, DNN_EXP},
+    {f_log, DNN_LOG},
+    {f_sqrt, DNN_SQRT},
+    {f_reciprocal, DNN_RECIPROCAL},
+    {f_floor, DNN_FLOOR},
+    {f_ceil, DNN_CEIL},
+    {f_sin, DNN_SIN},
+    {f_cos, DNN_COS},
+    {f_tanh, DNN_TANH},
+    {f_erf, DNN_ERF},
+    {f_relu, DNN_RELU},
+    {f_sigmoid, DNN_SIGMOID},
+    {f_leaky, DNN_LEAKY_RELU},
+    {f_elu, DNN_ELU},
+    {f_hard_sigmoid, DNN_HARD_SIGMOID},
+    {f_hard_swish, DNN_HARD_SWISH},
+    {f_swish, DNN_SILU},
+};
+
+static heddle_status unary_fast(struct nn_call *c, struct nn_step *out)
+{
+    const struct unary *u = c->node->op->family;
+    const double a = u->a != NULL ? heddle_nn_float(c, u->a, (double)u->a0) : 0,
+                 b = u->b != NULL ? heddle_nn_float(c, u->b, (double)u->b0) : 0;
+    struct dnn_map m = {.nsteps = 1};
+
+    for (size_t i = 0; i < sizeof(fast_fn) / sizeof(fast_fn[0]); i++) {
+        if (fast_fn[i].f != u->f || (u->f == f_swish && a != 1))
+            continue;
+        m.step[0] = (struct dnn_step){.fn = fast_fn[i].fn, .p = (float)a, .q = (float)b};
+        return heddle_nn_map_step(c, &m, 1, NULL, out);
+    }
+    return HEDDLE_ENOSYS;
+}
+
 static int64_t i_abs(int64_t x, unsigned type)
 {
     return x < 0 && (NN_M(type) & NN_M_SINT) != 0 ? (int64_t)(0 - (uint64_t)x) : x;
@@ -130,7 +172,8 @@ static const struct nn_attr_rule old_alpha_attrs[] = {
 #define ROW(nm, from, types, at, ...)                                                              \
     {                                                                                              \
         .name = nm, .since = from, .nin_min = 1, .nin_max = 1, .inplace = 1, .type = {types},      \
-        .attrs = at, .family = &(const struct unary){__VA_ARGS__}, .ref = unary_ref                \
+        .attrs = at, .family = &(const struct unary){__VA_ARGS__}, .ref = unary_ref,               \
+        .fast = unary_fast, .flags = NN_POINT                                                      \
     }
 
 const struct nn_op heddle_nn_op_unary[] = {

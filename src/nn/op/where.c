@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "base/assert.h"
-#include "nn/op/op.h"
+#include "nn/op/step.h"
 
 static heddle_status where_shapes(struct nn_call *c, struct nn_shape *out)
 {
@@ -97,6 +97,25 @@ static heddle_status expand_ref(struct nn_call *c)
     return HEDDLE_OK;
 }
 
+static heddle_status expand_fast(struct nn_call *c, struct nn_step *out)
+{
+    const struct nn_shape *s = &c->out[0].shape;
+    const int64_t each = (int64_t)heddle_nn_type_bytes(c->in[0].type);
+    struct nn_move m = {.each = (size_t)each, .rank = (unsigned)s->rank};
+    int64_t step[NN_DIMS], to = each;
+
+    if (c->in[0].type == NN_STR)
+        return HEDDLE_ENOSYS;
+    heddle_nn_broadcast_steps(&c->in[0].shape, s, step);
+    for (int d = s->rank - 1; d >= 0; d--) {
+        m.dim[d] = (size_t)s->dim[d];
+        m.from_step[d] = step[d] * each;
+        m.to_step[d] = to;
+        to *= s->dim[d];
+    }
+    return heddle_nn_move_step(c, &m, 1, out);
+}
+
 /* --- Range --------------------------------------------------------------------------- */
 
 static heddle_status range_shape(struct nn_call *c)
@@ -152,7 +171,8 @@ const struct nn_op heddle_nn_op_where[] = {
      .nin_max = 2,
      .type = {NN_M_TENSOR, NN_M_INDEX},
      .shape = expand_shape,
-     .ref = expand_ref},
+     .ref = expand_ref,
+     .fast = expand_fast},
     {.name = "Range",
      .since = 11,
      .nin_min = 3,

@@ -4,6 +4,7 @@
 
 /* Private to nn: windows that move over the dimensions behind batch and channels, as convolutions
  * and pools have them. */
+#include "dnn/dnn.h"
 #include "nn/op/op.h"
 
 enum { NN_WINDOW = NN_DIMS - 2 };
@@ -19,5 +20,7 @@ struct nn_window {
  * `out`. w->nd, w->in and w->kernel are there. A dimension that is not known gives one that is
  * not. */
 heddle_status heddle_nn_window(struct nn_call *c, struct nn_window *w);
+/* conv.c: the convolution of operands 0 and 1 as src/dnn has it; HEDDLE_ENOSYS: it has not. */
+heddle_status heddle_nn_conv_desc(struct nn_call *c, struct dnn_conv *d);
 
 #endif /* HEDDLE_NN_OP_WINDOW_H */

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* step: a kernel of src/dnn as a step, and moves of memory as one. */
+#include "nn/op/step.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+
+bool heddle_nn_is_f32(const struct nn_call *c)
+{
+    for (uint32_t i = 0; i < c->nin; i++)
+        if (c->in[i].kind != NN_ABSENT && (c->in[i].kind != NN_TENSOR || c->in[i].type != NN_F32 ||
+                                           !heddle_nn_is_concrete(&c->in[i].shape)))
+            return false;
+    for (uint32_t i = 0; i < c->nout; i++)
+        if (c->out[i].kind != NN_ABSENT &&
+            (c->out[i].kind != NN_TENSOR || c->out[i].type != NN_F32 ||
+             !heddle_nn_is_concrete(&c->out[i].shape)))
+            return false;
+    return heddle_nn_count(&c->out[0].shape) > 0;
+}
+
+/* --- kernels of src/dnn ---------------------------------------------------------------- */
+
+struct step_dnn {
+    struct heddle_dnn *dnn;
+    struct nn_step_in in;
+    void *block;
+    size_t block_bytes;
+};
+
+struct nn_step_in heddle_nn_step_in(unsigned n)
+{
+    struct nn_step_in in = {{0}, {0}};
+
+    for (unsigned i = 0; i < DNN_MAX_IN; i++)
+        in.from[i] = i < n ? (int8_t)i : STEP_NONE;
+    return in;
+}
+
+struct dnn_make heddle_nn_make(struct nn_call *c)
+{
+    return (struct dnn_make){.size = sizeof(struct dnn_make),
+                             .alloc = c->run->alloc,
+                             .why = c->why,
+                             .why_bytes = c->why_bytes};
+}
+
+static size_t step_dnn_scratch(const void *state, size_t nparts)
+{
+    return heddle_dnn_scratch_bytes(((const struct step_dnn *)state)->dnn, nparts);
+}
+
+static heddle_status step_dnn_run(const void *state, const struct nn_args *a, size_t part,
+                                  size_t nparts, void *scratch)
+{
+    const struct step_dnn *s = state;
+    const void *in[DNN_MAX_IN];
+    void *out[2] = {a->out[0], NULL};
+
+    for (unsigned i = 0; i < DNN_MAX_IN; i++)
+        in[i] = s->in.from[i] >= 0 ? a->in[s->in.from[i]] : s->in.own[i];
+    heddle_dnn_run(s->dnn, in, out, part, nparts, scratch);
+    return HEDDLE_OK;
+}
+
+static void step_dnn_destroy(const struct heddle_allocator *a, void *state)
+{
+    struct step_dnn *s = state;
+
+    heddle_dnn_destroy(s->dnn);
+    if (s->block != NULL)
+        heddle_free(a, s->block, s->block_bytes);
+    heddle_free(a, s, sizeof(*s));
+}
+
+heddle_status heddle_nn_dnn_step(struct nn_call *c, heddle_status st, struct heddle_dnn *o,
+                                 const struct nn_step_in *in, void *block, size_t bytes,
+                                 struct nn_step *out)
+{
+    struct step_dnn *s = st == HEDDLE_OK ? heddle_nn_alloc(c, sizeof(*s)) : NULL;
+
+    if (s == NULL) {
+        if (st == HEDDLE_OK)
+            heddle_dnn_destroy(o);
+        if (block != NULL)
+            heddle_free(c->run->alloc, block, bytes);
+        return st == HEDDLE_OK ? HEDDLE_ENOMEM : st;
+    }
+    *s = (struct step_dnn){o, *in, block, bytes};
+    *out = (struct nn_step){.state = s,
+                            .parts = heddle_dnn_parts(o),
+                            .scratch = step_dnn_scratch,
+                            .run = step_dnn_run,
+                            .destroy = step_dnn_destroy};
+    return HEDDLE_OK;
+}
+
+heddle_status heddle_nn_map_step(struct nn_call *c, struct dnn_map *m, unsigned nin,
+                                 const struct nn_shape *shape, struct nn_step *out)
+{
+    const struct nn_shape *to = &c->out[0].shape;
+    const struct nn_step_in in = heddle_nn_step_in(nin);
+    const struct dnn_make make = heddle_nn_make(c);
+    struct heddle_dnn *o = NULL;
+    heddle_status st;
+
+    if (!heddle_nn_is_f32(c) || to->rank > DNN_MAX_RANK || nin > DNN_MAX_IN)
+        return HEDDLE_ENOSYS;
+    m->size = sizeof(*m);
+    m->nin = nin;
+    m->rank = to->rank > 0 ? (unsigned)to->rank : 1;
+    m->dims[0] = 1;
+    for (int d = 0; d < to->rank; d++)
+        m->dims[d] = (size_t)to->dim[d];
+    for (unsigned i = 0; i < nin; i++) {
+        int64_t step[NN_DIMS];
+
+        heddle_nn_broadcast_steps(shape != NULL ? &shape[i] : &c->in[i].shape, to, step);
+        for (int d = 0; d < to->rank; d++)
+            m->stride[i][d] = (size_t)step[d];
+    }
+    st = heddle_dnn_create_map(m, &make, &o);
+    return heddle_nn_dnn_step(c, st, o, &in, NULL, 0, out);
+}
+
+/* --- moves -------------------------------------------------------------------------------- */
+
+enum { MOVE_PARTS = 64, MOVE_PART_BYTES = 1 << 14 };
+
+/* A row is the innermost dimension of a move; rows are numbered through all moves. */
+struct step_move {
+    size_t n, bytes, rows;
+    struct nn_move move[];
+};
+
+static size_t move_rows(const struct nn_move *m)
+{
+    size_t rows = 1;
+
+    for (unsigned d = 0; d + 1 < m->rank; d++)
+        rows *= m->dim[d];
+    return rows;
+}
+
+static void move_row(const struct nn_move *m, size_t row, const char *from, char *to)
+{
+    const unsigned last = m->rank - 1;
+    const size_t n = m->dim[last];
+    const int64_t step = m->from_step[last], to_step = m->to_step[last];
+
+    from += m->from;
+    to += m->to;
+    for (unsigned d = last; d-- > 0; row /= m->dim[d]) {
+        from += (int64_t)(row % m->dim[d]) * m->from_step[d];
+        to += (int64_t)(row % m->dim[d]) * m->to_step[d];
+    }
+    if (step == (int64_t)m->each && to_step == step)
+        memcpy(to, from, n * m->each);
+    else if (m->each == 4)
+        for (size_t i = 0; i < n; i++, from += step, to += to_step)
+            memcpy(to, from, 4);
+    else if (m->each == 8)
+        for (size_t i = 0; i < n; i++, from += step, to += to_step)
+            memcpy(to, from, 8);
+    else
+        for (size_t i = 0; i < n; i++, from += step, to += to_step)
+            memcpy(to, from, m->each);
+}
+
+static heddle_status step_move_run(const void *state, const struct nn_args *a, size_t part,
+                                   size_t nparts, void *scratch)
+{
+    const struct step_move *s = state;
+    const size_t end = s->rows * (part + 1) / nparts;
+    size_t at = s->rows * part / nparts, first = 0;
+
+    (void)scratch;
+    for (size_t i = 0; i < s->n && at < end; i++) {
+        const struct nn_move *m = &s->move[i];
+        const size_t rows = move_rows(m);
+
+        for (; at < end && at < first + rows; at++)
+            if (a->out[m->out] != NULL)
+                move_row(m, at - first, a->in[m->in], a->out[m->out]);
+        first += rows;
+    }
+    return HEDDLE_OK;
+}
+
+static void step_move_destroy(const struct heddle_allocator *a, void *state)
+{
+    struct step_move *s = state;
+
+    heddle_free(a, s, s->bytes);
+}
+
+/* Dimensions of one element go, and those that are one piece of memory become one. */
+static void move_simplify(struct nn_move *m)
+{
+    unsigned n = 0;
+
+    for (unsigned d = 0; d < m->rank; d++) {
+        if (m->dim[d] == 1)
+            continue;
+        if (n > 0 && m->from_step[n - 1] == m->from_step[d] * (int64_t)m->dim[d] &&
+            m->to_step[n - 1] == m->to_step[d] * (int64_t)m->dim[d]) {
+            m->dim[n - 1] *= m->dim[d];
+        } else {
+            m->dim[n++] = m->dim[d];
+        }
+        m->from_step[n - 1] = m->from_step[d];
+        m->to_step[n - 1] = m->to_step[d];
+    }
+    if (n == 0) {
+        m->dim[0] = 1;
+        m->from_step[0] = m->to_step[0] = (int64_t)m->each;
+        n = 1;
+    }
+    m->rank = n;
+}
+
+/* A long row in several. */
+static void move_cut(struct nn_move *m)
+{
+    const unsigned last = m->rank - 1;
+    size_t by = m->dim[last] * m->each / MOVE_PART_BYTES;
+
+    if (m->rank == NN_DIMS || by < 2)
+        return;
+    by = by > MOVE_PARTS ? MOVE_PARTS : by;
+    while (m->dim[last] % by != 0)
+        by--;
+    m->dim[m->rank] = m->dim[last] / by;
+    m->from_step[m->rank] = m->from_step[last];
+    m->to_step[m->rank] = m->to_step[last];
+    m->dim[last] = by;
+    m->from_step[last] *= (int64_t)m->dim[m->rank];
+    m->to_step[last] *= (int64_t)m->dim[m->rank];
+    m->rank++;
+}
+
+heddle_status heddle_nn_move_step(struct nn_call *c, const struct nn_move *move, size_t n,
+                                  struct nn_step *out)
+{
+    const size_t bytes = sizeof(struct step_move) + n * sizeof(*move);
+    struct step_move *s = heddle_nn_alloc(c, bytes);
+    size_t size = 0;
+
+    if (s == NULL)
+        return HEDDLE_ENOMEM;
+    *s = (struct step_move){.bytes = bytes};
+    for (size_t i = 0; i < n; i++) {
+        struct nn_move m = move[i];
+        size_t count = 1;
+
+        for (unsigned d = 0; d < m.rank; d++)
+            count *= m.dim[d];
+        if (count == 0)
+            continue;
+        move_simplify(&m);
+        move_cut(&m);
+        size += count * m.each;
+        s->rows += move_rows(&m);
+        s->move[s->n++] = m;
+    }
+    *out = (struct nn_step){
+        .state = s, .parts = 1, .run = step_move_run, .destroy = step_move_destroy};
+    while (out->parts < MOVE_PARTS && out->parts < s->rows && out->parts * MOVE_PART_BYTES < size)
+        out->parts++;
+    return HEDDLE_OK;
+}
