@@ -13,7 +13,7 @@ option(HEDDLE_COVERAGE "count executed lines (gcov)" OFF)
 option(HEDDLE_FUZZ "instrument for libFuzzer (clang)" OFF)
 option(HEDDLE_WERROR "warnings are errors (always so when CI=true)" OFF)
 
-foreach(x HWLOC BLAS CUDA OPENCL)
+foreach(x HWLOC BLAS CUDA OPENCL HTTP)
   set(HEDDLE_WITH_${x} AUTO CACHE STRING "AUTO, ON or OFF")
   set_property(CACHE HEDDLE_WITH_${x} PROPERTY STRINGS AUTO ON OFF)
 endforeach()
@@ -131,6 +131,24 @@ function(heddle_find_opencl found)
   set(${found} "${HEDDLE_OPENCL_WORKS}" PARENT_SCOPE)
 endfunction()
 
+# The HTTP server of the tool: headers only, libmicrohttpd is loaded when it serves.
+function(heddle_find_http found)
+  find_path(HEDDLE_HTTP_INCLUDE microhttpd.h)
+  mark_as_advanced(HEDDLE_HTTP_INCLUDE)
+  if(HEDDLE_HTTP_INCLUDE)
+    heddle_try(HEDDLE_HTTP_WORKS "
+      #include <microhttpd.h>
+      #if MHD_VERSION < 0x00096600
+      #error too old
+      #endif
+      int main(void) { return MHD_YES != 1; }" "${HEDDLE_HTTP_INCLUDE}" "")
+  endif()
+  if(HEDDLE_HTTP_WORKS)
+    heddle_imported(heddle::http "${HEDDLE_HTTP_INCLUDE}" "${CMAKE_DL_LIBS}")
+  endif()
+  set(${found} "${HEDDLE_HTTP_WORKS}" PARENT_SCOPE)
+endfunction()
+
 # A macro: the 0 or 1 has to reach the caller and hide the cache entry.
 macro(heddle_decide x)
   if(NOT "$CACHE{HEDDLE_WITH_${x}}" MATCHES "^(AUTO|ON|OFF)$")
@@ -158,6 +176,7 @@ heddle_decide(HWLOC hwloc)
 heddle_decide(BLAS blas)
 heddle_decide(CUDA cuda)
 heddle_decide(OPENCL opencl)
+heddle_decide(HTTP http)
 
 # Not a choice: the instruction sets of src/dnn beyond the base are those of x86-64.
 set(HEDDLE_WITH_X86 0)
@@ -201,7 +220,7 @@ function(heddle_print_summary)
     message(STATUS "  sanitizer  ${HEDDLE_SANITIZE}")
   endif()
   foreach(row "HWLOC;hwloc      " "BLAS;blas       " "CUDA;cuda       "
-      "OPENCL;opencl     ")
+      "OPENCL;opencl     " "HTTP;http       ")
     list(GET row 0 x)
     list(GET row 1 label)
     message(STATUS

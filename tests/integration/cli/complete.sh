@@ -22,7 +22,7 @@ offers '' demo --log ''
 offers '' nonsense --x
 offers '' complete --x
 ok complete ''
-for c in info demo bench hpl trace model sim plan energy calibrate version; do
+for c in info demo bench hpl trace model sim plan energy serve calibrate version; do
     grep -qx "$c" out || wrong "$c is not offered"
 done
 ok complete

@@ -89,11 +89,13 @@ struct cli_opt {
     uint64_t min, max;
 };
 
+enum { CLI_OPERANDS = 32 };
+
 /* Operands, in the order given. */
 struct cli_args {
-    const char *operand[4];
+    const char *operand[CLI_OPERANDS];
     unsigned n;
-    unsigned max;   /* more are an error; at most 4 */
+    unsigned max;   /* more are an error; at most CLI_OPERANDS */
     bool are_words; /* they name no files */
 };
 
