@@ -13,6 +13,8 @@
 #include <string.h>
 
 #define STATES 16384 /* of one search */
+#define TRIES  4     /* budgets, each smaller by ... */
+#define LESS   50    /* ... this part */
 #define LOOKS  4     /* at addresses of one run */
 #define MOST   40    /* times of all operations */
 #define SPARE  25    /* part of the budget, for addresses of many operations */
@@ -122,22 +124,40 @@ static int back_rank(const struct heddle_plan_job *job)
     return 0;
 }
 
-static heddle_status back_solve(const struct heddle_plan_job *job, struct heddle_plan **out)
+/* One search, for a budget of its own. */
+static heddle_status solve_once(const struct heddle_plan_job *job, struct heddle_plan **out)
 {
-    const struct heddle_plan_opts *o = &job->opts.base;
     struct heddle_plan_search x;
-    double base = 0;
     heddle_status st = heddle_plan_search_init(&x, job);
 
     if (st != HEDDLE_OK)
         return st;
-    base = heddle_plan_sum_times(job->g);
-    st = find_plan(&x, base, out);
+    st = find_plan(&x, heddle_plan_sum_times(job->g), out);
     if (st == HEDDLE_ENOENT)
-        st = HEDDLE_PLAN_FAIL(o, st, "no plan found by a search backwards");
+        st = HEDDLE_PLAN_FAIL(&job->opts.base, st, "no plan found by a search backwards");
     else if (st == HEDDLE_ENOMEM)
-        st = HEDDLE_PLAN_FAIL(o, st, "no memory for the solver");
+        st = HEDDLE_PLAN_FAIL(&job->opts.base, st, "no memory for the solver");
     heddle_plan_search_fini(&x);
+    return st;
+}
+
+/* Whether a search ends is a matter of luck, and a plan for less memory is one for more: where
+ * nothing is found, somewhat smaller budgets are tried. */
+static heddle_status back_solve(const struct heddle_plan_job *job, struct heddle_plan **out)
+{
+    struct heddle_plan_machine less = *job->m;
+    struct heddle_plan_job once = *job;
+    heddle_status st = HEDDLE_ENOENT;
+
+    once.m = &less;
+    for (int k = 0; k < TRIES && st == HEDDLE_ENOENT; k++) {
+        less.budget = job->m->budget - job->m->budget / LESS * (uint64_t)k;
+        if (k > 0 && (less.budget < job->floor || heddle_plan_job_is_late(job)))
+            break;
+        st = solve_once(&once, out);
+    }
+    if (st == HEDDLE_OK)
+        (*out)->budget = job->m->budget;
     return st;
 }
 
