@@ -11,7 +11,7 @@
 
 #include "base/compiler.h"
 
-enum { STEP_FLOATS = 512 * 64, BLOCK_ROWS = 240 };
+enum { STEP_FLOATS = 512 * 64, BLOCK_ROWS = 240, AHEAD_ROWS = 32 };
 
 struct dnn_panels heddle_dnn_panels(const struct dnn_isa *isa, size_t k, size_t n)
 {
@@ -85,7 +85,7 @@ static void pass(const struct dnn_strip *s, struct dnn_tile *t, const size_t row
         if (s->res != NULL)
             t->res = s->res + row * s->ldres;
         fetch(s, t, mr);
-        if (s->is_dense && t->k == s->k) {
+        if (s->is_dense && t->k == s->k && s->m > mr) {
             t->ahead[0] = a[0] + mr * s->k;
             t->ahead_step[0] = mr;
         }
@@ -186,6 +186,10 @@ void heddle_dnn_strip(const struct dnn_strip *s, const float **a)
     } else if (s->m <= s->isa->mr[s->nv] || s->res == s->c) {
         const size_t rows[2] = {0, s->m};
 
+        for (unsigned i = 0; i < 2; i++) { /* B comes by once: fetch it far ahead */
+            t.ahead[i] = s->b + AHEAD_ROWS * s->ldb + i * (nr / 2);
+            t.ahead_step[i] = s->ldb;
+        }
         pass(s, &t, rows, 0, a, is_act);
     } else {
         for (size_t row = 0; row < s->m; row += BLOCK_ROWS) {

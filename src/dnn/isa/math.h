@@ -7,8 +7,7 @@
  *
  * The polynomials are fits of smallest relative error, by weighted least squares with the
  * weights moved to where the error is (Lawson's method), rounded to f32. Errors against f64,
- * over all exponents (dnn/map_test.c): exp 2 ulp, tanh 3, erf 3, sigmoid 4. Results of exp
- * below the smallest normal number are 0.
+ * over all exponents (dnn/map_test.c): exp 2 ulp, tanh 3, erf 3, sigmoid 4.
  */
 #include "dnn/isa/vec.h"
 
@@ -28,26 +27,39 @@ static HEDDLE_INLINE vf math_pow2(vi n)
     return (vf)((n + 127) << 23);
 }
 
-/* x = n log 2 + r with |r| <= log(2) / 2; log 2 in two parts, the first of few bits. */
-static HEDDLE_INLINE vf math_exp(vf x)
+/* exp(x) = 2^n exp(r) with x = n log 2 + r, |r| <= log(2) / 2; returns exp(r). log 2 is in two
+ * parts, the first of few bits. */
+static HEDDLE_INLINE vf math_exp_parts(vf x, vi *n)
 {
     const vf magic = splat(0x1.8p23f); /* adding it rounds to a whole number */
-    const vf above = splat(0x1.62e42ep6f), below = splat(-0x1.5d589ep6f);
-    const vf inside = choose((x < above) & (x > below), x, (vf){0});
-    const vf shifted = inside * 0x1.715476p0f + magic;
-    const vf n = shifted - magic;
-    const vi whole = (vi)shifted - (vi)magic, half = whole >> 1;
-    vf r = inside - n * 0x1.62e4p-1f, y;
+    const vf shifted = x * 0x1.715476p0f + magic, whole = shifted - magic;
+    vf r = x - whole * 0x1.62e4p-1f, y;
 
-    r = r - n * 0x1.7f7d1cp-20f;
+    *n = (vi)shifted - (vi)magic;
+    r = r - whole * 0x1.7f7d1cp-20f;
     MATH_HORNER(r, 5, 0x1.fffffcp-2f, 0x1.555492p-3f, 0x1.5558f2p-5f, 0x1.1239d4p-7f,
                 0x1.6a244cp-10f);
-    y = (r * r) * y + r;
-    y = y + 1;
-    y = y * math_pow2(half) * math_pow2(whole - half);
-    y = choose(x >= above, splat(__builtin_inff()), y);
-    y = choose(x <= below, (vf){0}, y);
-    return choose(x == x, y, x);
+    return (r * r) * y + r + 1;
+}
+
+/* 2^n in two factors: between the bounds it may be beyond what a number can hold, and the
+ * product is infinity, or below the normal numbers. NaN goes through. */
+static HEDDLE_INLINE vf math_exp(vf x)
+{
+    vi n, half;
+    const vf y = math_exp_parts(at_most(at_least(x, splat(-104)), splat(89.5f)), &n);
+
+    half = n >> 1;
+    return y * math_pow2(half) * math_pow2(n - half);
+}
+
+/* For -87 <= x <= 88. */
+static HEDDLE_INLINE vf math_exp_inside(vf x)
+{
+    vi n;
+    const vf y = math_exp_parts(x, &n);
+
+    return y * math_pow2(n);
 }
 
 static HEDDLE_INLINE vf math_abs(vf x)
@@ -62,15 +74,14 @@ static HEDDLE_INLINE vf math_sign_of(vf magnitude, vf sign)
 
 static HEDDLE_INLINE vf math_tanh(vf x)
 {
-    const vf a = math_abs(x), s = x * x;
-    const vf large = 1 - 2 / (math_exp(a + a) + 1);
+    const vf a = at_most(math_abs(x), splat(10)), s = x * x;
+    const vf large = 1 - 2 / (math_exp_inside(a + a) + 1);
     vf y;
 
     MATH_HORNER(s, 5, -0x1.555524p-2f, 0x1.1103f2p-3f, -0x1.b7cff2p-5f, 0x1.4f5ef6p-6f,
                 -0x1.697110p-8f);
     y = (x * s) * y + x;
-    y = choose(a < 0.65f, y, math_sign_of(large, x));
-    return choose(x == x, y, x);
+    return choose(a < 0.65f, y, math_sign_of(large, x)); /* NaN is in `large` */
 }
 
 static HEDDLE_INLINE vf math_erf(vf x)
@@ -80,12 +91,11 @@ static HEDDLE_INLINE vf math_erf(vf x)
 
     MATH_HORNER(a, 7, 0x1.661c6ap-12f, 0x1.2088eap+0f, 0x1.46baecp-1f, 0x1.a65348p-4f,
                 -0x1.65cb80p-6f, 0x1.825b0ap-9f, -0x1.86dda0p-13f);
-    large = 1 - math_exp(-y);
+    large = 1 - math_exp_inside(-y);
     MATH_HORNER(s, 7, 0x1.06eba8p-3f, -0x1.81273ep-2f, 0x1.ce2cf8p-4f, -0x1.b7f90ep-6f,
                 0x1.5405b4p-8f, -0x1.a3f712p-11f, 0x1.496a5ep-14f);
     y = x * y + x;
-    y = choose(a < 1, y, math_sign_of(large, x));
-    return choose(x == x, y, x);
+    return choose(a < 1, y, math_sign_of(large, x));
 }
 
 static HEDDLE_INLINE vf math_sigmoid(vf x)
