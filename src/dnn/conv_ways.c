@@ -12,42 +12,27 @@ struct direct_rows {
     size_t pixel;       /* of row 0 */
 };
 
-/* The address of input pixel (y, x), counted with the padding; outside of the image: zeros. */
-static inline const float *pixel_at(const struct conv *c, const float *image, size_t y, size_t x)
-{
-    const struct dnn_conv *d = &c->d;
-
-    if (y - d->pad_top >= d->h || x - d->pad_left >= d->w) /* wraps below 0 */
-        return c->o.weights->data + c->at_zero;
-    return image + ((y - d->pad_top) * d->w + (x - d->pad_left)) * d->ci;
-}
-
-/* n pixels of one output line, from (y, x) on, in one tap; outside of the image: zeros. */
-static void direct_run_of(const struct direct_rows *r, const size_t in[2], size_t n,
+/* n pixels of one output line, from (y, x) of the padded input on, in one tap; outside of the image:
+ * zeros. */
+static void direct_run_of(const struct conv *c, const float *image, const size_t in[2], size_t n,
                           const float **a)
 {
-    const struct conv *c = r->c;
     const struct dnn_conv *d = &c->d;
     const float *zero = c->o.weights->data + c->at_zero;
-    const size_t y = in[0] - d->pad_top, x = in[1] - d->pad_left; /* wraps below 0 */
-    const size_t step = d->stride_w * d->ci;
-    const float *p;
+    const size_t y = in[0] - d->pad_top, step = d->stride_w * d->ci; /* y wraps below 0 */
+    size_t x = in[1], i = 0;
 
-    if (y >= d->h) {
-        for (size_t i = 0; i < n; i++)
-            a[i] = zero;
-    } else if (x < d->w && (n - 1) * d->stride_w < d->w - x) {
-        p = r->image + (y * d->w + x) * d->ci;
-        for (size_t i = 0; i < n; i++)
-            a[i] = p + i * step;
-    } else {
-        p = r->image + y * d->w * d->ci;
-        for (size_t i = 0; i < n; i++) {
-            const size_t at = x + i * d->stride_w;
+    for (; i < n && (x < d->pad_left || y >= d->h); i++, x += d->stride_w)
+        a[i] = zero;
+    if (i < n && x < d->pad_left + d->w) {
+        const size_t there = (d->pad_left + d->w - x - 1) / d->stride_w + 1;
+        const float *p = image + (y * d->w + x - d->pad_left) * d->ci;
 
-            a[i] = at < d->w ? p + at * d->ci : zero;
-        }
+        for (const size_t end = dnn_min(n, i + there); i < end; i++, p += step)
+            a[i] = p;
     }
+    for (; i < n; i++)
+        a[i] = zero;
 }
 
 static void direct_rows(const void *arg, size_t row, size_t mr, size_t tap, size_t ntaps,
@@ -65,7 +50,7 @@ static void direct_rows(const void *arg, size_t row, size_t mr, size_t tap, size
             const size_t in[2] = {y * d->stride_h + ky * d->dilation_h,
                                   x * d->stride_w + kx * d->dilation_w};
 
-            direct_run_of(r, in, n, a + t * mr + i);
+            direct_run_of(r->c, r->image, in, n, a + t * mr + i);
             if (++kx == d->kw) {
                 kx = 0;
                 ky++;
@@ -246,10 +231,12 @@ static void depthwise_run(const struct heddle_dnn *o, const void *const *in, voi
         const size_t n = u / c->oh, y = u % c->oh;
         const float *image = (const float *)in[0] + n * d->h * d->w * d->ci;
 
-        for (size_t t = 0; t < w.ntaps; t++)
-            for (size_t x = 0; x < c->ow; x++)
-                tap[t * c->ow + x] = pixel_at(c, image, y * d->stride_h + t / d->kw * d->dilation_h,
-                                              x * d->stride_w + t % d->kw * d->dilation_w);
+        for (size_t t = 0; t < w.ntaps; t++) {
+            const size_t at[2] = {y * d->stride_h + t / d->kw * d->dilation_h,
+                                  t % d->kw * d->dilation_w};
+
+            direct_run_of(c, image, at, c->ow, tap + t * c->ow);
+        }
         w.out = (float *)out[0] + u * c->ow * d->co;
         w.res = d->has_residual && in[1] != NULL ? (const float *)in[1] + u * c->ow * d->co : NULL;
         o->isa->depthwise(&w);

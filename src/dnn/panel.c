@@ -34,9 +34,10 @@ void heddle_dnn_pack_panel(const struct dnn_isa *isa, const struct dnn_panels *p
     for (size_t r = 0; r < p->k; r++) {
         float *o = out + r * nr;
 
-        if (row != 1 || col == 1)
-            for (size_t j = 0; j < here; j++)
-                o[j] = b[r * row + j * col];
+        if (col == 1)
+            memcpy(o, b + r * row, here * sizeof(float));
+        for (size_t j = 0; col != 1 && row != 1 && j < here; j++)
+            o[j] = b[r * row + j * col];
         memset(o + here, 0, (nr - here) * sizeof(float));
     }
     if (alpha != 1)

@@ -13,15 +13,6 @@
 
 enum { ROWS_STEP = 4 * DNN_LANES };
 
-/* The last n < DNN_LANES numbers of a row, and `fill` behind them. */
-static HEDDLE_INLINE vf load_tail(const float *p, size_t n, float fill)
-{
-    vf v = splat(fill);
-
-    memcpy(&v, p, n * sizeof(float));
-    return v;
-}
-
 static HEDDLE_INLINE float lanes_sum(vf v)
 {
     float s = 0;

@@ -24,12 +24,10 @@
 #define TURN_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
 #endif
 
-static HEDDLE_INLINE void turn_square(const float *src, size_t lds, float *dst, size_t ldd)
+static HEDDLE_INLINE void turn_rows(vf r[DNN_LANES])
 {
-    vf r[DNN_LANES], t[DNN_LANES];
+    vf t[DNN_LANES];
 
-    for (unsigned i = 0; i < DNN_LANES; i++)
-        r[i] = load(src + i * lds);
     for (unsigned round = 1; round < DNN_LANES; round *= 2) {
         for (unsigned i = 0; i < DNN_LANES / 2; i++) {
             t[2 * i] = TURN_LOW(r[i], r[i + DNN_LANES / 2]);
@@ -38,6 +36,15 @@ static HEDDLE_INLINE void turn_square(const float *src, size_t lds, float *dst, 
         for (unsigned i = 0; i < DNN_LANES; i++)
             r[i] = t[i];
     }
+}
+
+static HEDDLE_INLINE void turn_square(const float *src, size_t lds, float *dst, size_t ldd)
+{
+    vf r[DNN_LANES];
+
+    for (unsigned i = 0; i < DNN_LANES; i++)
+        r[i] = load(src + i * lds);
+    turn_rows(r);
     for (unsigned i = 0; i < DNN_LANES; i++)
         store(dst + i * ldd, r[i]);
 }
@@ -45,13 +52,16 @@ static HEDDLE_INLINE void turn_square(const float *src, size_t lds, float *dst, 
 /* m x n, both at most DNN_LANES. */
 static void turn_part(const float *src, size_t lds, float *dst, size_t ldd, size_t m, size_t n)
 {
-    float from[DNN_LANES * DNN_LANES] = {0}, to[DNN_LANES * DNN_LANES];
+    vf r[DNN_LANES] = {{0}};
 
     for (size_t i = 0; i < m; i++)
-        memcpy(from + i * DNN_LANES, src + i * lds, n * sizeof(float));
-    turn_square(from, DNN_LANES, to, DNN_LANES);
+        r[i] = n == DNN_LANES ? load(src + i * lds) : load_some(src + i * lds, n);
+    turn_rows(r);
     for (size_t j = 0; j < n; j++)
-        memcpy(dst + j * ldd, to + j * DNN_LANES, m * sizeof(float));
+        if (m == DNN_LANES)
+            store(dst + j * ldd, r[j]);
+        else
+            store_some(dst + j * ldd, r[j], m);
 }
 
 static void turn(const float *src, size_t lds, float *dst, size_t ldd, size_t m, size_t n)

@@ -36,18 +36,49 @@ static HEDDLE_INLINE vf splat(float x)
     return x - (vf){0};
 }
 
-/* The first n < DNN_LANES numbers; the others are 0. */
+/* n < DNN_LANES numbers, in runs of 8, 4, 2 and 1: copies of fixed sizes are single moves. */
+static HEDDLE_INLINE void copy_some(float *to, const float *from, size_t n)
+{
+    if (DNN_LANES > 8 && (n & 8) != 0) {
+        memcpy(to, from, 8 * sizeof(float));
+        to += 8;
+        from += 8;
+    }
+    if (DNN_LANES > 4 && (n & 4) != 0) {
+        memcpy(to, from, 4 * sizeof(float));
+        to += 4;
+        from += 4;
+    }
+    if ((n & 2) != 0) {
+        memcpy(to, from, 2 * sizeof(float));
+        to += 2;
+        from += 2;
+    }
+    if ((n & 1) != 0)
+        *to = *from;
+}
+
+/* The first n < DNN_LANES numbers; the others are `fill`. */
+static HEDDLE_INLINE vf load_tail(const float *p, size_t n, float fill)
+{
+    float f[DNN_LANES];
+
+    store(f, splat(fill));
+    copy_some(f, p, n);
+    return load(f);
+}
+
 static HEDDLE_INLINE vf load_some(const float *p, size_t n)
 {
-    vf v = {0};
-
-    memcpy(&v, p, n * sizeof(float));
-    return v;
+    return load_tail(p, n, 0);
 }
 
 static HEDDLE_INLINE void store_some(float *p, vf v, size_t n)
 {
-    memcpy(p, &v, n * sizeof(float));
+    float f[DNN_LANES];
+
+    store(f, v);
+    copy_some(p, f, n);
 }
 
 static HEDDLE_INLINE vf choose(vi mask, vf yes, vf no)
