@@ -12,8 +12,8 @@ struct direct_rows {
     size_t pixel;       /* of row 0 */
 };
 
-/* n pixels of one output line, from (y, x) of the padded input on, in one tap; outside of the image:
- * zeros. */
+/* n pixels of one output line, from (y, x) of the padded input on, in one tap; zeros outside of the
+ * image. */
 static void direct_run_of(const struct conv *c, const float *image, const size_t in[2], size_t n,
                           const float **a)
 {
