@@ -35,6 +35,11 @@ static heddle_status binary_shapes(struct nn_call *c, struct nn_shape *y, struct
     int axis;
 
     *y = c->in[1].shape;
+    /* The slopes of the older PRelu are those of the channels. */
+    if (c->node->op->since < 7 && strcmp(c->node->op->name, "PRelu") == 0 && a->rank > 1 &&
+        y->rank == 1)
+        for (; y->rank + 1 < a->rank; y->rank++)
+            y->dim[y->rank] = 1;
     if (c->node->op->since < 7 && heddle_nn_int(c, "broadcast", 0) != 0 && a->rank >= 0 &&
         y->rank >= 0 && heddle_nn_has(c, "axis")) {
         HEDDLE_TRY(heddle_nn_axis(c, heddle_nn_int(c, "axis", 0), a->rank + 1, &axis));
@@ -268,6 +273,7 @@ const struct nn_op heddle_nn_op_binary[] = {
     ROWS("Mod", 10, NN_M_NUM, mod_attrs, &mod_other, NULL, i_floor_mod, NULL, false),
     ROWS("BitShift", 11, NN_M_UINT, shift_attrs, &shift_other, NULL, i_shift_right, NULL, false),
     ROW("PRelu", 7, NN_M_NUM, NULL, f_prelu, i_prelu, NULL, false),
+    ROW("PRelu", 1, NN_M_FLOAT, old_attrs, f_prelu, i_prelu, NULL, false),
     {.name = "Pow",
      .since = 7,
      .nin_min = 2,

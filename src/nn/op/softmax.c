@@ -25,14 +25,15 @@ static heddle_status softmax_rows(struct nn_call *c, struct rows *r)
 {
     const struct nn_shape *s = &c->in[0].shape;
     const bool is_flat = c->node->op->since < 13;
+    const int64_t said = heddle_nn_int(c, "axis", is_flat ? 1 : -1);
     int axis = 0;
 
     if (s->rank == 0 && heddle_nn_int(c, "axis", -1) >= -1) {
         *r = (struct rows){1, 1, 1};
         return HEDDLE_OK;
     }
-    HEDDLE_TRY(heddle_nn_axis(c, heddle_nn_int(c, "axis", is_flat ? 1 : -1),
-                              s->rank + (is_flat ? 1 : 0), &axis));
+    /* Flat, the axis may be behind the last one; a negative one counts from the rank. */
+    HEDDLE_TRY(heddle_nn_axis(c, said, s->rank + (is_flat && said >= 0 ? 1 : 0), &axis));
     r->outer = heddle_nn_count_range(s, 0, axis);
     r->length = is_flat ? heddle_nn_count_range(s, axis, s->rank) : (size_t)s->dim[axis];
     r->step = is_flat ? 1 : heddle_nn_count_range(s, axis + 1, s->rank);
