@@ -4,6 +4,7 @@
  *
  * Operands  X [n, c, d...], W [m, c/g, k...], B [m] (optional); Y [n, m, e...].
  */
+#include "base/alloc.h"
 #include "base/assert.h"
 #include "nn/op/step.h"
 #include "nn/op/window.h"
@@ -157,6 +158,103 @@ heddle_status heddle_nn_conv_desc(struct nn_call *c, struct dnn_conv *d)
     return HEDDLE_OK;
 }
 
+/* --- groups, channels outermost ------------------------------------------------------------ */
+
+/* Groups are fast with the channels innermost alone, so an image goes there and back: the copies
+ * cost less than what they save. A piece is some of the images. */
+struct grouped {
+    struct heddle_dnn *to, *conv, *back; /* of one image */
+    size_t n, in, out;                   /* images; floats of one */
+};
+
+static size_t grouped_room(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+static size_t grouped_inner(const struct grouped *g)
+{
+    const struct heddle_dnn *const all[] = {g->to, g->conv, g->back};
+    size_t most = 0;
+
+    for (size_t i = 0; i < 3; i++) {
+        const size_t bytes = heddle_dnn_scratch_bytes(all[i], 1);
+
+        most = bytes > most ? bytes : most;
+    }
+    return grouped_room(most);
+}
+
+static size_t grouped_scratch(const void *state, size_t nparts)
+{
+    const struct grouped *g = state;
+
+    (void)nparts;
+    return grouped_inner(g) + grouped_room(g->in * sizeof(float)) +
+           grouped_room(g->out * sizeof(float));
+}
+
+static heddle_status grouped_run(const void *state, const struct nn_args *a, size_t part,
+                                 size_t nparts, void *scratch)
+{
+    const struct grouped *g = state;
+    char *x = (char *)scratch + grouped_inner(g), *y = x + grouped_room(g->in * sizeof(float));
+
+    for (size_t i = g->n * part / nparts; i < g->n * (part + 1) / nparts; i++) {
+        const void *const from[] = {(const float *)a->in[0] + i * g->in},
+                          *const image[] = {x, NULL}, *const result[] = {y};
+        void *const px[] = {x}, *const py[] = {y}, *const to[] = {(float *)a->out[0] + i * g->out};
+
+        heddle_dnn_run(g->to, from, px, 0, 1, scratch);
+        heddle_dnn_run(g->conv, image, py, 0, 1, scratch);
+        heddle_dnn_run(g->back, result, to, 0, 1, scratch);
+    }
+    return HEDDLE_OK;
+}
+
+static void grouped_destroy(const struct heddle_allocator *a, void *state)
+{
+    struct grouped *g = state;
+
+    heddle_dnn_destroy(g->to);
+    heddle_dnn_destroy(g->conv);
+    heddle_dnn_destroy(g->back);
+    heddle_free(a, g, sizeof(*g));
+}
+
+static heddle_status grouped_fast(struct nn_call *c, struct dnn_conv *d, const float *bias,
+                                  struct nn_step *out)
+{
+    const struct nn_shape *s = &c->out[0].shape;
+    const struct dnn_make make = heddle_nn_make(c);
+    const size_t oh = s->rank == 4 ? (size_t)s->dim[2] : 1, ow = (size_t)s->dim[s->rank - 1];
+    const struct dnn_reorder to = {sizeof(to), 1, d->ci, d->h, d->w, DNN_NCHW, DNN_NHWC},
+                             back = {sizeof(back), 1, d->co, oh, ow, DNN_NHWC, DNN_NCHW};
+    struct grouped *g = heddle_nn_alloc(c, sizeof(*g));
+    heddle_status st;
+
+    if (g == NULL)
+        return HEDDLE_ENOMEM;
+    *g = (struct grouped){.n = d->n, .in = d->ci * d->h * d->w, .out = d->co * oh * ow};
+    d->n = 1;
+    d->in_layout = d->out_layout = DNN_NHWC;
+    st = heddle_dnn_create_conv(d, c->in[1].data, bias, &make, &g->conv);
+    if (st == HEDDLE_OK)
+        st = heddle_dnn_create_reorder(&to, &make, &g->to);
+    if (st == HEDDLE_OK)
+        st = heddle_dnn_create_reorder(&back, &make, &g->back);
+    if (st != HEDDLE_OK) {
+        grouped_destroy(c->run->alloc, g);
+        return st;
+    }
+    *out = (struct nn_step){.state = g,
+                            .parts = g->n,
+                            .scratch = grouped_scratch,
+                            .run = grouped_run,
+                            .destroy = grouped_destroy};
+    return HEDDLE_OK;
+}
+
 static heddle_status conv_fast(struct nn_call *c, struct nn_step *out)
 {
     const struct dnn_make make = heddle_nn_make(c);
@@ -169,6 +267,8 @@ static heddle_status conv_fast(struct nn_call *c, struct nn_step *out)
         (heddle_nn_has_in(c, 2) && c->in[2].data == NULL))
         return HEDDLE_ENOSYS;
     HEDDLE_TRY(heddle_nn_conv_desc(c, &d));
+    if (d.groups > 1 && !c->is_nhwc)
+        return grouped_fast(c, &d, heddle_nn_has_in(c, 2) ? c->in[2].data : NULL, out);
     st = heddle_dnn_create_conv(&d, c->in[1].data, heddle_nn_has_in(c, 2) ? c->in[2].data : NULL,
                                 &make, &o);
     return heddle_nn_dnn_step(c, st, o, &in, NULL, 0, out);

@@ -227,7 +227,8 @@ static void window(struct c *c, int nd, const char *kernel, const int64_t *k)
 static void make_conv(struct c *c, const struct nn_op *op)
 {
     const int nd = 1 + (int)rnd(2);
-    const int64_t g = rnd(3) == 0 ? 1 + rnd(4) : 1, cg = 1 + rnd(6), mg = 1 + rnd(6);
+    const int64_t g = rnd(2) ? 1 + rnd(20) : 1, cg = rnd(2) ? 1 : 1 + rnd(6),
+                  mg = rnd(2) ? 1 : 1 + rnd(6);
     const int64_t k[2] = {1 + rnd(3), 1 + rnd(3)};
 
     (void)op;
