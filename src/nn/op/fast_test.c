@@ -397,7 +397,7 @@ static void make_expand(struct c *c, const struct nn_op *op)
 static void make_reduce(struct c *c, const struct nn_op *op)
 {
     int64_t dim[NN_DIMS], axes[NN_DIMS];
-    const int rank = some_dims(dim, 1, 3, 30);
+    const int rank = some_dims(dim, 1, 3, 14);
     const unsigned n = 1 + rnd((unsigned)rank);
 
     add_in(c, NN_F32, rank, dim);

@@ -198,7 +198,7 @@ INT(min, (is_signed ? x < s : (uint64_t)x < (uint64_t)s) ? x : s)
 
 /* --- f32 along the last axes -------------------------------------------------------------- */
 
-enum { LANES = 16 };
+enum { LANES = 16, BLOCK = 1024 };
 
 /* Rows of n adjacent numbers, each in LANES sums of every LANES-th one: the order does not depend
  * on the pieces. */
@@ -210,17 +210,21 @@ struct rows {
 
 static float row_sum(const float *x, size_t n)
 {
-    float lane[LANES] = {0}, sum = 0;
-    size_t i = 0;
+    double sum = 0; /* of blocks: the error does not grow with the row */
 
-    for (; i + LANES <= n; i += LANES)
+    for (size_t i = 0; i < n;) {
+        const size_t end = n - i > BLOCK ? i + BLOCK : n;
+        float lane[LANES] = {0};
+
+        for (; i + LANES <= end; i += LANES)
+            for (size_t k = 0; k < LANES; k++)
+                lane[k] += x[i + k];
+        for (; i < end; i++)
+            sum += (double)x[i];
         for (size_t k = 0; k < LANES; k++)
-            lane[k] += x[i + k];
-    for (size_t k = 0; k < LANES; k++)
-        sum += lane[k];
-    for (; i < n; i++)
-        sum += x[i];
-    return sum;
+            sum += (double)lane[k];
+    }
+    return (float)sum;
 }
 
 static float row_max(const float *x, size_t n)
