@@ -267,7 +267,8 @@ static heddle_status wire_put_many(struct wire_decoder *d, const struct wire_fie
 {
     const struct heddle_onnx_bytes bytes = {(const char *)t->ptr, t->len};
     const size_t each = wire_list[f->kind].bytes;
-    struct cursor c = {t->ptr, t->ptr + t->len};
+    /* A number has no bytes behind it: its pointer is NULL, to which nothing may be added. */
+    struct cursor c = {t->ptr, t->len > 0 ? t->ptr + t->len : t->ptr};
     const char *text = NULL;
     uint64_t v;
 
@@ -283,6 +284,8 @@ static heddle_status wire_put_many(struct wire_decoder *d, const struct wire_fie
             memcpy(array + *n * each, &t->value, each);
             break;
         }
+        if (t->len == 0)
+            return HEDDLE_OK; /* an empty list may have no array */
         if (f->kind != WIRE_INTS) {
             memcpy(array + *n * each, t->ptr, t->len);
             *n += t->len / each;
