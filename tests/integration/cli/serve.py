@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A server with two networks: replies, refusals, many clients at once, SIGTERM.
 
-serve.py HEDDLE. The networks are written here, byte by byte: y = x + 1 over rows of four
-numbers, and the same for one row alone.
+serve.py HEDDLE ROOT. The networks are y = x + 1 over rows of four numbers, and the same for
+one row alone.
 """
 import http.client
 import json
@@ -13,42 +13,16 @@ import subprocess
 import sys
 import threading
 
-
-# --- ONNX files: the wire format of protobuf, as far as these networks need it -------------
-
-
-def varint(v):
-    out = b""
-    while v > 127:
-        out += bytes([v & 127 | 128])
-        v >>= 7
-    return out + bytes([v])
+sys.path.insert(0, sys.argv[2] + "/examples/networks")
+sys.dont_write_bytecode = True
+import make as onnx  # noqa: E402
 
 
-def number(field, v):
-    return varint(field << 3) + varint(v)
-
-
-def chunk(field, data):
-    data = data.encode() if isinstance(data, str) else data
-    return varint(field << 3 | 2) + varint(len(data)) + data
-
-
-def dim(d):
-    return chunk(1, chunk(2, d) if isinstance(d, str) else number(1, d))
-
-
-def port(name, dims):
-    shape = chunk(2, b"".join(dim(d) for d in dims))
-    return chunk(1, name) + chunk(2, chunk(1, number(1, 1) + shape))
-
-
-def model(dims):
-    one = number(2, 1) + chunk(8, "one") + chunk(9, struct.pack("<f", 1.0))
-    node = chunk(1, "x") + chunk(1, "one") + chunk(2, "y") + chunk(3, "add") + chunk(4, "Add")
-    graph = (chunk(1, node) + chunk(2, "g") + chunk(5, one) + chunk(11, port("x", dims)) +
-             chunk(12, port("y", dims)))
-    return number(1, 8) + chunk(7, graph) + chunk(8, number(2, 17))
+def add_one(dims):
+    """y = x + 1."""
+    return onnx.model("add", [onnx.node("Add", ["x", "one"], "y")],
+                      [onnx.weights("one", [1], [1.0])], [onnx.port("x", dims)],
+                      [onnx.port("y", dims)])
 
 
 # --- requests ---------------------------------------------------------------------------------
@@ -158,7 +132,7 @@ def main():
     heddle = sys.argv[1]
     for name, dims in (("add", ["rows", 4]), ("one", [1, 4])):
         with open(name + ".onnx", "wb") as f:
-            f.write(model(dims))
+            f.write(add_one(dims))
     server = subprocess.Popen(
         [heddle, "serve", "add.onnx", "one=one.onnx", "--port", "0", "--max-body", "1", "--json"],
         stdout=subprocess.PIPE, text=True)

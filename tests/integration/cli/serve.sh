@@ -15,5 +15,5 @@ if grep -q 'no HTTP server' err; then
     echo 'skipped: this build has no HTTP server'
     exit 77
 fi
-python3 "$here/serve.py" "$heddle" || exit $?
+python3 "$here/serve.py" "$heddle" "$root" || exit $?
 finish

@@ -181,7 +181,7 @@ static int nn_run(struct cli *c, int argc, char **argv)
 
 const struct heddle_cmd heddle_cmd_nn = {
     .name = "nn",
-    .help = "look at networks: operators, models, test cases",
+    .help = "looks at networks: operators, models, test cases",
     .usage = "heddle nn ops [--json]\n"
              "heddle nn show MODEL\n"
              "heddle nn check FOLDER [--reference]\n",

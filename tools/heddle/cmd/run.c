@@ -300,7 +300,7 @@ static int run_run(struct cli *c, int argc, char **argv)
 
 const struct heddle_cmd heddle_cmd_run = {
     .name = "run",
-    .help = "run a network from an ONNX file",
+    .help = "runs a network from an ONNX file",
     .usage = "heddle run MODEL [--input NAME=FILE.npy[,NAME=FILE.npy...]] [--random]\n"
              "           [--shape NAME=1x3x224x224[,...]] [--output DIR] [--repeat N]\n"
              "           [--seed N] [--workers N] [--json]\n",
