@@ -23,8 +23,8 @@ const run = (...args) => {
     assert.equal(r.status, 0, `heddle ${args.join(' ')}: ${r.stderr}`);
     return r.stdout;
 };
-const demo = (log, level, workers) => run('demo', '--n', '640', '--nb', '64', '--workers', workers,
-    '--devices', 'none', '--no-progress', '--log-level', level, '--log', log);
+const demo = (log, level, workers) => run('demo', '--kernels', 'plain', '--n', '640', '--nb', '64',
+    '--workers', workers, '--devices', 'none', '--no-progress', '--log-level', level, '--log', log);
 demo('one.log', '1', '2');
 demo('two.log', '1', '1');
 demo('zero.log', '0', '2');

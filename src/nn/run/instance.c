@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/atomic.h"
 #include "base/why.h"
 #include "nn/run/run.h"
 
@@ -24,6 +25,8 @@ struct nn_instance {
     size_t nviews;
     struct nn_work *work;
     heddle_graph *graph;
+    bool is_spoiled; /* its last request has failed: why */
+    struct nn_blame blame;
 };
 
 struct nn_instance **heddle_nn_instance_next(struct nn_instance *i)
@@ -131,6 +134,7 @@ static heddle_status instance_task(struct nn_instance *i, uint32_t k)
     const uint32_t nin = t->node->nin, nout = t->node->nout;
 
     w->task = t;
+    w->blame = &i->blame;
     w->alloc = i->alloc;
     w->scratch = i->arena + (t->work_bytes > 0 ? t->work_at : 0);
     w->in = heddle_scratch_get(&i->mem, nin, sizeof(void *));
@@ -206,9 +210,35 @@ void heddle_nn_instance_destroy(struct nn_instance *i)
     heddle_free(a, i, sizeof(*i));
 }
 
+const char *heddle_nn_instance_why(const struct nn_instance *i)
+{
+    return i->blame.why;
+}
+
+void heddle_nn_instance_spoil(struct nn_instance *i)
+{
+    i->is_spoiled = true;
+}
+
+/* Every result is written before it is read, so what a failed request left counts as good. */
+static heddle_status instance_restore(struct nn_instance *i)
+{
+    HEDDLE_TRY(heddle_handle_restore(i->all));
+    for (size_t k = 0; k < i->nviews; k++) {
+        if (i->view[k] != NULL)
+            HEDDLE_TRY(heddle_handle_restore(i->view[k]));
+    }
+    i->is_spoiled = false;
+    i->blame.why[0] = '\0';
+    heddle_store_rlx(&i->blame.is_said, false); /* no task of it runs */
+    return HEDDLE_OK;
+}
+
 heddle_status heddle_nn_instance_launch(struct nn_instance *i, const struct heddle_task_opts *opts)
 {
     const struct heddle_launch l = {.size = sizeof(l), .opts = opts};
 
+    if (i->is_spoiled)
+        HEDDLE_TRY(instance_restore(i));
     return heddle_graph_launch(i->graph, &l);
 }

@@ -3,10 +3,12 @@
  * kernel: what a task of a network runs. A task that is worth it has a kernel that becomes pieces
  * when a worker is idle; every piece is a child without operands, since the parent holds them.
  */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/why.h"
 #include "nn/run/run.h"
 
 /* A result that nobody wants has no memory of its own, but is computed. */
@@ -69,13 +71,33 @@ static heddle_status kernel_reference(const struct nn_work *w, char *why, size_t
     return st;
 }
 
+/* The sentence is the task's and the request's: the context keeps the first failure of all. */
+static heddle_status kernel_failed(struct heddle_exec *x, const struct nn_work *w, heddle_status st,
+                                   const char *why)
+{
+    /* Relaxed: the end of the tasks carries the sentence to the end of the request. */
+    if (!atomic_exchange_explicit(&w->blame->is_said, true, memory_order_relaxed))
+        (void)heddle_why(w->blame->why, sizeof(w->blame->why), st, "%s", why);
+    return heddle_exec_fail(x, st, why);
+}
+
 static heddle_status kernel_piece_of(struct heddle_exec *x, const struct nn_work *w, size_t part,
                                      size_t nparts, char *scratch)
 {
     const struct nn_args a = {(const void *const *)w->in, w->out};
     const heddle_status st = w->task->step.run(w->task->step.state, &a, part, nparts, scratch);
+    const struct nn_node *n = w->task->node;
+    char why[400];
 
-    return st == HEDDLE_OK ? st : heddle_exec_fail(x, st, w->task->node->name);
+    if (st == HEDDLE_OK)
+        return st;
+    /* A step knows no sentence. The reference kernel does, and fails in the same way; but other
+     * pieces may be writing the results that it would write. */
+    (void)heddle_why(why, sizeof(why), st, "node '%s' (%s): %s", n->name, n->op->name,
+                     heddle_status_text(st));
+    if (nparts == 1)
+        (void)kernel_reference(w, why, sizeof(why));
+    return kernel_failed(x, w, st, why);
 }
 
 static heddle_status kernel_whole(struct heddle_exec *x)
@@ -87,7 +109,7 @@ static heddle_status kernel_whole(struct heddle_exec *x)
     if (w->task->step.run != NULL)
         return kernel_piece_of(x, w, 0, 1, w->scratch);
     st = kernel_reference(w, why, sizeof(why));
-    return st == HEDDLE_OK ? st : heddle_exec_fail(x, st, why);
+    return st == HEDDLE_OK ? st : kernel_failed(x, w, st, why);
 }
 
 static heddle_status kernel_piece(struct heddle_exec *x)

@@ -400,6 +400,8 @@ static void request_done(void *user, heddle_status st)
                 memcpy(r->face.output[i].data,
                        heddle_nn_instance_data(q.instance, q.plan->g->output[i]),
                        r->face.output[i].bytes);
+    if (st != HEDDLE_OK && q.instance != NULL)
+        (void)heddle_why(q.why, sizeof(q.why), st, "%s", heddle_nn_instance_why(q.instance));
     if (st != HEDDLE_OK && q.why[0] == '\0') {
         struct heddle_error e = {.size = sizeof(e)};
 
@@ -407,6 +409,8 @@ static void request_done(void *user, heddle_status st)
         (void)heddle_why(q.why, sizeof(q.why), st, "%s",
                          e.message[0] != '\0' ? e.message : heddle_status_text(st));
     }
+    if (st != HEDDLE_OK && q.instance != NULL)
+        heddle_nn_instance_spoil(q.instance);
     net_leave(q.net, q.plan, q.instance);
     if (st != HEDDLE_OK)
         heddle_nn_result_destroy(&r->face);

@@ -227,4 +227,76 @@ TEST(refused)
     CHECK_OK(heddle_ctx_destroy(ctx));
 }
 
-TEST_MAIN(many_at_once, numbers, refused)
+/* y = rows of a table by number; the operator fails for a number that the table lacks. */
+static void write_table(const char *path)
+{
+    struct wire_out g = {.len = 0}, m = {.len = 0}, o = {.len = 0}, t = {.len = 0};
+    struct wire_out v = {.len = 0}, type = {.len = 0}, x = {.len = 0}, s = {.len = 0}, d;
+    const float table[] = {10, 11, 12};
+    FILE *f = fopen(path, "wb");
+
+    wire_int(&t, 1, 3);
+    wire_int(&t, 2, HEDDLE_ONNX_FLOAT);
+    wire_str(&t, 8, "T");
+    wire_mem(&t, 9, table, sizeof(table));
+    wire_sub_message(&g, 5, &t);
+    d.len = 0;
+    wire_int(&d, 1, 2);
+    wire_sub_message(&s, 1, &d);
+    wire_int(&x, 1, HEDDLE_ONNX_INT64);
+    wire_sub_message(&x, 2, &s);
+    wire_sub_message(&type, 1, &x);
+    wire_str(&v, 1, "x");
+    wire_sub_message(&v, 2, &type);
+    wire_sub_message(&g, 11, &v);
+    v.len = 0;
+    wire_str(&v, 1, "y");
+    wire_sub_message(&g, 12, &v);
+    put_node(&g, "Gather", "T", "x", "a", NULL);
+    put_node(&g, "Relu", "a", NULL, "y", NULL);
+    wire_int(&m, 1, 8);
+    wire_sub_message(&m, 7, &g);
+    wire_int(&o, 2, 13);
+    wire_sub_message(&m, 8, &o);
+    CHECK(f != NULL);
+    CHECK(fwrite(m.buf, 1, m.len, f) == m.len);
+    CHECK(fclose(f) == 0);
+}
+
+/* A request that fails says which node and why, and those behind it are as if it had not been. */
+TEST(failed_request)
+{
+    const struct heddle_ctx_opts co = {
+        .size = sizeof(co), .nworkers = 2, .models = HEDDLE_OFF, .ignore_env = true};
+    char why[300];
+    const struct heddle_nn_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
+    heddle_ctx *ctx = NULL;
+    heddle_nn *net = NULL;
+
+    write_table("net_test_table.onnx");
+    CHECK_OK(heddle_ctx_create(&co, &ctx));
+    CHECK_OK(heddle_nn_open(ctx, "net_test_table.onnx", NULL, &net));
+    for (int64_t i = 0; i < 8; i++) {
+        int64_t at[] = {i % 3, i % 2 ? 3 + i : 1};
+        char want[32];
+        const struct heddle_nn_tensor t = {
+            .type = HEDDLE_NN_I64, .ndim = 1, .dim = {2}, .data = at, .bytes = sizeof(at)};
+        struct heddle_nn_result *r = NULL;
+
+        (void)snprintf(want, sizeof(want), "index %d of 3", (int)(3 + i));
+        if (i % 2) {
+            CHECK_STATUS(heddle_nn_run(net, &t, 1, &o, &r), HEDDLE_EINVAL);
+            CHECK(strstr(why, "(Gather)") != NULL && strstr(why, want) != NULL);
+            continue;
+        }
+        CHECK_OK(heddle_nn_run(net, &t, 1, &o, &r));
+        CHECK(((const float *)r->output[0].data)[0] == (float)(10 + i % 3));
+        CHECK(((const float *)r->output[0].data)[1] == 11.0f);
+        heddle_nn_result_destroy(r);
+    }
+    heddle_nn_close(net);
+    /* Tasks have failed, as wanted. */
+    CHECK_STATUS(heddle_ctx_destroy(ctx), HEDDLE_EINVAL);
+}
+
+TEST_MAIN(many_at_once, numbers, refused, failed_request)

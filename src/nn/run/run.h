@@ -83,14 +83,25 @@ void heddle_nn_instance_destroy(struct nn_instance *i);
 /* Where the data of a value are in this instance. */
 void *heddle_nn_instance_data(const struct nn_instance *i, uint32_t value);
 heddle_status heddle_nn_instance_launch(struct nn_instance *i, const struct heddle_task_opts *opts);
+/* Its request has failed: the data are poisoned until the next launch, which writes them anew. */
+void heddle_nn_instance_spoil(struct nn_instance *i);
+/* The sentence of the request that has failed; "": none of its tasks has. */
+const char *heddle_nn_instance_why(const struct nn_instance *i);
 struct nn_instance **heddle_nn_instance_next(struct nn_instance *i);
 
 /* kernel.c: the kernel of an operator, under its name; plain runs whole, else it may be cut. */
 const heddle_kernel *heddle_nn_kernel(const char *name, bool is_plain);
 
+/* Why a request has failed: the sentence of the first of its tasks that did. */
+struct nn_blame {
+    _Atomic bool is_said;
+    char why[400];
+};
+
 /* What a task of an instance gets as its argument. */
 struct nn_work {
     const struct nn_task *task;
+    struct nn_blame *blame;
     const void **in;
     void **out;
     char *scratch;
