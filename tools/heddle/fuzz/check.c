@@ -307,6 +307,8 @@ static void check_acquire(struct check *c, struct fuzz_op *op)
         check_bytes(c, op, &s);
     else
         spot_flags(&s, FLAG_UNKNOWN | FLAG_MUST | (is_whole ? FLAG_MAY : 0), 0);
+    if (fuzz_writes(op->mode) && (sees & FLAG_UNKNOWN) != 0)
+        spot_flags(&s, 0, FLAG_UNKNOWN); /* what is written depends on all that was there */
     fuzz_mix_acquired(&m, op->salt);
 }
 

@@ -16,6 +16,7 @@
  *   fuzz/log.c     looks at the log of the run
  *   fuzz/check.c   runs it again in plain memory, one operation after another,
  *                  and compares
+ *   fuzz/arena.c   the memory of a run
  *
  * The oracle runs afterwards. A task that ended well is done again, one that
  * failed must have had a reason to, and from then on its outputs are unknown.
@@ -264,6 +265,8 @@ struct fuzz_arena {
     unsigned nblocks, now;
     size_t used;
 };
+
+/* --- fuzz/arena.c -------------------------------------------------------- */
 
 /* Zeroed; NULL: no memory. Goes with the next reset. */
 void *fuzz_alloc(struct fuzz_arena *a, size_t n, size_t bytes);
