@@ -233,7 +233,7 @@ static const struct nn_attr_rule shift_attrs[] = {{"direction", NN_STRING, true}
 
 #define ROWS(nm, from, types, at, more, ...)                                                       \
     {                                                                                              \
-        .name = nm, .since = from, .nin_min = 2, .nin_max = 2, .inplace = 3,                       \
+        .name = nm, .since = from, .nin_min = 2, .nin_max = 2, .inplace = 3, .flags = NN_POINT,    \
         .type = {types, types}, .same = 3, .attrs = at, .shape = binary_shape, .ref = binary_ref,  \
         .fast = binary_fast, .family = &(const struct binary)                                      \
         {                                                                                          \

@@ -55,6 +55,20 @@ static heddle_status concat_ref(struct nn_call *c)
     return HEDDLE_OK;
 }
 
+/* Dimensions in the order of memory, and where the axis is among them. */
+static struct nn_shape concat_order(const struct nn_call *c, const struct nn_shape *s, int *axis_at,
+                                    int axis)
+{
+    struct nn_shape order = *s;
+
+    *axis_at = axis;
+    for (int d = 0; d < s->rank && c->is_nhwc; d++) {
+        order.dim[d] = s->dim[heddle_nn_nhwc[d]];
+        *axis_at = heddle_nn_nhwc[d] == axis ? d : *axis_at;
+    }
+    return order;
+}
+
 /* One move per operand of Concat, or per result of Split, into or out of the whole. */
 static heddle_status concat_moves(struct nn_call *c, const struct nn_value *whole,
                                   const struct nn_value *part, uint32_t n, bool is_split,
@@ -63,15 +77,17 @@ static heddle_status concat_moves(struct nn_call *c, const struct nn_value *whol
     const size_t each = heddle_nn_type_bytes(whole->type);
     struct nn_move *move = heddle_nn_temp(c, n, sizeof(*move));
     size_t outer, inner, at = 0;
-    int axis;
+    struct nn_shape order;
+    int axis, axis_at;
 
     if (move == NULL)
         return HEDDLE_ENOMEM;
     if (whole->type == NN_STR)
         return HEDDLE_ENOSYS;
     HEDDLE_TRY(heddle_nn_axis(c, heddle_nn_int(c, "axis", absent), whole->shape.rank, &axis));
-    outer = heddle_nn_count_range(&whole->shape, 0, axis);
-    inner = heddle_nn_count_range(&whole->shape, axis + 1, whole->shape.rank);
+    order = concat_order(c, &whole->shape, &axis_at, axis);
+    outer = heddle_nn_count_range(&order, 0, axis_at);
+    inner = heddle_nn_count_range(&order, axis_at + 1, order.rank);
     for (uint32_t i = 0; i < n; i++) {
         const size_t row = (size_t)part[i].shape.dim[axis] * inner;
         const int64_t narrow = (int64_t)(row * each),
@@ -93,6 +109,9 @@ static heddle_status concat_moves(struct nn_call *c, const struct nn_value *whol
 
 static heddle_status concat_fast(struct nn_call *c, struct nn_step *out)
 {
+    for (uint32_t i = 0; i < c->nin && c->is_nhwc; i++)
+        if (c->in[i].data != NULL) /* constants are plain */
+            return HEDDLE_ENOSYS;
     return concat_moves(c, &c->out[0], c->in, c->nin, false, 1, out);
 }
 
@@ -192,6 +211,7 @@ const struct nn_op heddle_nn_op_concat[] = {
      .nin_max = NN_MANY,
      .type = {NN_M_TENSOR, NN_M_TENSOR, NN_M_TENSOR, NN_M_TENSOR, NN_M_TENSOR, NN_M_TENSOR},
      .same = UINT32_MAX,
+     .flags = NN_IMAGES,
      .attrs = attrs,
      .shape = concat_shape,
      .ref = concat_ref,

@@ -9,6 +9,9 @@
 #include "nn/op/step.h"
 #include "nn/op/window.h"
 
+/* Fewer channels are as fast outermost: the first image of a network. */
+enum { CONV_MANY = 16 };
+
 static heddle_status conv_window(struct nn_call *c, struct nn_window *w)
 {
     const struct nn_shape *x = &c->in[0].shape, *k = &c->in[1].shape;
@@ -148,7 +151,8 @@ heddle_status heddle_nn_conv_desc(struct nn_call *c, struct dnn_conv *d)
                            .dilation_w = (size_t)w.dilation[w.nd - 1],
                            .pad_left = (size_t)w.before[w.nd - 1],
                            .pad_right = (size_t)w.after[w.nd - 1]};
-    d->in_layout = d->out_layout = c->is_nhwc ? DNN_NHWC : DNN_NCHW;
+    d->out_layout = c->is_nhwc ? DNN_NHWC : DNN_NCHW;
+    d->in_layout = c->is_plain_in ? DNN_NCHW : d->out_layout;
     if (w.nd == 1)
         return HEDDLE_OK;
     d->stride_h = (size_t)w.stride[0];
@@ -267,6 +271,8 @@ static heddle_status conv_fast(struct nn_call *c, struct nn_step *out)
         (heddle_nn_has_in(c, 2) && c->in[2].data == NULL))
         return HEDDLE_ENOSYS;
     HEDDLE_TRY(heddle_nn_conv_desc(c, &d));
+    if (c->is_plain_in && (d.groups > 1 || d.ci >= CONV_MANY))
+        return HEDDLE_ENOSYS;
     if (d.groups > 1 && !c->is_nhwc)
         return grouped_fast(c, &d, heddle_nn_has_in(c, 2) ? c->in[2].data : NULL, out);
     st = heddle_dnn_create_conv(&d, c->in[1].data, heddle_nn_has_in(c, 2) ? c->in[2].data : NULL,
@@ -298,7 +304,7 @@ const struct nn_op heddle_nn_op_conv[] = {
      .since = 1,
      .nin_min = 2,
      .nin_max = 3,
-     .flags = NN_IMAGE,
+     .flags = NN_IMAGE | NN_INNER,
      .type = {NN_M_FLOAT, NN_M_FLOAT, NN_M_FLOAT},
      .same = 7,
      .attrs = attrs,

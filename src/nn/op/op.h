@@ -78,8 +78,9 @@ struct nn_call {
     struct nn_value *out;      /* [nout] */
     bool is_rule;              /* shape() for a plan: data may be missing */
     bool is_nhwc;       /* fast(): images (f32, four dimensions) are stored n, h, w, c: operand
-                                  0 and the result of NN_IMAGE, all images of NN_POINT. Shapes
-                                  stay n, c, h, w */
+                                  0 and the result of NN_IMAGE, all images of NN_IMAGES and
+                                  NN_POINT but constants. Shapes stay n, c, h, w */
+    bool is_plain_in;   /* with is_nhwc, NN_INNER: operand 0 is stored n, c, h, w all the same */
     struct nn_run *run; /* private: memory and sub-graphs */
     char *why;
     size_t why_bytes;
@@ -125,16 +126,19 @@ struct nn_attr_rule {
 };
 
 enum nn_op_flag {
-    NN_DYNAMIC = 1,    /* shapes of results depend on data: shape() leaves what it cannot know, and
+    NN_DYNAMIC = 1,     /* shapes of results depend on data: shape() leaves what it cannot know, and
                        ref() calls heddle_nn_out() for every result */
-    NN_RANDOM = 2,     /* another call gives another result: never folded */
-    NN_ALIAS = 4,      /* result 0 is operand 0, byte for byte, in another shape */
-    NN_CONTROL = 8,    /* runs graphs of its own */
-    NN_IMAGE = 16,     /* fast() can take operand 0 (and 1, where it is an image: NN_POINT) with the
-                       channels innermost, and give its result so; nn_call.is_nhwc says when */
-    NN_POINT = 32,     /* element k of the result needs element k of the operands alone, so any
+    NN_RANDOM = 2,      /* another call gives another result: never folded */
+    NN_ALIAS = 4,       /* result 0 is operand 0, byte for byte, in another shape */
+    NN_CONTROL = 8,     /* runs graphs of its own */
+    NN_IMAGE = 16,      /* fast() can take operand 0 with the channels innermost, and give its
+                       result so; nn_call.is_nhwc says when */
+    NN_POINT = 32,      /* element k of the result needs element k of the operands alone, so any
                        layout will do that all of them have */
-    NN_SHAPE_ONLY = 64 /* looks at shapes of operands alone, never at their data */
+    NN_SHAPE_ONLY = 64, /* looks at shapes of operands alone, never at their data */
+    NN_IMAGES = 128,    /* as NN_IMAGE, for all operands */
+    NN_INNER = 256      /* with NN_IMAGE: much faster with the channels innermost, so worth a copy
+                       of operand 0 */
 };
 
 enum { NN_TYPE_RULES = 6, NN_MANY = 255 };
@@ -145,7 +149,7 @@ struct nn_op {
     uint16_t since;
     uint8_t nin_min, nin_max;   /* the first nin_min must be there; NN_MANY: no limit */
     uint8_t nout_min, nout_max; /* 0, 0 counts as 1, 1 */
-    uint8_t flags;              /* enum nn_op_flag */
+    uint16_t flags;             /* enum nn_op_flag */
     uint32_t inplace;           /* bit i: result 0 may be written over operand i where they have the
                                    same size: element k of the result needs element k alone */
     uint32_t type[NN_TYPE_RULES]; /* masks of types for operands; the last one counts for all that

@@ -7,6 +7,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
+const int heddle_nn_nhwc[4] = {0, 2, 3, 1};
+
 bool heddle_nn_is_f32(const struct nn_call *c)
 {
     for (uint32_t i = 0; i < c->nin; i++)
@@ -97,6 +99,21 @@ heddle_status heddle_nn_dnn_step(struct nn_call *c, heddle_status st, struct hed
     return HEDDLE_OK;
 }
 
+/* Steps of operand i of shape `s` through the result, in the order of the dimensions of shapes. */
+static void map_steps(const struct nn_call *c, uint32_t i, const struct nn_shape *s,
+                      int64_t step[NN_DIMS])
+{
+    const int64_t *d = s->dim;
+
+    heddle_nn_broadcast_steps(s, &c->out[0].shape, step);
+    if (!c->is_nhwc || s->rank != 4 || c->in[i].data != NULL)
+        return;
+    step[0] = d[0] == 1 ? 0 : d[1] * d[2] * d[3];
+    step[1] = d[1] == 1 ? 0 : 1;
+    step[2] = d[2] == 1 ? 0 : d[3] * d[1];
+    step[3] = d[3] == 1 ? 0 : d[1];
+}
+
 heddle_status heddle_nn_map_step(struct nn_call *c, struct dnn_map *m, unsigned nin,
                                  const struct nn_shape *shape, struct nn_step *out)
 {
@@ -113,13 +130,13 @@ heddle_status heddle_nn_map_step(struct nn_call *c, struct dnn_map *m, unsigned 
     m->rank = to->rank > 0 ? (unsigned)to->rank : 1;
     m->dims[0] = 1;
     for (int d = 0; d < to->rank; d++)
-        m->dims[d] = (size_t)to->dim[d];
+        m->dims[d] = (size_t)to->dim[c->is_nhwc ? heddle_nn_nhwc[d] : d];
     for (unsigned i = 0; i < nin; i++) {
         int64_t step[NN_DIMS];
 
-        heddle_nn_broadcast_steps(shape != NULL ? &shape[i] : &c->in[i].shape, to, step);
+        map_steps(c, i, shape != NULL ? &shape[i] : &c->in[i].shape, step);
         for (int d = 0; d < to->rank; d++)
-            m->stride[i][d] = (size_t)step[d];
+            m->stride[i][d] = (size_t)step[c->is_nhwc ? heddle_nn_nhwc[d] : d];
     }
     st = heddle_dnn_create_map(m, &make, &o);
     return heddle_nn_dnn_step(c, st, o, &in, NULL, 0, out);

@@ -10,6 +10,9 @@
  * elements: what kernels of src/dnn can do. */
 bool heddle_nn_is_f32(const struct nn_call *c);
 
+/* The dimensions of a shape in the order of memory where nn_call.is_nhwc. */
+extern const int heddle_nn_nhwc[4];
+
 enum { STEP_NONE = -1 };
 
 /* Which operand of the node, or STEP_NONE, is operand k of the kernel; own[k]: data of the step's

@@ -147,21 +147,21 @@ static heddle_status arena_solve(struct arena *a)
 
 static heddle_status arena_room(struct arena *a)
 {
-    const struct nn_graph *g = a->p->g;
+    const uint32_t nvalues = a->p->nvalues;
     size_t nin = 1;
 
     for (uint32_t i = 0; i < a->p->ntasks; i++)
         nin += a->p->task[i].node->nin;
     a->op = heddle_scratch_get(a->mem, (size_t)a->p->ntasks + 1, sizeof(*a->op));
-    a->value = heddle_scratch_get(a->mem, (size_t)g->nvalues + 1, sizeof(*a->value));
-    a->who = heddle_scratch_get(a->mem, (size_t)g->nvalues + 1, sizeof(*a->who));
-    a->number = heddle_scratch_get(a->mem, g->nvalues, sizeof(*a->number));
+    a->value = heddle_scratch_get(a->mem, (size_t)nvalues + 1, sizeof(*a->value));
+    a->who = heddle_scratch_get(a->mem, (size_t)nvalues + 1, sizeof(*a->who));
+    a->number = heddle_scratch_get(a->mem, nvalues, sizeof(*a->number));
     a->input = heddle_scratch_get(a->mem, nin, sizeof(*a->input));
-    a->p->at = heddle_scratch_get(&a->p->mem, g->nvalues, sizeof(*a->p->at));
+    a->p->at = heddle_scratch_get(&a->p->mem, nvalues, sizeof(*a->p->at));
     if (a->op == NULL || a->value == NULL || a->who == NULL || a->number == NULL ||
         a->input == NULL || a->p->at == NULL)
         return heddle_why(a->o->why, a->o->why_bytes, HEDDLE_ENOMEM, "no memory for a plan");
-    for (uint32_t i = 0; i < g->nvalues; i++) {
+    for (uint32_t i = 0; i < nvalues; i++) {
         a->number[i] = NN_NONE;
         a->p->at[i] = NN_NOWHERE;
     }
@@ -189,7 +189,7 @@ heddle_status heddle_nn_arena(struct nn_plan *p, const struct nn_opts *o)
         st = heddle_why(o->why, o->why_bytes, HEDDLE_ENOSYS, "a node has more than %d results",
                         ARENA_OUTPUTS);
     for (uint32_t i = 0; i < g->noutputs && st == HEDDLE_OK; i++) {
-        const uint32_t v = p->root[g->output[i]];
+        const uint32_t v = p->root[p->output[i]];
 
         if (a.number[v] != NN_NONE)
             a.value[a.number[v]].flags |= HEDDLE_PLAN_RESULT;

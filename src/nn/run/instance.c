@@ -109,7 +109,7 @@ static heddle_status instance_operands(struct nn_instance *i, uint32_t k, struct
     for (uint32_t v = 0; v < t->node->nout; v++)
         HEDDLE_TRY(operands_add(i, o, t->out_value[v], HEDDLE_RW));
     if (t->work_bytes > 0 && !o->is_full) {
-        HEDDLE_TRY(instance_view(i, p->g->nvalues + k, t->work_at, t->work_bytes, &h));
+        HEDDLE_TRY(instance_view(i, p->nvalues + k, t->work_at, t->work_bytes, &h));
         o->is_full = o->n == HEDDLE_KERNEL_OPERANDS;
         if (!o->is_full) {
             o->handle[o->n] = h;
@@ -177,7 +177,7 @@ heddle_status heddle_nn_instance_create(struct heddle_nn *net, struct nn_plan *p
     i->plan = p;
     i->alloc = net->alloc;
     i->mem = heddle_scratch_make(net->alloc);
-    i->nviews = (size_t)p->g->nvalues + p->ntasks;
+    i->nviews = (size_t)p->nvalues + p->ntasks;
     i->arena = heddle_alloc_large(net->alloc, instance_arena_bytes(p));
     i->view = heddle_scratch_get(&i->mem, i->nviews, sizeof(heddle_handle *));
     i->work = heddle_scratch_get(&i->mem, p->ntasks, sizeof(*i->work));

@@ -398,7 +398,7 @@ static void request_done(void *user, heddle_status st)
         for (uint32_t i = 0; i < q.plan->g->noutputs; i++)
             if (r->face.output[i].bytes > 0)
                 memcpy(r->face.output[i].data,
-                       heddle_nn_instance_data(q.instance, q.plan->g->output[i]),
+                       heddle_nn_instance_data(q.instance, q.plan->output[i]),
                        r->face.output[i].bytes);
     if (st != HEDDLE_OK && q.instance != NULL)
         (void)heddle_why(q.why, sizeof(q.why), st, "%s", heddle_nn_instance_why(q.instance));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* plan: shapes, then steps, then addresses. */
+/* plan: shapes, then layouts and steps, then addresses. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -34,39 +34,40 @@ static size_t plan_scratch(const struct nn_step *s, size_t pieces)
     return (n + 63) / 64 * 64;
 }
 
-/* A prepared step if the operator has one for this case, and how it is cut. */
-static heddle_status plan_step(struct nn_plan *p, struct nn_task *t, unsigned nworkers,
-                               struct heddle_scratch *temp, const struct nn_opts *o)
+struct nn_call heddle_nn_task_call(const struct nn_task *t, struct nn_run *run,
+                                   const struct nn_opts *o)
+{
+    return (struct nn_call){.node = t->node,
+                            .nin = t->node->nin,
+                            .nout = t->node->nout,
+                            .in = t->in,
+                            .out = t->out,
+                            .is_nhwc = t->is_nhwc,
+                            .is_plain_in = t->is_plain_in,
+                            .run = run,
+                            .why = o->why,
+                            .why_bytes = o->why_bytes};
+}
+
+/* What a task costs, and how it is cut. */
+static void plan_cut(struct nn_plan *p, struct nn_task *t, unsigned nworkers,
+                     struct heddle_scratch *temp, const struct nn_opts *o)
 {
     struct nn_run run = {.keep = &p->mem, .temp = temp, .alloc = o->alloc};
-    struct nn_call c = {.node = t->node,
-                        .nin = t->node->nin,
-                        .nout = t->node->nout,
-                        .in = t->in,
-                        .out = t->out,
-                        .run = &run,
-                        .why = o->why,
-                        .why_bytes = o->why_bytes};
-    heddle_status st;
+    const struct nn_call c = heddle_nn_task_call(t, &run, o);
 
     t->cost = plan_cost(&c);
+    heddle_scratch_drop(temp);
     p->flops += t->cost.flops;
     t->pieces = 1;
-    if (t->node->op->fast == NULL)
-        return HEDDLE_OK;
-    st = t->node->op->fast(&c, &t->step);
-    heddle_scratch_drop(temp);
-    if (st != HEDDLE_OK) {
-        t->step = (struct nn_step){0};
-        return st == HEDDLE_ENOSYS ? HEDDLE_OK : st;
-    }
+    if (t->step.run == NULL)
+        return;
     if (nworkers > 1 && t->cost.flops + t->cost.bytes > PLAN_CUT_FLOPS)
         t->pieces = t->step.parts < 2 * (size_t)nworkers ? t->step.parts : 2 * (size_t)nworkers;
     t->piece_bytes = plan_scratch(&t->step, t->pieces);
     t->work_bytes = t->piece_bytes * t->pieces;
     if (plan_scratch(&t->step, 1) > t->work_bytes)
         t->work_bytes = plan_scratch(&t->step, 1);
-    return HEDDLE_OK;
 }
 
 void heddle_nn_plan_destroy(struct nn_plan *p)
@@ -104,8 +105,12 @@ heddle_status heddle_nn_plan(const struct nn_graph *g, const struct nn_value *in
     p->key = key;
     if (st == HEDDLE_OK)
         st = heddle_nn_infer(p, in, o);
+    p->nvalues = g->nvalues;
+    p->output = g->output;
+    if (st == HEDDLE_OK)
+        st = heddle_nn_layout(p, &temp, o);
     for (uint32_t i = 0; i < p->ntasks && st == HEDDLE_OK; i++)
-        st = plan_step(p, &p->task[i], nworkers, &temp, o);
+        plan_cut(p, &p->task[i], nworkers, &temp, o);
     if (st == HEDDLE_OK && p->is_static)
         st = heddle_nn_arena(p, o);
     heddle_scratch_drop(&temp);

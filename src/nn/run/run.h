@@ -25,11 +25,12 @@
 /* A node that runs. */
 struct nn_task {
     const struct nn_node *node;
-    struct nn_step step; /* run NULL: the reference kernel */
-    size_t pieces;       /* children when it is cut; 1: never */
-    size_t piece_bytes;  /* scratch of one piece, rounded up to 64 */
-    size_t work_bytes;   /* scratch of all */
-    uint64_t work_at;    /* in the arena */
+    struct nn_step step;       /* run NULL: the reference kernel */
+    bool is_nhwc, is_plain_in; /* as in struct nn_call */
+    size_t pieces;             /* children when it is cut; 1: never */
+    size_t piece_bytes;        /* scratch of one piece, rounded up to 64 */
+    size_t work_bytes;         /* scratch of all */
+    uint64_t work_at;          /* in the arena */
     struct heddle_cost cost;
     struct nn_value *in, *out;            /* kinds, types, shapes; data of constants */
     const uint32_t *in_value, *out_value; /* NN_NONE: absent */
@@ -41,9 +42,11 @@ struct nn_plan {
     const struct nn_shape *key; /* shapes of the inputs */
     struct heddle_scratch mem;
     const struct heddle_allocator *alloc;
-    struct nn_value *value; /* of the graph; data: constants */
+    uint32_t nvalues;       /* of the graph, then copies of images in another layout */
+    struct nn_value *value; /* data: constants */
     uint32_t *root;         /* the value whose memory this one is */
     uint64_t *at;           /* address of a root in the arena, or NN_NOWHERE: constant, or unused */
+    const uint32_t *output; /* of the graph, or their copies in the plain layout */
     struct nn_task *task;
     uint32_t ntasks;
     uint64_t arena_bytes, peak_bytes;
@@ -68,6 +71,13 @@ struct heddle_nn {
  * made; *task, *root are filled. */
 heddle_status heddle_nn_infer(struct nn_plan *p, const struct nn_value *in,
                               const struct nn_opts *o);
+/* layout.c: a step for each task that can have one; images stay with the channels innermost where
+ * that is faster, and tasks that reorder are put where a reader needs the other layout. */
+heddle_status heddle_nn_layout(struct nn_plan *p, struct heddle_scratch *temp,
+                               const struct nn_opts *o);
+/* plan.c: the call of a function of a task's row. */
+struct nn_call heddle_nn_task_call(const struct nn_task *t, struct nn_run *run,
+                                   const struct nn_opts *o);
 /* plan.c: a plan for inputs of these types and shapes. */
 heddle_status heddle_nn_plan(const struct nn_graph *g, const struct nn_value *in, unsigned nworkers,
                              const struct nn_opts *o, struct nn_plan **out);
