@@ -47,12 +47,23 @@ static void put_port(struct wire_out *g, unsigned field, const char *name, unsig
     wire_sub_message(g, field, &v);
 }
 
+/* A new file in the temporary folder; the caller removes it once the network is open. */
+static FILE *create_file(char path[static 32])
+{
+    int fd;
+
+    (void)snprintf(path, 32, "/tmp/heddle-net-XXXXXX");
+    fd = mkstemp(path);
+    CHECK(fd >= 0);
+    return fdopen(fd, "wb");
+}
+
 /* y = dropout(relu(x W)) + tanh(x) (the mask has a name and no reader), z = y. */
-static void write_model(const char *path, unsigned rows)
+static void write_model(char path[static 32], unsigned rows)
 {
     struct wire_out g = {.len = 0}, m = {.len = 0}, o = {.len = 0}, t = {.len = 0};
     float w[SIDE * SIDE];
-    FILE *f = fopen(path, "wb");
+    FILE *f = create_file(path);
 
     for (int i = 0; i < SIDE * SIDE; i++)
         w[i] = (float)(i * 7 % 11) / 11 - 0.4f;
@@ -128,11 +139,13 @@ TEST(many_at_once)
     struct counter c = {.done = 0};
     struct one one[MANY];
     heddle_ctx *ctx = NULL;
+    char path[32];
     heddle_nn *net = NULL;
 
-    write_model("net_test.onnx", 0);
+    write_model(path, 0);
     CHECK_OK(heddle_ctx_create(&co, &ctx));
-    CHECK_OK(heddle_nn_open(ctx, "net_test.onnx", NULL, &net));
+    CHECK_OK(heddle_nn_open(ctx, path, NULL, &net));
+    CHECK(remove(path) == 0);
     for (unsigned i = 0; i < MANY; i++) {
         const int64_t rows = 1 + i % 5;
         const struct heddle_nn_tensor t = tensor(in[i], rows);
@@ -170,12 +183,14 @@ TEST(numbers)
     struct heddle_nn_plan_info info = {.size = sizeof(info)};
     struct heddle_nn_result *r = NULL;
     heddle_ctx *ctx = NULL;
+    char path[32];
     heddle_nn *net = NULL;
     double sum = 0;
 
-    write_model("net_numbers.onnx", 1);
+    write_model(path, 1);
     CHECK_OK(heddle_ctx_create(&co, &ctx));
-    CHECK_OK(heddle_nn_open(ctx, "net_numbers.onnx", NULL, &net));
+    CHECK_OK(heddle_nn_open(ctx, path, NULL, &net));
+    CHECK(remove(path) == 0);
     fill(in, SIDE, 3);
     CHECK_OK(heddle_nn_run(net, &t, 1, NULL, &r));
     for (int k = 0; k < SIDE; k++)
@@ -200,13 +215,15 @@ TEST(refused)
     struct heddle_nn_tensor t = tensor(in, 2);
     struct heddle_nn_result *r = NULL;
     heddle_ctx *ctx = NULL;
+    char path[32];
     heddle_nn *net = NULL;
 
-    write_model("net_refused.onnx", 2);
+    write_model(path, 2);
     CHECK_OK(heddle_ctx_create(&co, &ctx));
     CHECK_STATUS(heddle_nn_open(ctx, "none.onnx", &o, &net), HEDDLE_ENOENT);
     CHECK(strstr(why, "none.onnx") != NULL);
-    CHECK_OK(heddle_nn_open(ctx, "net_refused.onnx", NULL, &net));
+    CHECK_OK(heddle_nn_open(ctx, path, NULL, &net));
+    CHECK(remove(path) == 0);
     CHECK_STATUS(heddle_nn_run(net, &t, 0, &o, &r), HEDDLE_EINVAL);
     t.bytes--;
     CHECK_STATUS(heddle_nn_run(net, &t, 1, &o, &r), HEDDLE_EINVAL);
@@ -228,12 +245,12 @@ TEST(refused)
 }
 
 /* y = rows of a table by number; the operator fails for a number that the table lacks. */
-static void write_table(const char *path)
+static void write_table(char path[static 32])
 {
     struct wire_out g = {.len = 0}, m = {.len = 0}, o = {.len = 0}, t = {.len = 0};
     struct wire_out v = {.len = 0}, type = {.len = 0}, x = {.len = 0}, s = {.len = 0}, d;
     const float table[] = {10, 11, 12};
-    FILE *f = fopen(path, "wb");
+    FILE *f = create_file(path);
 
     wire_int(&t, 1, 3);
     wire_int(&t, 2, HEDDLE_ONNX_FLOAT);
@@ -271,11 +288,13 @@ TEST(failed_request)
     char why[300];
     const struct heddle_nn_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
     heddle_ctx *ctx = NULL;
+    char path[32];
     heddle_nn *net = NULL;
 
-    write_table("net_test_table.onnx");
+    write_table(path);
     CHECK_OK(heddle_ctx_create(&co, &ctx));
-    CHECK_OK(heddle_nn_open(ctx, "net_test_table.onnx", NULL, &net));
+    CHECK_OK(heddle_nn_open(ctx, path, NULL, &net));
+    CHECK(remove(path) == 0);
     for (int64_t i = 0; i < 8; i++) {
         int64_t at[] = {i % 3, i % 2 ? 3 + i : 1};
         char want[32];
