@@ -10,6 +10,7 @@
  */
 #include "fakecuda.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -411,6 +412,36 @@ void fc_obj_remove(struct fc_obj *o)
     o->what = FC_OBJ_GONE;
 }
 
+struct handle {
+    struct fc_obj obj;
+    max_align_t mem[];
+};
+
+void *fakecuda_handle_create(size_t bytes)
+{
+    struct handle *h;
+    CUcontext ctx;
+
+    if (fc_enter(&ctx) != FC_OK)
+        return NULL;
+    h = calloc(1, sizeof(*h) + bytes);
+    if (h == NULL)
+        return NULL;
+    fc_obj_add(&h->obj, FC_OBJ_HANDLE, ctx);
+    return h->mem;
+}
+
+static void handle_close(struct handle *h)
+{
+    fc_obj_remove(&h->obj);
+    free(h);
+}
+
+void fakecuda_handle_destroy(void *handle)
+{
+    handle_close((void *)((char *)handle - offsetof(struct handle, mem)));
+}
+
 static void object_close(struct fc_obj *o)
 {
     void *self = o;
@@ -422,6 +453,7 @@ static void object_close(struct fc_obj *o)
     case FC_OBJ_POOL: fc_pool_close(self); break;
     case FC_OBJ_GRAPH: fc_graph_close(self); break;
     case FC_OBJ_EXEC: fc_exec_close(self); break;
+    case FC_OBJ_HANDLE: handle_close(self); break;
     case FC_OBJ_GONE: break;
     }
 }
@@ -430,8 +462,8 @@ static void object_close(struct fc_obj *o)
  * nothing can be given back. */
 static void context_leaks(CUcontext ctx)
 {
-    static const char *const names[] = {"streams", "events", "modules",
-                                        "pools",   "graphs", "graph execs"};
+    static const char *const names[] = {"streams", "events",      "modules",        "pools",
+                                        "graphs",  "graph execs", "library handles"};
     unsigned n[FC_OBJ_GONE - FC_OBJ_STREAM] = {0}, sum = 0;
     struct fc_block b;
 

@@ -25,7 +25,7 @@ BLAS(cublasCreate_v2, handle_t *out)
 {
     if (fakecuda_unsafe() != FC_OK)
         return BLAS_NOT_INITIALIZED;
-    *out = calloc(1, sizeof(**out));
+    *out = fakecuda_handle_create(sizeof(**out));
     if (*out == NULL)
         return BLAS_ALLOC_FAILED;
     (*out)->magic = MAGIC;
@@ -37,7 +37,7 @@ BLAS(cublasDestroy_v2, handle_t h)
     if (!is_alive(h))
         return BLAS_NOT_INITIALIZED;
     h->magic = 0;
-    free(h);
+    fakecuda_handle_destroy(h);
     return BLAS_OK;
 }
 

@@ -143,6 +143,7 @@ enum fc_what {
     FC_OBJ_POOL,
     FC_OBJ_GRAPH,
     FC_OBJ_EXEC,
+    FC_OBJ_HANDLE,
     FC_OBJ_GONE
 };
 
@@ -188,6 +189,11 @@ void fc_lose(CUcontext ctx, CUresult why);
 
 void fc_obj_add(struct fc_obj *o, enum fc_what what, CUcontext ctx);
 void fc_obj_remove(struct fc_obj *o);
+
+/* For the libraries on top: the zeroed memory of a handle, which the current context takes
+ * with it when it ends. NULL: there is no context, or no memory. */
+FC_EXPORT void *fakecuda_handle_create(size_t bytes);
+FC_EXPORT void fakecuda_handle_destroy(void *handle);
 
 enum fc_class {
     FC_FAIL_LAUNCH,

@@ -23,7 +23,7 @@ BLAS(cusolverDnCreate, handle_t *out)
 {
     if (fakecuda_unsafe() != FC_OK)
         return SOLVER_NOT_INITIALIZED;
-    *out = calloc(1, sizeof(**out));
+    *out = fakecuda_handle_create(sizeof(**out));
     if (*out == NULL)
         return SOLVER_ALLOC_FAILED;
     (*out)->magic = MAGIC;
@@ -35,7 +35,7 @@ BLAS(cusolverDnDestroy, handle_t h)
     if (!is_alive(h))
         return SOLVER_NOT_INITIALIZED;
     h->magic = 0;
-    free(h);
+    fakecuda_handle_destroy(h);
     return BLAS_OK;
 }
 
