@@ -147,7 +147,8 @@ HEDDLE_API void heddle_bound_fini(struct heddle_bound_result *result);
  * NULL, only why and alloc are used; `kind` of bound and cert->value are not.
  *
  * HEDDLE_OK      value is proven
- * HEDDLE_EINVAL  the certificate proves less, or is malformed, or the graph is
+ * HEDDLE_EINVAL  the certificate proves less than `value`; or the certificate or the
+ *                graph is malformed
  * HEDDLE_ECYCLE  the edges form a cycle
  * HEDDLE_ENOMEM  no memory
  */
@@ -158,9 +159,10 @@ heddle_bound_check(const struct heddle_bound_graph *graph, const struct heddle_b
 /* --- with the links ------------------------------------------------------- */
 
 /*
- * What tasks read and write, and how fast it gets from the host's memory to those of
- * accelerators and back. An item is what one task wrote, or what was in the host's memory
- * from the beginning; it does not change. A task needs its items on its own side.
+ * What tasks read and write, and how fast data move between the host's memory and the
+ * memories of accelerators. An item is what one task wrote, or what was in the host's memory
+ * from the beginning; an item does not change. A task on a core needs the items it reads in the
+ * host's memory, a task on an accelerator needs them in the memories of accelerators.
  */
 struct heddle_bound_links {
     size_t size; /* sizeof(struct heddle_bound_links) */
@@ -168,7 +170,7 @@ struct heddle_bound_links {
     uint32_t nreads;
     double in;              /* > 0: bytes per unit of time over all links from the host's memory */
     double out;             /* > 0: and over all links to it */
-    const uint8_t *is_far;  /* [ntypes] 1: has another memory than the host's */
+    const uint8_t *is_far;  /* [ntypes] 1: workers of an accelerator, with a memory of their own */
     const double *bytes;    /* [nitems] */
     const uint32_t *maker;  /* [nitems] a task; UINT32_MAX: there from the beginning */
     const uint32_t *item;   /* [nreads] item[i] is read ... */
@@ -196,8 +198,9 @@ struct heddle_bound_links_cert {
 };
 
 /*
- * Computes a bound that counts transfers between the host and accelerators. It knows no
- * dependencies: heddle_bound_all() does, and the greater one holds. Set cert_out->size before;
+ * Computes a bound that counts transfers between the host and accelerators, but no
+ * dependencies. The bounds of heddle_bound_all() count dependencies; both hold, and so does
+ * the greater one. Set cert_out->size before;
  * end it with heddle_bound_links_fini(). Errors: as heddle_bound_all(), and HEDDLE_EINVAL for
  * links that make no sense.
  */

@@ -20,7 +20,7 @@
  * kernels and lanes, then tasks, then deps, handles and accesses as needed.
  *
  * Threads:  any; a view that is being written must not change.
- * Errors:   functions return heddle_status; what was written is removed.
+ * Errors:   functions return heddle_status; on failure the file that was begun is removed.
  */
 #include "heddle/trace.h"
 
@@ -71,8 +71,8 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_log_compose(const struct heddle_
  *
  * HEDDLE_EINVAL   an argument is NULL
  * HEDDLE_ENOENT   one of the files is not there
- * HEDDLE_EFORMAT  it cannot be a trace; `why` names the line
- * HEDDLE_EIO      it cannot be read, or the log cannot be written
+ * HEDDLE_EFORMAT  a file is no trace of StarPU; `why` names the line
+ * HEDDLE_EIO      a file cannot be read, or the log cannot be written
  * HEDDLE_ENOMEM   no memory
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_log_import(const char *tasks_rec,

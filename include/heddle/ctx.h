@@ -51,8 +51,9 @@ struct heddle_ctx_opts {
                                  calling threads only wait */
     size_t stack_bytes;        /* stack of each worker; 0: 8 MiB */
     unsigned spin_us;          /* how long an idle worker spins before it sleeps; 0: 200 */
-    unsigned window;           /* so many tasks may be submitted and not ended; above
-                               that the submitting thread runs tasks; 0: automatic */
+    unsigned window;           /* the most tasks that are submitted and have not ended; when
+                               the window is full, the submitting thread runs tasks;
+                               0: automatic */
     size_t memory_budget;      /* bytes for data that the runtime allocates on the
                                host; 0: the memory that is available now */
     enum heddle_switch log;    /* the recorder; default on */
@@ -101,8 +102,9 @@ struct heddle_ctx_opts {
     double energy_weight;                      /* 0 to 1: how much joules count besides time when
                              the scheduler places a task or the runtime chooses a
                              variant; 0: not at all */
-    double energy_slack;                       /* or: the fewest joules while the run is expected to
-                            take longer by this share at most; 0.05: 5 percent */
+    double energy_slack;                       /* instead of a weight: the fewest joules, with
+                            a run that is expected to take longer by this share
+                            at most; 0.05: 5 percent */
     const char *power_cap;                     /* virtual time: caps of the model for devices, as in
                               "cuda0:250W,cuda1:150W" */
 
@@ -142,10 +144,11 @@ HEDDLE_API heddle_status heddle_ctx_destroy(heddle_ctx *ctx);
  * HEDDLE_EINVAL   ctx is NULL
  * HEDDLE_EDEADLK  called by a task, which would wait for itself
  * HEDDLE_ENOMEM   no memory to combine a reduction; the call has not waited
- * HEDDLE_ECANCELED  no task failed, but heddle_ctx_cancel() was called, or a task did not
- *                   run because its data were poisoned, or an event before it had failed,
- *                   already before the last wait: heddle_ctx_error() names the cause. The
- *                   data stay poisoned until they are written whole or restored
+ * HEDDLE_ECANCELED  no task failed since the last wait, but heddle_ctx_cancel() was called,
+ *                   or a task did not run because of an older failure: its data were
+ *                   poisoned already, or an event that it waits for had failed already.
+ *                   heddle_ctx_error() names the cause. Data stay poisoned until they are
+ *                   written whole or restored
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_wait(heddle_ctx *ctx);
 
@@ -229,7 +232,7 @@ struct heddle_class_info {
     bool is_lost;
 };
 
-/* The i-th class, the cores first. Statuses as above. */
+/* The i-th class, the cores first. Statuses as heddle_ctx_get_memory(). */
 HEDDLE_API heddle_status heddle_ctx_get_class(heddle_ctx *ctx, unsigned i,
                                               struct heddle_class_info *out);
 
@@ -285,10 +288,12 @@ struct heddle_env_var {
     const char *help;
 };
 
-/* All these variables, a constant array; an entry with the name NULL ends it. */
+/* All environment variables that a context reads, as a constant array; an entry with the name
+ * NULL ends the array. */
 HEDDLE_API const struct heddle_env_var *heddle_env_list(void);
 
-/* The value of a variable of that list; NULL: not set, empty, or not in it. */
+/* The value of a variable of heddle_env_list(); NULL: the variable is not set, is empty, or
+ * is not in the list. */
 HEDDLE_API const char *heddle_env_value(const char *name);
 
 /* A built-in scheduler; the strings are constant. */

@@ -49,7 +49,7 @@ extern "C" {
  * device, or a build without it. */
 HEDDLE_API void *heddle_cuda_stream(struct heddle_exec *x);
 HEDDLE_API void *heddle_cuda_context(struct heddle_exec *x);
-/* The number of the device as CUDA counts; -1: none. */
+/* The number of the device as CUDA counts; -1: not a CUDA device, or a build without it. */
 HEDDLE_API int heddle_cuda_device(struct heddle_exec *x);
 
 /* How many blocks of a cooperative launch the device takes when each needs a
@@ -58,7 +58,7 @@ HEDDLE_API int heddle_cuda_device(struct heddle_exec *x);
 HEDDLE_API void heddle_cuda_get_limits(struct heddle_exec *x, unsigned *nblocks_out,
                                        size_t *shared_bytes_out);
 
-/* Compute capability of the device, 90 for 9.0. 0: as above. */
+/* Compute capability of the device, 90 for 9.0. 0: not a CUDA device, or a build without it. */
 HEDDLE_API unsigned heddle_cuda_get_capability(struct heddle_exec *x);
 
 /* Libraries of CUDA that a task may call. */

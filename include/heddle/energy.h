@@ -87,7 +87,7 @@ struct heddle_energy_cap {
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_create(const struct heddle_allocator *alloc,
                                                               heddle_energy **out);
 
-/* NULL is fine. */
+/* Frees a model. NULL is fine. */
 HEDDLE_API void heddle_energy_destroy(heddle_energy *e);
 
 /*
@@ -110,7 +110,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_set_move(heddle_energy *e
                                                                 double joules_per_byte);
 HEDDLE_API double heddle_energy_get_move(const heddle_energy *e);
 
-/* Row i, in the order in which they were added. Set out->size before; strings
+/* Row i, in the order in which the rows were added. Set out->size before; strings
  * live as long as the model is unchanged. HEDDLE_ENOENT: there are no more. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_get_domain(const heddle_energy *e, size_t i,
                                                                   struct heddle_energy_domain *out);
@@ -119,14 +119,15 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_get_active(const heddle_e
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_get_cap(const heddle_energy *e, size_t i,
                                                                struct heddle_energy_cap *out);
 
-/* Watts above idle of a task; the row that fits best: device before kernel,
- * kernel before variant, variant before bytes; among rows of other bytes the
- * nearest. `variant` may be NULL. NAN: no row. */
+/* The watts above idle that a task adds, from the row that fits the task best: first the row
+ * with the best fit of the device counts, then of the kernel, then of the variant, then of the
+ * bytes; among rows for other bytes the nearest. `variant` may be NULL. NAN: no row fits. */
 HEDDLE_API double heddle_energy_watts(const heddle_energy *e, const char *kernel,
                                       const char *variant, const char *device, uint64_t bytes);
 
-/* How well a row for `name` fits a device, as it says above: 4 equal, 3 without
- * digits, 2 by the first word, 1 any, 0 not at all, or NULL. */
+/* How well a row for `name` fits a device, by the rule under "Devices" above: 4 equal, 3 equal
+ * without digits, 2 by the first word, 1 a row of "*"; 0: the row does not fit, or an argument
+ * is NULL. */
 HEDDLE_API unsigned heddle_energy_fit_device(const char *name, const char *device);
 
 /* Idle watts of all domains together. */
@@ -136,9 +137,9 @@ HEDDLE_API double heddle_energy_idle_watts(const heddle_energy *e);
  * Reads a file, docs/formats/energy.md; `why` (why_bytes bytes; may be NULL) has one
  * sentence with the line on failure.
  *
- * HEDDLE_ENOENT   it is not there
- * HEDDLE_EIO      it cannot be read
- * HEDDLE_EFORMAT  malformed, or a number makes no sense
+ * HEDDLE_ENOENT   the file is not there
+ * HEDDLE_EIO      the file cannot be read
+ * HEDDLE_EFORMAT  the file is malformed, or a number in it makes no sense
  * HEDDLE_EINVAL   an argument is NULL
  * HEDDLE_ENOMEM   no memory
  */
@@ -146,7 +147,8 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_read(const struct heddle_
                                                             const char *path, heddle_energy **out,
                                                             char *why, size_t why_bytes);
 
-/* Writes it; the file changes as a whole or not at all. HEDDLE_EIO. */
+/* Writes a model to a file, which changes as a whole or not at all. HEDDLE_EIO: the file cannot
+ * be written; `why` as above. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_write(const heddle_energy *e,
                                                              const char *path, char *why,
                                                              size_t why_bytes);

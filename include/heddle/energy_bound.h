@@ -51,10 +51,10 @@ struct heddle_energy_graph {
 
 /* A state of some workers of a type for the whole run: a cap of the model. */
 struct heddle_energy_state {
-    const char *type;  /* name of a type of the log's graph, or the beginning of
-                         it that names its kind: "cuda0", "cuda" */
-    uint32_t nworkers; /* so many of each such type; 0: all */
-    const char *cap;   /* of the model */
+    const char *type;  /* a type of the log's graph by its name, "cuda0", or all types of
+                         a kind by the beginning of their names, "cuda" */
+    uint32_t nworkers; /* so many workers of each such type; 0: all */
+    const char *cap;   /* the name of a cap of the model */
 };
 
 /* The result of heddle_energy_graph_create(). The names of types belong to the log graph; a
@@ -71,14 +71,14 @@ struct heddle_energy_instance {
 };
 
 /*
- * Joules of each kind on each type, from watts of the model and times of the
- * graph, which are nanoseconds; idle watts of all domains. The log graph must
- * live as long as the instance.
+ * Makes the instance of a log's graph: the joules of each kind of task on each type are the
+ * watts of the model times the times of the graph, which are nanoseconds; idle power is that
+ * of all domains. The log graph must live as long as the instance.
  *
  * HEDDLE_ENOENT  the model has no watts for a kernel on a type that can run it,
  *                no idle power, or no such cap; the sentence names it
- * HEDDLE_EINVAL  an argument is NULL, no type has this name, or it has fewer
- *                workers
+ * HEDDLE_EINVAL  an argument is NULL; no type has the name of a state, or a type has fewer
+ *                workers than a state asks for
  * HEDDLE_EOVERFLOW  more than HEDDLE_BOUND_TYPES_MAX types
  * HEDDLE_ENOMEM  no memory
  */
@@ -87,7 +87,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_graph_create(
     const struct heddle_log_graph *log, const struct heddle_energy_state *state, size_t nstates,
     struct heddle_energy_instance **out, char *why, size_t why_bytes);
 
-/* NULL is fine. */
+/* Frees an instance. NULL is fine. */
 HEDDLE_API void heddle_energy_graph_destroy(struct heddle_energy_instance *instance);
 
 /* --- energy of a schedule --------------------------------------------------- */
@@ -99,8 +99,8 @@ struct heddle_energy_cost {
     double total;
 };
 
-/* HEDDLE_EINVAL: an argument is NULL, sizes do not fit, a task is on a type that
- * cannot run it. */
+/* Computes the energy of a schedule. HEDDLE_EINVAL: an argument is NULL, sizes do not fit, or a
+ * task is on a type that cannot run it. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_of_schedule(
     const struct heddle_energy_graph *eg, const struct heddle_offline_result *schedule,
     struct heddle_energy_cost *out);
@@ -134,7 +134,7 @@ struct heddle_energy_cert {
     const double *weight;                 /* [nterms] >= 0 */
 };
 
-/* Zero is a default everywhere. */
+/* Limits of heddle_energy_bound(); zero is a default everywhere. */
 struct heddle_energy_limits {
     size_t size;                            /* sizeof(struct heddle_energy_limits) */
     double deadline;                        /* in the unit of the times; 0: none */
@@ -155,10 +155,10 @@ struct heddle_energy_bound_result {
     void *own;                      /* what fini frees */
     double value;                   /* joules; INFINITY: no schedule keeps the deadline */
     double upper;                   /* the optimum of the linear program is about this */
-    struct heddle_energy_cert cert; /* proves value; with value INFINITY, that a
-                                       schedule in time would need more than
-                                       tasks can draw, or it has no terms and
-                                       `time` is the proof */
+    struct heddle_energy_cert cert; /* proves `value`. Value INFINITY: proves that a
+                                       schedule within the deadline would need more
+                                       joules than its tasks can draw; without
+                                       terms, `time` is the proof */
     struct heddle_bound_cert time;  /* the best bound on the length */
     uint32_t iterations;
     uint64_t time_ns;
@@ -190,7 +190,8 @@ HEDDLE_API void heddle_energy_bound_fini(struct heddle_energy_bound_result *resu
  * computes bounds. Of `limits`, which may be NULL, why and alloc are used.
  *
  * HEDDLE_OK      value is proven
- * HEDDLE_EINVAL  it proves less, or is malformed, or the graph is
+ * HEDDLE_EINVAL  the certificate proves less than `value`; or the certificate or the
+ *                graph is malformed
  * HEDDLE_ECYCLE  the edges form a cycle
  * HEDDLE_ENOMEM  no memory
  */
@@ -209,7 +210,7 @@ enum heddle_energy_goal {
     HEDDLE_ENERGY_NGOALS
 };
 
-/* Zero is a default everywhere. */
+/* Options of heddle_energy_schedule(); zero is a default everywhere. */
 struct heddle_energy_opts {
     size_t size; /* sizeof(struct heddle_energy_opts) */
     enum heddle_energy_goal goal;
@@ -217,19 +218,19 @@ struct heddle_energy_opts {
     double deadline; /* no longer than this; 0: (1 + slack) times the fastest
                         that was found */
     double slack;    /* INFINITY: no deadline at all */
-    const struct heddle_offline_result *fastest; /* found before; NULL: a part
-                        of the limits goes into finding it */
+    const struct heddle_offline_result *fastest; /* the fastest schedule, when it is known;
+                        NULL: a part of the limits goes into finding it */
     uint64_t seed;
     uint64_t time_ns;    /* 0: 2 s, UINT64_MAX: no limit */
     uint64_t iterations; /* of each search; 0: no limit. With no limit of time
-                            the result depends on these and the seed only */
+                            the result depends on iterations and seed only */
     char *why;
     size_t why_bytes;
     const struct heddle_allocator *alloc;
 };
 
 /*
- * A schedule that keeps the deadline and is as good as the search finds. Set
+ * Makes a schedule that keeps the deadline and is as good as the search finds. Set
  * result_out->size before; end it with heddle_offline_fini(). *fastest_out
  * (may be NULL) is the length of the fastest schedule.
  *
@@ -260,7 +261,8 @@ struct heddle_energy_point {
  * later deadlines, so energy never rises; nor do bounds. The limits of
  * `opts` are for all points together; its goal, deadline and slack are not used.
  *
- * Errors as above. Points in `out` [n]; *nout (may be less than n) are filled.
+ * `out` has room for n points; *nout is how many of them were filled, which may be fewer.
+ * Errors as heddle_energy_schedule().
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_energy_frontier(const struct heddle_energy_graph *eg, const struct heddle_energy_opts *opts,

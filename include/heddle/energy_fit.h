@@ -7,8 +7,8 @@
  * energy counters.
  *
  * A log has samples as events of kind HEDDLE_LOG_POWER: event.b is the number of
- * the domain, event.x its microjoules so far; an event with c != 0 begins anew,
- * energy between the one before and it is not known. The fact
+ * the domain, event.x its microjoules so far. When event.c is not 0, the energy
+ * between the sample before and this one is not known. The fact
  * "energy.domain.<number>" of the log says "NAME DEVICE [WRAP]": the domain, whose
  * tasks it counts, and the microjoules at which the counter wraps, if it does.
  *
@@ -36,15 +36,16 @@ extern "C" {
 
 /* ---- fit ------------------------------------------------------------------- */
 
-/* Zero is a default everywhere. */
+/* Options of heddle_energy_fit(); zero is a default everywhere. */
 struct heddle_energy_fit_opts {
     size_t size;                          /* sizeof(struct heddle_energy_fit_opts) */
     const struct heddle_allocator *alloc; /* NULL: the default */
     const heddle_energy *prior;           /* watts that a kernel with few data is drawn
                                    to; NULL: the mean of its device */
-    bool has_lag;                         /* use the two below instead of estimates */
+    bool has_lag;                         /* lag_ns and window_ns are known, and not estimated */
     int64_t lag_ns;                       /* how late counters are */
-    int64_t window_ns;                    /* what they average over; 0: all of an interval */
+    int64_t window_ns;                    /* the time that a counter averages over; 0: all of an
+                                   interval */
     bool by_size;                         /* tell tasks of different bytes apart */
     uint32_t nbootstrap;                  /* 0: 200 */
     bool no_bootstrap;                    /* no intervals of confidence */
@@ -57,17 +58,18 @@ struct heddle_energy_fit_opts {
 struct heddle_energy_fit_domain {
     const char *name, *device;
     double idle_watts, low, high; /* low and high 0: not known */
-    double seconds;               /* that its samples cover */
+    double seconds;               /* the time that its samples cover */
     double measured_joules;
     double r2;           /* of the power of an interval */
     double condition;    /* of the matrix, columns of length 1 */
     double lambda;       /* how strongly watts are drawn to the prior */
-    double held_out;     /* mean error of a run predicted from the others; NAN */
+    double held_out;     /* mean error when a run is predicted from the other runs; NAN:
+                            there is one run */
     int64_t lag_ns;      /* mean over the logs */
     int64_t window_ns;   /* 0: all of an interval */
-    int64_t interval_ns; /* median of what was fitted */
+    int64_t interval_ns; /* median length of the intervals that were fitted */
     size_t nsamples, nintervals;
-    size_t ndropped; /* samples that were not believed */
+    size_t ndropped; /* samples that cannot be true, and were left out */
 };
 
 /* What the fit found for a kernel on a device. */
@@ -91,7 +93,7 @@ struct heddle_energy_fit_report {
     double idle_joules, active_joules, move_joules;
     double measured_joules;
     double joules_per_byte; /* moved */
-    double held_out;        /* as of a domain, of all together */
+    double held_out;        /* as in a domain, for all domains together */
     size_t nlogs;
     /* Sentences on what was assumed or left out. */
     const char *const *notes;
@@ -100,19 +102,19 @@ struct heddle_energy_fit_report {
 };
 
 /*
- * Fits logs of one machine together. The model has a domain for each that has
- * samples, a row for each kernel and device, by variant where several ran, and a
- * row "*" per device: its mean.
+ * Fits logs of one machine together. The model has each domain with samples, a row for
+ * each kernel and device (for each variant, where several ran), and for each device a row
+ * "*": the mean of its kernels.
  *
  * HEDDLE_EINVAL  an argument is NULL, n is 0, a size or an option is wrong
- * HEDDLE_ENOENT  no log has usable samples: `why` says what the logs say about it
+ * HEDDLE_ENOENT  no log has usable samples: `why` has the reason that the logs give
  * HEDDLE_ENOMEM  no memory
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_fit(
     const heddle_log *const *logs, size_t n, const struct heddle_energy_fit_opts *opts,
     heddle_energy **model_out, struct heddle_energy_fit_report **report_out);
 
-/* NULL is fine. */
+/* Frees a report. NULL is fine. */
 HEDDLE_API void heddle_energy_fit_report_destroy(struct heddle_energy_fit_report *r);
 
 /* ---- the energy of a run --------------------------------------------------- */
@@ -148,7 +150,7 @@ struct heddle_energy_run {
 };
 
 /*
- * The energy of the run of a log by a model. `alloc` may be NULL.
+ * Computes the energy of the run of a log, by a model. `alloc` may be NULL.
  *
  * HEDDLE_EINVAL  an argument is NULL
  * HEDDLE_ENOMEM  no memory
@@ -157,7 +159,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_energy_run_create(const struct heddle_allocator *alloc, const heddle_energy *model,
                          const heddle_log *log, struct heddle_energy_run **out);
 
-/* NULL is fine. */
+/* Frees the energy of a run. NULL is fine. */
 HEDDLE_API void heddle_energy_run_destroy(struct heddle_energy_run *r);
 
 /* ---- a power plant --------------------------------------------------------- */
@@ -165,20 +167,21 @@ HEDDLE_API void heddle_energy_run_destroy(struct heddle_energy_run *r);
 /* How a counter counts, and how it is read. */
 struct heddle_energy_counter {
     size_t size;       /* sizeof(struct heddle_energy_counter) */
-    int64_t period_ns; /* between its updates; > 0 */
+    int64_t period_ns; /* from one update of the counter to the next; > 0 */
     int64_t lag_ns;    /* an update shows the energy up to this much before */
     int64_t window_ns; /* power is averaged over this much; 0: it is not */
-    double sampled;    /* share of a period that is looked at, its end; (0, 1] */
+    double sampled;    /* share of a period, at its end, in which power is measured; (0, 1] */
     double quantum_j;  /* joules of one count; >= 1e-6 */
-    double noise;      /* standard deviation of an update, a share of it */
-    uint64_t wrap_uj;  /* microjoules at which it begins anew; 0: never */
-    int64_t sample_ns; /* between readings; > 0 */
-    double late;       /* readings are late by up to this share of it; [0, 1) */
-    int64_t margin_ns; /* read before and after the run for this long */
+    double noise;      /* standard deviation of an update, as a share of it */
+    uint64_t wrap_uj;  /* microjoules at which the counter wraps; 0: never */
+    int64_t sample_ns; /* from one reading to the next; > 0 */
+    double late;       /* a reading is late by up to this share of sample_ns; [0, 1) */
+    int64_t margin_ns; /* the counter is read so long before and after the run, too */
 };
 
-/* "cpu": updated each ms, 61 uJ; "gpu": updated each 100 ms, a quarter of the
- * time sampled, 1 mJ. Set out->size before. HEDDLE_ENOENT: no such counter. */
+/* A counter by its name. "cpu" is updated each ms and counts in 61 uJ; "gpu" is updated each
+ * 100 ms, measures a quarter of that time, and counts in 1 mJ. Set out->size before.
+ * HEDDLE_ENOENT: there is no such counter. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status
 heddle_energy_counter_find(const char *name, struct heddle_energy_counter *out);
 
@@ -195,8 +198,8 @@ struct heddle_energy_plant_opts {
 };
 
 /*
- * Writes the log with one series of samples per domain of the model; samples it
- * had are left out. Bytes that move cost half of their joules at each end.
+ * Writes a copy of the log with one series of samples per domain of the model; samples that
+ * the log has are left out. Bytes that move cost half of their joules at each end.
  *
  * HEDDLE_EINVAL  an argument is NULL or makes no sense; the model has no domain;
  *                the log has no task

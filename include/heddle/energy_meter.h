@@ -15,8 +15,8 @@
  * programs that measure something else, and for tools.
  *
  * Threads:  a meter is used by one thread at a time.
- * Errors:   functions return heddle_status; a machine without a counter is no
- *           error, each source has a sentence that says why.
+ * Errors:   functions return heddle_status. A machine without counters is no
+ *           error: each source has a sentence that says why there are none.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,7 +54,7 @@ struct heddle_meter_opts {
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_meter_open(const struct heddle_meter_opts *opts,
                                                            heddle_meter **out);
 
-/* NULL is fine. */
+/* Closes the counters. NULL is fine. */
 HEDDLE_API void heddle_meter_close(heddle_meter *m);
 
 /* A source of counters. */
@@ -62,13 +62,13 @@ struct heddle_meter_source {
     size_t size;        /* sizeof(struct heddle_meter_source) */
     const char *name;   /* "rapl", "perf", "nvml" */
     const char *help;   /* a few words */
-    uint64_t period_ns; /* how often reading it is worth while */
-    size_t ndomains;    /* that it gives */
-    const char *why;    /* one sentence: why it gives none, or not all; or "" */
+    uint64_t period_ns; /* the shortest time between two readings that is worth while */
+    size_t ndomains;    /* domains that the source has on this machine */
+    const char *why;    /* one sentence: why the source has no domain, or not all; or "" */
 };
 
-/* The i-th source, there or not. Set out->size before; strings live as long as
- * the meter. HEDDLE_ENOENT: there are no more, HEDDLE_EINVAL: NULL or a wrong
+/* The i-th source, whether the machine has it or not. Set out->size before; strings live as
+ * long as the meter. HEDDLE_ENOENT: there are no more, HEDDLE_EINVAL: NULL or a wrong
  * size. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_meter_get_source(const heddle_meter *m, size_t i,
                                                                  struct heddle_meter_source *out);
@@ -77,12 +77,12 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_meter_get_source(const heddle_me
 struct heddle_meter_domain {
     size_t size;        /* sizeof(struct heddle_meter_domain) */
     const char *name;   /* "package-0", "dram-0", "gpu0"; no blanks */
-    const char *device; /* whose tasks it counts: "cpu", "cuda0"; "cuda": a GPU,
-                           CUDA's number of it is not known */
+    const char *device; /* whose tasks it counts: "cpu", "cuda0"; "cuda": a GPU whose
+                           number in CUDA is not known */
     size_t source;      /* the index of its source */
     uint64_t read;      /* samples taken */
-    uint64_t dropped;   /* readings that were none, or made no sense */
-    const char *why;    /* one sentence about the last of these, or "" */
+    uint64_t dropped;   /* readings that failed or made no sense */
+    const char *why;    /* one sentence about the last reading that was dropped, or "" */
 };
 
 /* The i-th domain; statuses and strings as above, but `why` lives until the
@@ -95,18 +95,17 @@ struct heddle_meter_sample {
     size_t size;          /* sizeof(struct heddle_meter_sample) */
     uint64_t microjoules; /* since the meter was opened; never decreases */
     bool has_gap;         /* energy between the sample before and this one is
-                             not known and not in it: the counter had jumped */
+                             not known and not counted: the counter had jumped */
 };
 
 /*
- * Reads domain i. A counter that wraps is followed. One that goes back without
- * that, or further ahead than any machine could draw, is not believed: the
- * reading is dropped and counting goes on from there, with has_gap set in the
- * next sample.
+ * Reads domain i. A counter may wrap. A reading that is below the one before although the
+ * counter cannot have wrapped, or above it by more than any machine can draw, is dropped:
+ * counting goes on from that reading, with has_gap set in the next sample.
  *
  * HEDDLE_OK      *out is set
- * HEDDLE_AGAIN   the reading was dropped, heddle_meter_get_domain() says why
- * HEDDLE_EIO     it cannot be read now, likewise
+ * HEDDLE_AGAIN   the reading was dropped; heddle_meter_get_domain() says why
+ * HEDDLE_EIO     the counter cannot be read now; heddle_meter_get_domain() says why
  * HEDDLE_ENOENT  there is no such domain
  * HEDDLE_EINVAL  NULL or a wrong size
  */

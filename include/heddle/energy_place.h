@@ -47,8 +47,9 @@ extern "C" {
 /* A job. */
 struct heddle_energy_job {
     const char *name; /* NULL: none */
-    uint64_t us;      /* > 0 */
-    uint64_t due_us;  /* since the start of all; or HEDDLE_ENERGY_NO_DUE */
+    uint64_t us;      /* how long the job takes; > 0 */
+    uint64_t due_us;  /* its end is due so long after all machines start; or
+                         HEDDLE_ENERGY_NO_DUE */
 };
 
 /* The problem: machines, prices, due dates. */
@@ -58,8 +59,8 @@ struct heddle_energy_place_opts {
     bool has_due;  /* the problem with due dates */
     double alpha;  /* >= 0; without due dates */
     double eps;    /* 0.0001 to 1; 0: 0.01; without due dates */
-    uint64_t work; /* the most words of 64 bits that are looked at, about;
-                         0: 2^29. With due dates: it sets the resolution */
+    uint64_t work; /* effort: about the most words of 64 bits that are looked at; 0: 2^29.
+                         With due dates less effort means a coarser resolution */
     char *why;     /* a sentence about a failure; may be NULL */
     size_t why_bytes;
     const struct heddle_allocator *alloc; /* NULL: the default */
@@ -99,7 +100,7 @@ struct heddle_energy_place {
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_energy_place_make(
     const struct heddle_energy_job *jobs, size_t njobs, const struct heddle_energy_place_opts *opts,
     struct heddle_energy_place *out);
-/* NULL is fine. */
+/* Frees a placement, and zeroes it but for its size. NULL is fine. */
 HEDDLE_API void heddle_energy_place_fini(struct heddle_energy_place *p);
 
 /*
@@ -124,13 +125,12 @@ struct heddle_energy_jobs {
 };
 
 /*
- * Reads a file of jobs. Set out->size before; end it with heddle_energy_jobs_fini(). `why`
- * (why_bytes bytes;
- * may be NULL) has one sentence with the line on failure.
+ * Reads a file of jobs. Set out->size before; end it with heddle_energy_jobs_fini(). On
+ * failure `why` (why_bytes bytes; may be NULL) has one sentence with the line.
  *
- * HEDDLE_ENOENT   it is not there
- * HEDDLE_EIO      it cannot be read
- * HEDDLE_EFORMAT  malformed, or a number makes no sense
+ * HEDDLE_ENOENT   the file is not there
+ * HEDDLE_EIO      the file cannot be read
+ * HEDDLE_EFORMAT  the file is malformed, or a number in it makes no sense
  * HEDDLE_EINVAL   an argument is NULL
  * HEDDLE_ENOMEM   no memory
  */

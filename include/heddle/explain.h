@@ -45,7 +45,8 @@ enum heddle_explain_cause {
     HEDDLE_NCAUSES
 };
 
-/* "work", "waste", "data", ...; and a sentence for people. "?" otherwise. */
+/* The name of a cause, "work", "waste", "data" and so on, and a sentence about it for people;
+ * "?" for other values. */
 HEDDLE_API const char *heddle_explain_cause_name(unsigned cause);
 HEDDLE_API const char *heddle_explain_cause_text(unsigned cause);
 
@@ -77,7 +78,7 @@ enum heddle_explain_blame {
     HEDDLE_NBLAMES
 };
 
-/* "exec", "transfer", ...; "?" otherwise. */
+/* "exec", "transfer" and so on; "?" for other values. */
 HEDDLE_API const char *heddle_explain_blame_name(unsigned blame);
 
 /* A step of the chain of blame. Steps are in order of time and add up to the makespan. */
@@ -125,7 +126,7 @@ struct heddle_explain {
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_explain_create(const heddle_log *log,
                                                                const struct heddle_allocator *a,
                                                                struct heddle_explain **out);
-/* NULL is fine. The allocator must still be there. */
+/* Frees an explanation. NULL is fine. The allocator must still be there. */
 HEDDLE_API void heddle_explain_destroy(struct heddle_explain *x);
 
 /* Something that changes over time. */
@@ -152,7 +153,7 @@ struct heddle_explain_curve {
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_explain_curve_create(
     const heddle_log *log, enum heddle_explain_curve_kind kind, uint32_t which,
     const struct heddle_allocator *a, struct heddle_explain_curve **out);
-/* NULL is fine. */
+/* Frees a curve. NULL is fine. */
 HEDDLE_API void heddle_explain_curve_destroy(struct heddle_explain_curve *c);
 
 #ifdef __cplusplus

@@ -79,7 +79,8 @@ struct heddle_launch {
      * region again at once. A loop with its condition. */
     bool (*again)(void *user, unsigned pass);
     void *again_user;
-    const struct heddle_task_opts *opts; /* name, after, group, done, event */
+    const struct heddle_task_opts *opts; /* of the task that the launch is: name, after,
+                                            group, done, event_out */
 };
 
 /*

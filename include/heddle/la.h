@@ -103,7 +103,7 @@ struct heddle_la_opts {
     const char *routine;
     enum heddle_la_low low;     /* the factors that gesv_mixed and posv_mixed try first */
     enum heddle_la_panel panel; /* for panels of getrf on cores */
-    char *why;                  /* a sentence, should heddle_la_create() fail; may be NULL */
+    char *why;                  /* gets a sentence when heddle_la_create() fails; may be NULL */
     size_t why_bytes;
 };
 
@@ -211,7 +211,8 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_gemm(heddle_la *la, char tran
                                                         const void *alpha, heddle_matrix *a,
                                                         heddle_matrix *b, const void *beta,
                                                         heddle_matrix *c);
-/* C = alpha A B + beta C (side 'L') or alpha B A + beta C; A symmetric, hermitian. */
+/* C = alpha A B + beta C (side 'L') or C = alpha B A + beta C ('R'). symm: A is symmetric;
+ * hemm: A is hermitian. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_symm(heddle_la *la, char side, char uplo,
                                                         const void *alpha, heddle_matrix *a,
                                                         heddle_matrix *b, const void *beta,
@@ -220,14 +221,16 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_hemm(heddle_la *la, char side
                                                         const void *alpha, heddle_matrix *a,
                                                         heddle_matrix *b, const void *beta,
                                                         heddle_matrix *c);
-/* C = alpha A A^T + beta C ('N') or alpha A^T A + beta C; herk with ^H. */
+/* C = alpha A A^T + beta C (trans 'N') or C = alpha A^T A + beta C; herk has A^H instead of
+ * A^T. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_syrk(heddle_la *la, char uplo, char trans,
                                                         const void *alpha, heddle_matrix *a,
                                                         const void *beta, heddle_matrix *c);
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_herk(heddle_la *la, char uplo, char trans,
                                                         const void *alpha, heddle_matrix *a,
                                                         const void *beta, heddle_matrix *c);
-/* C = alpha A B^T + alpha B A^T + beta C, or with the first factors transposed. */
+/* C = alpha A B^T + alpha B A^T + beta C (trans 'N') or C = alpha A^T B + alpha B^T A + beta C;
+ * her2k has ^H instead of ^T, and the conjugate of alpha in the second product. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_syr2k(heddle_la *la, char uplo, char trans,
                                                          const void *alpha, heddle_matrix *a,
                                                          heddle_matrix *b, const void *beta,
@@ -236,30 +239,33 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_her2k(heddle_la *la, char upl
                                                          const void *alpha, heddle_matrix *a,
                                                          heddle_matrix *b, const void *beta,
                                                          heddle_matrix *c);
-/* B = alpha op(A) B ('L') or alpha B op(A); trsm with the inverse of A. */
+/* B = alpha op(A) B (side 'L') or B = alpha B op(A) ('R'), A a triangle; trsm has the inverse
+ * of op(A) instead. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_trmm(heddle_la *la, char side, char uplo,
                                                         char trans, char diag, const void *alpha,
                                                         heddle_matrix *a, heddle_matrix *b);
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_trsm(heddle_la *la, char side, char uplo,
                                                         char trans, char diag, const void *alpha,
                                                         heddle_matrix *a, heddle_matrix *b);
-/* op(A) X = B with a triangle. info: the first zero on its diagonal; then B is as it was. */
+/* Solves op(A) X = B, A a triangle; B becomes X. info: the first zero on the diagonal of A;
+ * then B is as it was. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_trtrs(heddle_la *la, char uplo, char trans,
                                                          char diag, heddle_matrix *a,
                                                          heddle_matrix *b);
 
 /* --- Cholesky --------------------------------------------------------------- */
 
-/* A = L L^H or U^H U. info: the order of the leading minor that is not positive. */
+/* The factorisation A = L L^H or A = U^H U. info: the order of the leading minor that is not
+ * positive. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_potrf(heddle_la *la, char uplo,
                                                          heddle_matrix *a);
-/* A X = B with potrf's factor in a; posv: both. */
+/* potrs solves A X = B with potrf's factor in `a`; posv factorises A and solves. B becomes X. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_potrs(heddle_la *la, char uplo, heddle_matrix *a,
                                                          heddle_matrix *b);
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_posv(heddle_la *la, char uplo, heddle_matrix *a,
                                                         heddle_matrix *b);
-/* The inverse of A from potrf's factor; of a triangle (info: a zero on the
- * diagonal); and U U^H or L^H L. */
+/* potri: the inverse of A, from potrf's factor. trtri: the inverse of a triangle; info: the
+ * first zero on its diagonal. lauum: U U^H or L^H L, for a triangle U or L. All in place. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_potri(heddle_la *la, char uplo,
                                                          heddle_matrix *a);
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_trtri(heddle_la *la, char uplo, char diag,
@@ -269,18 +275,18 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_lauum(heddle_la *la, char upl
 
 /* --- LU ------------------------------------------------------------------------ */
 
-/* P A = L U by partial pivoting; ipiv has min(m, n) numbers, LAPACK's (from 1),
- * and belongs to the sequence until it has been waited for. Later calls of the
- * sequence that read or overwrite them come after this one; another sequence waits
- * for this one first. info: the first pivot that is zero; the factorisation is
- * complete. */
+/* The factorisation P A = L U with partial pivoting. ipiv gets min(m, n) row numbers as
+ * LAPACK's getrf writes them (from 1). The array belongs to the sequence until
+ * heddle_la_wait(): later calls of the sequence that read or overwrite the array come after
+ * this one; a program that passes it to another sequence waits for this one first. info: the
+ * first pivot that is zero; the factorisation is complete all the same. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_getrf(heddle_la *la, heddle_matrix *a,
                                                          int *ipiv);
-/* A = L U without pivoting. */
+/* The factorisation A = L U without pivoting. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_getrf_nopiv(heddle_la *la, heddle_matrix *a);
-/* op(A) X = B with the factors in a; ipiv NULL: those of getrf_nopiv. Pivots outside of
- * 1 .. n are an illegal argument. gesv: both (after a pivot that is zero the solve does
- * nothing). */
+/* getrs solves op(A) X = B with the factors in `a`; ipiv NULL: factors of getrf_nopiv. A
+ * pivot outside of 1 .. n is an illegal argument. gesv factorises A and solves; after a pivot
+ * that is zero it does not solve. B becomes X. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_getrs(heddle_la *la, char trans,
                                                          heddle_matrix *a, const int *ipiv,
                                                          heddle_matrix *b);
@@ -295,19 +301,21 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_laswp(heddle_la *la, heddle_m
 
 /* --- QR ------------------------------------------------------------------------ */
 
-/* A = Q R as LAPACK's geqrf leaves it. t is nb x min(m, n) with block columns as
- * wide as a's (heddle_matrix_nb()): block column k gets the upper triangular
- * factor of block reflector k, whose diagonal is LAPACK's tau. */
+/* The factorisation A = Q R, in `a` as LAPACK's geqrf leaves it. t is nb x min(m, n) with
+ * block columns as wide as those of `a` (heddle_matrix_nb()): block column k gets the upper
+ * triangular factor of block reflector k, whose diagonal is LAPACK's tau. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_geqrf(heddle_la *la, heddle_matrix *a,
                                                          heddle_matrix *t);
-/* C = op(Q) C ('L') or C op(Q), Q from geqrf; trans 'N', or 'C' ('T' if real). */
+/* C = op(Q) C (side 'L') or C = C op(Q) ('R'), with Q from geqrf; trans is 'N', or 'C' ('T'
+ * for real types). */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_ormqr(heddle_la *la, char side, char trans,
                                                          heddle_matrix *a, heddle_matrix *t,
                                                          heddle_matrix *c);
 /* The first columns of Q, as many as q has. q may be a. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_orgqr(heddle_la *la, heddle_matrix *a,
                                                          heddle_matrix *t, heddle_matrix *q);
-/* A = L Q as LAPACK's gelqf leaves it. t is nb x min(m, n), nb that of a. */
+/* The factorisation A = L Q, in `a` as LAPACK's gelqf leaves it. t is nb x min(m, n), with the
+ * nb of `a`. ormlq is to gelqf what ormqr is to geqrf. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_gelqf(heddle_la *la, heddle_matrix *a,
                                                          heddle_matrix *t);
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_ormlq(heddle_la *la, char side, char trans,
@@ -316,10 +324,10 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_ormlq(heddle_la *la, char sid
 /* The first rows of Q, as many as q has. q may be a. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_orglq(heddle_la *la, heddle_matrix *a,
                                                          heddle_matrix *t, heddle_matrix *q);
-/* The least squares solution of A X = B (m >= n), or that of least norm; trans
- * 'N', or 'C' ('T' if real) for A^H. A is overwritten by its factors, B (max(m, n)
- * rows) by X in its first rows. A has full rank: info is a diagonal element of the
- * triangle that is zero. */
+/* The least squares solution of op(A) X = B, or where that system has fewer equations than
+ * unknowns, its solution of least norm; trans is 'N', or 'C' ('T' for real types) for A^H. A is
+ * overwritten by its factors; B has max(m, n) rows, and X is in the first of them. A must have
+ * full rank: otherwise info is the first diagonal element of the triangle that is zero. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_gels(heddle_la *la, char trans, heddle_matrix *a,
                                                         heddle_matrix *b);
 
@@ -329,10 +337,11 @@ enum heddle_la_tall {
     HEDDLE_LA_TALL_FLAT,     /* Householder, one column of reflectors: geqrf */
     HEDDLE_LA_TALL_TREE,     /* groups of rows, then pairs: TSQR */
     HEDDLE_LA_TALL_CHOLESKY, /* LU, then Cholesky twice (LU-CholeskyQR2) */
-    HEDDLE_LA_TALL_SKETCH    /* R of sums of rows with signs, then Cholesky; when A
-                             has no full rank, LU as above */
+    HEDDLE_LA_TALL_SKETCH    /* R of a few sums of rows with random signs, then Cholesky;
+                             when A has no full rank, as CHOLESKY */
 };
-/* A = Q R, m >= n: a becomes Q (explicit), r (n x n) gets R, its lower part 0. */
+/* The factorisation A = Q R, m >= n: `a` becomes Q itself, and r (n x n) gets R, with zeros
+ * below the diagonal. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_tsqr(heddle_la *la, enum heddle_la_tall how,
                                                         heddle_matrix *a, heddle_matrix *r);
 
@@ -352,18 +361,19 @@ enum heddle_la_kind {
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_norm(heddle_la *la, char norm,
                                                         enum heddle_la_kind kind, char uplo,
                                                         heddle_matrix *a, double *norm_out);
-/* B = A, all of it (uplo 'A') or a triangle; types may differ: that rounds. info:
- * 1 when a finite element has no finite image. */
+/* B = A, all of it (uplo 'A') or a triangle. B may have another type than A; then elements are
+ * rounded. info: 1 when a finite element is too large for the type of B. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_lacpy(heddle_la *la, char uplo, heddle_matrix *a,
                                                          heddle_matrix *b);
 /* B = A^T ('T') or A^H ('C'). */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_transpose(heddle_la *la, char trans,
                                                              heddle_matrix *a, heddle_matrix *b);
-/* B = alpha A + beta B, all or a triangle. */
+/* B = alpha A + beta B, all of it (uplo 'A') or a triangle. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_geadd(heddle_la *la, char uplo,
                                                          const void *alpha, heddle_matrix *a,
                                                          const void *beta, heddle_matrix *b);
-/* Off-diagonal elements = alpha, diagonal = beta, in all or a triangle. */
+/* Sets the elements of A, all of them (uplo 'A') or a triangle: beta on the diagonal, alpha
+ * elsewhere. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_la_laset(heddle_la *la, char uplo,
                                                          const void *alpha, const void *beta,
                                                          heddle_matrix *a);
@@ -398,7 +408,7 @@ HEDDLE_API const struct heddle_la_routine *heddle_la_get_routine(unsigned i);
 }
 #endif
 
-/* What belongs to it as well. */
+/* The other two headers of dense linear algebra. */
 #include "heddle/la_eig.h"
 #include "heddle/la_mixed.h"
 

@@ -72,7 +72,7 @@ HEDDLE_API const char *heddle_log_durations_name(unsigned durations);
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_log_durations_find(const char *name,
                                                                    enum heddle_log_durations *out);
 
-/* Zero is a default everywhere. */
+/* Options of heddle_log_graph_create(); zero is a default everywhere. */
 struct heddle_log_graph_opts {
     size_t size; /* sizeof(struct heddle_log_graph_opts) */
     enum heddle_log_durations durations;
@@ -88,8 +88,8 @@ struct heddle_log_graph_type {
     const char *name; /* "cpu", "cuda0"; a machine's: kind and model */
     uint32_t device;  /* enum heddle_device; 0: not known */
     uint32_t nworkers;
-    uint32_t node;      /* memory node: index in the log's nodes[] (a machine's
-                           with one); of its first lane or class */
+    uint32_t node;      /* the memory node of its first lane, an index in the log's nodes[];
+                           with a machine, of its first class, a node of the machine */
     uint32_t first_cls; /* with a machine: a class of this type; else 0 */
 };
 
@@ -159,7 +159,7 @@ struct heddle_log_graph {
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_log_graph_create(
     const heddle_log *log, const struct heddle_log_graph_opts *opts, struct heddle_log_graph **out);
 
-/* NULL is fine. Before the log is closed; the allocator must still be there. */
+/* Frees a graph, before its log is closed; the allocator must still be there. NULL is fine. */
 HEDDLE_API void heddle_log_graph_destroy(struct heddle_log_graph *g);
 
 /* The digest that heddle_log_graph.digest has, of any graph; 0: graph is NULL. */

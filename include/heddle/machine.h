@@ -5,9 +5,8 @@
 /*
  * heddle/machine.h - the host, as this process may use it.
  *
- * Counts are of what is usable: the calling thread's CPU affinity, which is
- * how cpusets and job schedulers speak, and the limits of the control groups
- * are honoured.
+ * All counts are of what this process may use: they honour the CPU affinity of the
+ * calling thread, which cpusets and job schedulers set, and the limits of control groups.
  *
  * Threads:  any function may be called from any thread.
  * Errors:   functions return heddle_status; on failure nothing has changed.
@@ -81,7 +80,7 @@ typedef struct heddle_machine heddle_machine;
  * HEDDLE_EINVAL   source or out is NULL
  * HEDDLE_ENOENT   a file is not there
  * HEDDLE_EIO      a file cannot be read
- * HEDDLE_EFORMAT  malformed, or what it describes makes no sense
+ * HEDDLE_EFORMAT  a file is malformed, or describes a machine that makes no sense
  * HEDDLE_ENOMEM   no memory
  *
  * On failure `why` (why_bytes bytes; may be NULL) has one sentence, with file and line.
@@ -90,7 +89,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_machine_open(const char *source,
                                                              heddle_machine **out, char *why,
                                                              size_t why_bytes);
 
-/* NULL is fine. */
+/* Frees a description. NULL is fine. */
 HEDDLE_API void heddle_machine_close(heddle_machine *m);
 
 /* What a description has. This struct and the next ones begin with their size, as

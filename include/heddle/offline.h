@@ -53,7 +53,8 @@ struct heddle_offline_opts {
     /* For the policy "fixed": the type of each task, and the order. `best` tries these
      * too. */
     const uint32_t *type; /* [ntasks] */
-    const double *order;  /* [ntasks] smaller runs first; NULL: longest path behind first */
+    const double *order;  /* [ntasks] smaller runs first; NULL: the task with the longest
+                             path behind it runs first */
 
     /* What `best` and `shares` look for: the least
      *     sum of cost over the tasks + cost_rate * length

@@ -52,8 +52,8 @@ HEDDLE_API void *heddle_opencl_device(struct heddle_exec *x);
  * once and then kept, in memory and as a file in the cache: a second call is cheap.
  * options: for the compiler, may be NULL.
  *
- * HEDDLE_EINVAL  it does not compile (the task's sentence has the beginning of
- *                the compiler's messages), or has no such kernel
+ * HEDDLE_EINVAL  the program does not compile (the task's sentence has the beginning
+ *                of the compiler's messages), or has no such kernel
  * HEDDLE_ENOSYS  not an OpenCL device, or a build without it
  * HEDDLE_ENOMEM, HEDDLE_EDEV
  */

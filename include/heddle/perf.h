@@ -101,8 +101,8 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_perf_create(const struct heddle_
                                                             const char *dir,
                                                             heddle_perf **perf_out);
 
-/* Saves and frees. NULL is fine. Returns what heddle_perf_save() did; the
- * object is gone in every case. Nothing may use it at the same time. */
+/* Saves the models and frees the set. NULL is fine. Returns what heddle_perf_save() returned;
+ * the set is gone in every case. No other call may use the set at the same time. */
 HEDDLE_API heddle_status heddle_perf_destroy(heddle_perf *perf);
 
 /*
@@ -130,7 +130,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_perf_list(heddle_perf *perf,
                                                           heddle_perf_kernel_fn fn, void *user);
 
 /* Calls fn for each measured shape of a kernel.
- * HEDDLE_ENOENT: it has no measurements. */
+ * HEDDLE_ENOENT: the kernel has no measurements. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_perf_show(heddle_perf *perf, const char *kernel,
                                                           heddle_perf_info_fn fn, void *user);
 
@@ -139,7 +139,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_perf_show(heddle_perf *perf, con
  * files, whatever the files hold. *nfiles_out (may be NULL): files deleted.
  *
  * HEDDLE_ENOENT  nothing is known about this kernel
- * HEDDLE_EIO     a file could not be deleted, or the lock not be had
+ * HEDDLE_EIO     a file could not be deleted, or the lock could not be taken
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_perf_forget(heddle_perf *perf, const char *kernel,
                                                             size_t *nfiles_out);
@@ -168,7 +168,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_perf_query(heddle_perf *perf,
  */
 #define HEDDLE_PERF_LINKS "@links"
 
-/* Strings are borrowed for the time of the call. */
+/* One measured link. Strings are borrowed for the time of the call. */
 struct heddle_perf_link_info {
     const char *from; /* models of memories: "host", "opencl:NAME" */
     const char *to;
@@ -182,13 +182,13 @@ struct heddle_perf_link_info {
 /* Called for each link. A status other than HEDDLE_OK ends the walk, which returns it. */
 typedef heddle_status (*heddle_perf_link_fn)(void *user, const struct heddle_perf_link_info *info);
 
-/* Calls fn for each link that has measurements, by `from` and `to`. None is no
- * failure. HEDDLE_ENOMEM. */
+/* Calls fn for each link that has measurements, sorted by `from` and `to`. HEDDLE_OK also when
+ * there is no such link. HEDDLE_ENOMEM. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_perf_each_link(heddle_perf *perf,
                                                                heddle_perf_link_fn fn, void *user);
 
-/* The `dir` a context uses when it is given none (heddle(7) says which); ""
- * when there is none or it does not fit. */
+/* Copies the directory that a context uses when its options name none (heddle(7) says which);
+ * "" when there is none, or when its name does not fit into `bytes`. */
 HEDDLE_API void heddle_env_cache_dir(char *buf, size_t bytes);
 
 #ifdef __cplusplus

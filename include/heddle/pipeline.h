@@ -6,9 +6,9 @@
  * heddle/pipeline.h - one network over several devices.
  *
  * A chain of layers is cut into stages, each on one device with a memory limit;
- * micro-batches follow each other through them. Out comes the partition, a
- * schedule with a start for everything, and the memory of each device.
- * heddle_pipeline_check() verifies it without the code that made it.
+ * micro-batches follow each other through the stages. The result is the partition, a
+ * schedule with a start for every operation, and the memory that each device needs.
+ * heddle_pipeline_check() verifies a result without the code that made it.
  * docs/design/pipelines.md has the models and the proofs.
  *
  * Threads:  pure functions; any thread. Objects do not change once made.
@@ -62,11 +62,12 @@ struct heddle_pipeline_opts {
     size_t size;
     uint32_t policy; /* enum heddle_pipeline_policy */
     uint32_t nmicro; /* micro-batches of a step; 0: 4 times the devices */
-    uint32_t copies; /* of the weights, gradients and states included; 0: 2 */
+    uint32_t copies; /* a stage holds its weights so many times, counting gradients and
+                        optimizer states; 0: 2 */
     bool keeps;      /* nothing is recomputed */
-    /* Ways to run layers first..last, at most HEDDLE_PIPELINE_WAYS; returns how
-     * many. The same for the same layers, each time. NULL: tapes are kept, or
-     * recomputed as the table of chains says. */
+    /* Writes the ways to run layers first..last to `out`, at most HEDDLE_PIPELINE_WAYS, and
+     * returns how many there are. The answer for the same layers is always the same. NULL:
+     * tapes are kept, or recomputed as the table of chains says. */
     uint32_t (*ways)(void *user, uint32_t first, uint32_t last, struct heddle_pipeline_way *out);
     void *user;
     const struct heddle_allocator *alloc; /* NULL: the default */
@@ -129,21 +130,22 @@ struct heddle_pipeline {
     uint32_t ndevices, nstages, nops, nmicro, copies;
     double period;       /* time per micro-batch: of the steady state, or the mean */
     double makespan;     /* of nmicro micro-batches */
-    double latency;      /* of one, at most: first forward to last backward */
+    double latency;      /* the longest time from the first forward of a micro-batch to its
+                      last backward */
     double throughput;   /* micro-batches per unit of time */
-    double bubble;       /* of the device that waits most: 1 - busy / (its first start
-                      to its last end, or the period) */
+    double bubble;       /* the share of time in which the device that waits most does nothing,
+                      from its first start to its last end, or of the period */
     double period_bound; /* no partition has a smaller period */
     const struct heddle_pipeline_stage *stages;
     const struct heddle_pipeline_op *ops;     /* by start */
     const uint64_t *memory;                   /* [ndevices], at most */
     const uint8_t *layers;                    /* [n] enum heddle_pipeline_layer; NULL: opts.ways */
-    const struct heddle_pipeline_step *steps; /* of backwards; NULL: the same */
+    const struct heddle_pipeline_step *steps; /* of backward passes; NULL: opts.ways */
     uint32_t nsteps;
 };
 
-/* What becomes of the tape of a layer between forward and backward. The input of a
- * layer is saved behind one that is not KEPT, but for AGAIN. */
+/* What becomes of the tape of a layer between forward and backward. The input of layer i is
+ * saved when layer i - 1 is not KEPT, unless layer i is AGAIN. */
 enum heddle_pipeline_layer {
     HEDDLE_PIPELINE_KEPT = 0,
     HEDDLE_PIPELINE_AGAIN = 1, /* recomputed, with the layer before it */

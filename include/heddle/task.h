@@ -106,8 +106,8 @@ struct heddle_task_opts {
                                    if one of them failed */
     size_t nafter;
     heddle_group *group; /* NULL: none */
-    uint64_t timeout_ns; /* a task that has not started by then ends with
-                            HEDDLE_ETIMEDOUT; 0: no limit */
+    uint64_t timeout_ns; /* a task that has not started so long after its submission
+                            ends with HEDDLE_ETIMEDOUT; 0: no limit */
     unsigned retries;    /* how often a run that failed is repeated, on the next
                             variant if there is one; operands are put back before */
     void (*done)(void *user, heddle_status st); /* called once when the task has ended,

@@ -30,7 +30,7 @@ extern "C" {
 /* An open log. */
 typedef struct heddle_log heddle_log;
 
-/* A time that is not known, no lane, and the most dimensions of a handle in a log. */
+/* Values with a meaning of their own, and the most dimensions of a handle in a log. */
 #define HEDDLE_LOG_NONE     INT64_MAX  /* a time that is not known */
 #define HEDDLE_LOG_NO_LANE  UINT32_MAX /* the task has not run */
 #define HEDDLE_LOG_MAX_DIMS 8
@@ -157,7 +157,7 @@ struct heddle_log_access {
     uint64_t task;
     uint32_t handle; /* index in handles[] */
     uint16_t operand;
-    uint8_t mode; /* the runtime's access mode */
+    uint8_t mode; /* enum heddle_mode (heddle/data.h) */
 };
 
 /* What a lane did between tasks. A state lasts until the next state, or the next start or
@@ -202,7 +202,7 @@ struct heddle_log_event {
 /* A variant of a kernel. */
 struct heddle_log_variant {
     const char *name;
-    uint32_t device; /* the runtime's device kind */
+    uint32_t device; /* enum heddle_device (heddle/device.h) */
 };
 
 /* A kernel that the run used. */
@@ -359,7 +359,7 @@ HEDDLE_API void heddle_log_find_accesses(const heddle_log *log, uint64_t task, s
 HEDDLE_API void heddle_log_find_attrs(const heddle_log *log, uint64_t task, size_t *first,
                                       size_t *last);
 
-/* Names for output; "?" for a value that has none. */
+/* Names of statuses, states and kinds of events; "?" for a value without a name. */
 HEDDLE_API const char *heddle_log_status_name(unsigned status);
 HEDDLE_API const char *heddle_log_state_name(unsigned state);
 HEDDLE_API const char *heddle_log_event_name(unsigned kind);
