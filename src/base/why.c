@@ -2,20 +2,25 @@
 /* why: the one sentence about a failure. */
 #include "base/why.h"
 
-#include <stdarg.h>
-
 #include "base/text.h"
 
-heddle_status heddle_why(char *why, size_t bytes, heddle_status st, const char *fmt, ...)
+heddle_status heddle_why_va(char *why, size_t bytes, heddle_status st, const char *fmt, va_list ap)
 {
     struct heddle_text t;
-    va_list ap;
 
     if (why == NULL || bytes == 0)
         return st;
     heddle_text_init(&t, why, bytes);
-    va_start(ap, fmt);
     heddle_text_vadd(&t, fmt, ap);
+    return st;
+}
+
+heddle_status heddle_why(char *why, size_t bytes, heddle_status st, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)heddle_why_va(why, bytes, st, fmt, ap);
     va_end(ap);
     return st;
 }

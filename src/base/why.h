@@ -11,6 +11,7 @@
  *
  *     return heddle_why(o->why, o->why_bytes, HEDDLE_EINVAL, "there is no graph");
  */
+#include <stdarg.h>
 #include <stddef.h>
 
 #include "base/compiler.h"
@@ -20,6 +21,10 @@
  * caller does not ask. What does not fit is cut. */
 HEDDLE_PRINTF(4, 5)
 heddle_status heddle_why(char *why, size_t bytes, heddle_status st, const char *fmt, ...);
+
+/* heddle_why() for a function that takes a format and arguments itself. */
+HEDDLE_PRINTF(4, 0)
+heddle_status heddle_why_va(char *why, size_t bytes, heddle_status st, const char *fmt, va_list ap);
 
 /* The same about a line of a file: "path:line: sentence". path NULL: the sentence alone;
  * line 0: the whole file. Returns HEDDLE_EFORMAT. */

@@ -39,6 +39,7 @@
 #include "base/lock.h"
 #include "base/mode.h"
 #include "base/spin.h"
+#include "base/why.h"
 #include "core/check.h"
 #include "core/ctx.h"
 #include "core/exec.h"
@@ -79,7 +80,7 @@ static void check_blame(struct check *c, const char *fmt, ...)
         return;
     c->is_bad = true;
     va_start(ap, fmt);
-    vsnprintf(c->why, sizeof(c->why), fmt, ap);
+    (void)heddle_why_va(c->why, sizeof(c->why), HEDDLE_OK, fmt, ap);
     va_end(ap);
 }
 

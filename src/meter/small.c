@@ -11,19 +11,17 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "base/text.h"
+#include "base/why.h"
 #include "meter/meter.h"
 
 void heddle_meter_say(char *why, const char *fmt, ...)
 {
-    struct heddle_text t;
     va_list ap;
 
     if (why[0] != '\0')
         return;
-    heddle_text_init(&t, why, HEDDLE_METER_WHY);
     va_start(ap, fmt);
-    heddle_text_vadd(&t, fmt, ap);
+    (void)heddle_why_va(why, HEDDLE_METER_WHY, HEDDLE_OK, fmt, ap);
     va_end(ap);
 }
 

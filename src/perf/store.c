@@ -28,6 +28,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "base/why.h"
 #include "perf/model.h"
 
 #define LOCK_FILE      ".lock"
@@ -40,12 +41,10 @@
 HEDDLE_PRINTF(2, 3)
 static void say(struct heddle_perf *perf, const char *fmt, ...)
 {
-    struct heddle_text t;
     va_list ap;
 
-    heddle_text_init(&t, perf->message, sizeof(perf->message));
     va_start(ap, fmt);
-    heddle_text_vadd(&t, fmt, ap);
+    (void)heddle_why_va(perf->message, sizeof(perf->message), HEDDLE_OK, fmt, ap);
     va_end(ap);
 }
 

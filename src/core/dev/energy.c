@@ -26,10 +26,10 @@
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "base/sized.h"
+#include "base/why.h"
 #include "core/ctx.h"
 #include "core/dev/devs.h"
 #include "core/dev/energy.h"
-#include "core/dev/open.h"
 #include "core/dev/shape.h"
 #include "core/dev/task.h"
 #include "core/dev/time.h"
@@ -136,9 +136,8 @@ heddle_status heddle_dev_energy_cap(struct heddle_devs *d, const char *list, con
         if (name[0] == '\0' || class_fit(device, cls, kind) == 0)
             continue; /* cap_check() says so */
         if (!cap_row(e, cls, kind, name, &e->cap[d->ncls]))
-            return heddle_dev_refuse(HEDDLE_EINVAL, why, cap,
-                                     "the energy model has no cap '%.60s' of the device %.31s",
-                                     name, cls);
+            return heddle_why(why, cap, HEDDLE_EINVAL,
+                              "the energy model has no cap '%.60s' of the device %.31s", name, cls);
         /* Times differ from those of equal devices: another type. */
         snprintf(model, bytes, "%.40s cap %.18s", d->plat->cls[d->nplat].model, name);
     }
@@ -153,26 +152,25 @@ static heddle_status cap_check(const struct heddle_devs *d, const char *list, ch
     if (list == NULL || list[0] == '\0')
         return HEDDLE_OK;
     if (!d->time->has_caps)
-        return heddle_dev_refuse(HEDDLE_EINVAL, why, cap,
-                                 "a power cap is simulated only: clocks of real "
-                                 "devices are not touched");
+        return heddle_why(why, cap, HEDDLE_EINVAL,
+                          "a power cap is simulated only: clocks of real "
+                          "devices are not touched");
     if (d->energy == NULL)
-        return heddle_dev_refuse(HEDDLE_EINVAL, why, cap,
-                                 "a power cap needs an energy model, which says "
-                                 "what it changes");
+        return heddle_why(why, cap, HEDDLE_EINVAL,
+                          "a power cap needs an energy model, which says "
+                          "what it changes");
     while (cap_next(&list, device, name, sizeof(device))) {
         bool is_there = false;
 
         if (device[0] == '\0' || name[0] == '\0')
-            return heddle_dev_refuse(HEDDLE_EINVAL, why, cap,
-                                     "a power cap is a device and a state, as in "
-                                     "cuda0:250W, and not '%.60s'",
-                                     device);
+            return heddle_why(why, cap, HEDDLE_EINVAL,
+                              "a power cap is a device and a state, as in "
+                              "cuda0:250W, and not '%.60s'",
+                              device);
         for (unsigned c = 0; c < d->ncls; c++)
             is_there = is_there || class_fit(device, d->cls[c].name, d->cls[c].kind) != 0;
         if (!is_there)
-            return heddle_dev_refuse(HEDDLE_EINVAL, why, cap, "there is no device '%.60s' to cap",
-                                     device);
+            return heddle_why(why, cap, HEDDLE_EINVAL, "there is no device '%.60s' to cap", device);
     }
     return HEDDLE_OK;
 }
@@ -285,14 +283,14 @@ heddle_status heddle_dev_energy_open(struct heddle_devs *d, const struct heddle_
     struct dev_energy *e;
 
     if (o->energy_weight > 0 && o->energy_slack > 0)
-        return heddle_dev_refuse(HEDDLE_EINVAL, why, cap,
-                                 "an energy weight and an energy slack are two "
-                                 "ways to say it: give one of them");
+        return heddle_why(why, cap, HEDDLE_EINVAL,
+                          "an energy weight and an energy slack are two "
+                          "ways to say it: give one of them");
     if (o->energy_object == NULL && !has_file) {
         if (o->energy_weight > 0 || o->energy_slack > 0)
-            return heddle_dev_refuse(HEDDLE_EINVAL, why, cap,
-                                     "an energy weight or slack needs an energy "
-                                     "model (HEDDLE_ENERGY_MODEL)");
+            return heddle_why(why, cap, HEDDLE_EINVAL,
+                              "an energy weight or slack needs an energy "
+                              "model (HEDDLE_ENERGY_MODEL)");
         return HEDDLE_OK;
     }
     e = heddle_zalloc(&d->ctx->alloc, 1, sizeof(*e));

@@ -8,7 +8,6 @@
  *            (2) workers of the scheduler are numbered class by class
  * Threads    creation of the context.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +17,12 @@
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "base/map.h"
+#include "base/why.h"
 #include "core/ctx.h"
 #include "core/dev/ahead.h"
 #include "core/dev/dev.h"
 #include "core/dev/devs.h"
 #include "core/dev/energy.h"
-#include "core/dev/open.h"
 #include "core/dev/time.h"
 #include "core/dev/virtual.h"
 #include "core/dev/worker.h"
@@ -34,16 +33,6 @@
 #include "mem/mem.h"
 #include "plat/plat.h"
 #include "sched/sched.h"
-
-heddle_status heddle_dev_refuse(heddle_status st, char *why, size_t cap, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(why, cap, fmt, ap);
-    va_end(ap);
-    return st;
-}
 
 /* --- classes and nodes -------------------------------------------------------- */
 
@@ -118,7 +107,7 @@ static heddle_status dev_open_one(struct heddle_devs *d, const struct heddle_dri
     unsigned node;
 
     if (d->nnodes >= HEDDLE_MEM_NODES - 1 || d->ncls >= DEV_CLASSES)
-        return heddle_dev_refuse(HEDDLE_EINVAL, why, cap, "too many devices");
+        return heddle_why(why, cap, HEDDLE_EINVAL, "too many devices");
     st = drv->open(&d->env, index, &dev);
     if (st != HEDDLE_OK && st != HEDDLE_ENOMEM && o->devices == NULL) {
         heddle_report(d->ctx, HEDDLE_WARNING, "device %s cannot be used and is left out: %s",
@@ -126,8 +115,8 @@ static heddle_status dev_open_one(struct heddle_devs *d, const struct heddle_dri
         return HEDDLE_OK; /* nobody asked for it */
     }
     if (st != HEDDLE_OK)
-        return heddle_dev_refuse(st, why, cap, "device %s cannot be used: %s", info->name,
-                                 heddle_status_text(st));
+        return heddle_why(why, cap, st, "device %s cannot be used: %s", info->name,
+                          heddle_status_text(st));
     if (budget == 0) /* some is left for the driver and for others */
         budget = heddle_dev_base(dev)->info.memory_free / 10 * 9;
     if (budget == 0)
@@ -187,8 +176,8 @@ static heddle_status dev_check_list(struct heddle_devs *d, const char *list, cha
             is_there = is_there || strcmp(word, d->cls[i].name) == 0 ||
                        strcmp(word, heddle_device_name(d->cls[i].kind)) == 0;
         if (!is_there)
-            return heddle_dev_refuse(HEDDLE_EDEV, why, cap,
-                                     "there is no device '%s' on this machine", word);
+            return heddle_why(why, cap, HEDDLE_EDEV, "there is no device '%s' on this machine",
+                              word);
         p = end != NULL ? end + 1 : NULL;
     }
     return HEDDLE_OK;
@@ -203,14 +192,14 @@ static heddle_status dev_open_disk(struct heddle_devs *d, const struct heddle_ct
     if (o->disk_path == NULL || o->disk_path[0] == '\0')
         return HEDDLE_OK;
     if (drv == NULL)
-        return heddle_dev_refuse(HEDDLE_ENOSYS, why, cap, "no disk in this build");
+        return heddle_why(why, cap, HEDDLE_ENOSYS, "no disk in this build");
     snprintf(d->disk_path, sizeof(d->disk_path), "%s", o->disk_path);
     d->env.path = d->disk_path;
     d->env.bytes = o->disk_bytes;
     st = drv->open(&d->env, 0, &d->disk);
     if (st != HEDDLE_OK)
-        return heddle_dev_refuse(st, why, cap, "the folder '%s' cannot be used: %s", o->disk_path,
-                                 heddle_status_text(st));
+        return heddle_why(why, cap, st, "the folder '%s' cannot be used: %s", o->disk_path,
+                          heddle_status_text(st));
     /* Data may leave the host now: its budget is the memory module's. */
     d->node[0].budget = d->ctx->reg.budget != 0 ? d->ctx->reg.budget : HEDDLE_MEM_NO_LIMIT;
     d->has_budget = true;
@@ -254,8 +243,7 @@ typedef heddle_status (*fault_fn)(struct heddle_devs *d, const char *words, char
 static heddle_status fault_add_real(struct heddle_devs *d, const char *words, char *why, size_t cap)
 {
     if (!fault_parse(d, words, &d->fault[d->nfaults]))
-        return heddle_dev_refuse(HEDDLE_EINVAL, why, cap, "'%.60s' is no fault of this context",
-                                 words);
+        return heddle_why(why, cap, HEDDLE_EINVAL, "'%.60s' is no fault of this context", words);
     d->nfaults++;
     return HEDDLE_OK;
 }
@@ -275,7 +263,7 @@ static heddle_status dev_open_faults(struct heddle_devs *d, const struct heddle_
     if (o->faults == NULL || o->faults[0] == '\0')
         return HEDDLE_OK;
     if (strlen(o->faults) >= sizeof(text))
-        return heddle_dev_refuse(HEDDLE_EINVAL, why, cap, "the list of faults is too long");
+        return heddle_why(why, cap, HEDDLE_EINVAL, "the list of faults is too long");
     snprintf(text, sizeof(text), "%s", o->faults);
     d->fault_cap = 1;
     for (const char *p = text; *p != '\0'; p++)
@@ -313,8 +301,8 @@ static heddle_status dev_open_classes(struct heddle_devs *d, const struct heddle
         c->plat = i;
         st = drv->open(&d->env, i, &c->dev);
         if (st != HEDDLE_OK)
-            return heddle_dev_refuse(st, why, cap, "class %s cannot be simulated: %s", p->name,
-                                     heddle_status_text(st));
+            return heddle_why(why, cap, st, "class %s cannot be simulated: %s", p->name,
+                              heddle_status_text(st));
         c->drv = drv;
         if (d->node[c->node].dev == NULL && c->node != 0)
             d->node[c->node].dev = c->dev;
@@ -330,9 +318,8 @@ static heddle_status dev_open_virtual(struct heddle_devs *d, const struct heddle
     d->executes = o->execute == HEDDLE_ON;
     d->cost.has_own_core = o->helps == HEDDLE_OFF;
     if (d->plat->ncls > DEV_CLASSES || d->plat->nnodes > HEDDLE_MEM_NODES)
-        return heddle_dev_refuse(HEDDLE_EFORMAT, why, cap,
-                                 "%s: more than %d classes or %d memories", o->machine, DEV_CLASSES,
-                                 HEDDLE_MEM_NODES);
+        return heddle_why(why, cap, HEDDLE_EFORMAT, "%s: more than %d classes or %d memories",
+                          o->machine, DEV_CLASSES, HEDDLE_MEM_NODES);
     HEDDLE_TRY(dev_open_faults(d, o, fault_add_virtual, why, cap));
     HEDDLE_TRY(heddle_sim_create(&d->ctx->alloc, d->plat, d->executes, &d->sim));
     d->nnodes = 0;
@@ -351,14 +338,13 @@ static heddle_status dev_open_virtual(struct heddle_devs *d, const struct heddle
 
         if (node != 0 && (heddle_plat_find_link(d->plat, 0, node) < 0 ||
                           heddle_plat_find_link(d->plat, node, 0) < 0))
-            return heddle_dev_refuse(HEDDLE_EFORMAT, why, cap,
-                                     "%.100s: memory %s needs links from and to the "
-                                     "host",
-                                     o->machine, d->node_name[node]);
+            return heddle_why(why, cap, HEDDLE_EFORMAT,
+                              "%.100s: memory %s needs links from and to the "
+                              "host",
+                              o->machine, d->node_name[node]);
     }
     if (d->ncls == 0)
-        return heddle_dev_refuse(HEDDLE_EDEV, why, cap, "none of the classes of %s is wanted",
-                                 o->machine);
+        return heddle_why(why, cap, HEDDLE_EDEV, "none of the classes of %s is wanted", o->machine);
     /* Memories that no class has are of no use to anybody: a virtual disk, say. */
     while (d->nnodes > 1 && d->node[d->nnodes - 1].dev == NULL)
         d->nnodes--;

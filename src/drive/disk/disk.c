@@ -33,6 +33,7 @@
 #include "base/lock.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "base/why.h"
 #include "drive/disk/disk.h"
 
 #define NSTREAMS 16 /* that may be used; the last ones are for nobody */
@@ -99,13 +100,11 @@ struct heddle_dev {
 HEDDLE_PRINTF(2, 3)
 static void say(struct heddle_dev *d, const char *fmt, ...)
 {
-    struct heddle_text t;
     va_list ap;
 
     heddle_mutex_lock(&d->lock);
-    heddle_text_init(&t, d->why, sizeof(d->why));
     va_start(ap, fmt);
-    heddle_text_vadd(&t, fmt, ap);
+    (void)heddle_why_va(d->why, sizeof(d->why), HEDDLE_OK, fmt, ap);
     va_end(ap);
     heddle_mutex_unlock(&d->lock);
 }
