@@ -54,10 +54,11 @@ CALL = re.compile(r"(?<![\w.>])([A-Za-z_]\w*)\s*\(")
 SPDX = "SPDX-License-Identifier: BSD-3-Clause"
 C_FILES = {".c", ".h", ".cu", ".cuh", ".cc", ".cpp", ".hpp", ".def"}
 SCRIPTS = {".py", ".sh", ".cmake", ".yml"}
+PAGE = {".js", ".mjs"}
 # Text that a person has broken into lines, CMakeLists.txt and the page's modules with it.
-CODE = C_FILES | SCRIPTS | {".js", ".txt"}
-TEXT = C_FILES | SCRIPTS | {".md", ".in", ".json", ".map", ".js", ".css",
-                            ".html", ".txt", ".1", ".3", ".7"}
+CODE = C_FILES | SCRIPTS | PAGE | {".txt"}
+TEXT = CODE | {".md", ".in", ".json", ".map", ".css",
+               ".html", ".1", ".3", ".7"}
 # Data of the tests may look like anything.
 DATA = ("tests/fixtures/", "tests/golden/")
 

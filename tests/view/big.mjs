@@ -18,7 +18,8 @@ if (!program) {
     process.exit(77);
 }
 mkdirSync(out, {recursive: true});
-const quantile = (a, q) => [...a].sort((x, y) => x - y)[Math.min(a.length - 1, Math.floor(q * a.length))];
+const quantile = (a, q) => [...a].sort((x, y) => x - y)
+    [Math.min(a.length - 1, Math.floor(q * a.length))];
 let missed = 0;
 const show = (name, value, unit, bar) => {
     const ok = bar === undefined || value <= bar;
@@ -45,7 +46,8 @@ const ZOOM = `(async () => {
 
 const data = serve ? synth({nt: 390, workers: 48, devices: 16, coding: 'raw'})
     : synth({nt: 181, workers: 24, devices: 8});
-console.log(`${data.dir.tasks} tasks, ${data.dir.edges} dependencies, ${data.dir.nworkers} workers`);
+const {tasks, edges, nworkers} = data.dir;
+console.log(`${tasks} tasks, ${edges} dependencies, ${nworkers} workers`);
 let server = null, url;
 if (serve) ({server, url} = await servePacks([data]));
 else {

@@ -38,7 +38,8 @@ const picture = async (name) => {
 // Where a task is on the screen.
 const middle = (task) => b.eval(`(() => {
     const a = heddleView.app, run = a.runs[0], t = run.task(${task});
-    const row = a.gantt.rowOfLane(run, t.lane), box = document.getElementById('gantt').getBoundingClientRect();
+    const row = a.gantt.rowOfLane(run, t.lane),
+        box = document.getElementById('gantt').getBoundingClientRect();
     return [box.left + a.gantt.x((t.start + t.end) / 2), box.top + a.gantt.rowY(row) + row.h / 2];
 })()`);
 const wheel = async (x, y, deltaY, modifiers = 0) => {
@@ -75,7 +76,8 @@ test('few lanes fill the window, and the bound is named wherever the view is', a
     await open(page('few.html', synth({nt: 4, workers: 2})));
     const [content, height, rows] = await b.eval(`(() => { const g = heddleView.app.gantt;
         return [g.content, g.height, g.rows.map((r) => r.h)]; })()`);
-    assert.ok(content > 0.6 * height || rows.some((h) => h >= 240), `${content} of ${height}: ${rows}`);
+    assert.ok(content > 0.6 * height || rows.some((h) => h >= 240),
+        `${content} of ${height}: ${rows}`);
     assert.equal((await texts(0, 1)).length, 1);
     const before = await texts(0, 0.01), behind = await texts(0.999, 1);
     assert.match(before[0][0], /^lower bound .* \u2192$/);
@@ -120,7 +122,8 @@ test('a click on a task shows its panel and arrows', async () => {
 
 test('energy: what was measured, by the model, and what is missing', async () => {
     await open(url);
-    assert.match(await text('panel-body'), /No energy was measured: no counter: this run is made up\./);
+    assert.match(await text('panel-body'),
+        /No energy was measured: no counter: this run is made up\./);
     await open(page('measured.html', synth({nt: 6, energy: 'measured'})));
     const measured = await text('panel-body');
     assert.match(measured, /package-0 \(cpu\)\s+[\d.]+ [µmk]?J/);
@@ -136,7 +139,8 @@ test('energy: what was measured, by the model, and what is missing', async () =>
     await picture('energy.png');
     await open(page('energies.html', synth({nt: 6, energy: 'model', packs: 2}),
         synth({nt: 5, energy: 'model', packs: 2})));
-    assert.match(await text('panel-body'), /Energy by the model\s+[\d.]+ [µmk]?J\s+[\d.]+ [µmk]?J\s+−[\d.]+ %/);
+    assert.match(await text('panel-body'),
+        /Energy by the model\s+[\d.]+ [µmk]?J\s+[\d.]+ [µmk]?J\s+−[\d.]+ %/);
     await open(url);
 });
 
@@ -204,7 +208,8 @@ test('search finds, goes on, goes back', async () => {
 
 test('the legend filters', async () => {
     const before = await picture('all-kernels.png');
-    await b.eval("[...document.querySelectorAll('.chip')].find((c) => c.innerText === 'gemm').click()");
+    await b.eval(
+        "[...document.querySelectorAll('.chip')].find((c) => c.innerText === 'gemm').click()");
     const after = await picture('filtered.png');
     assert.ok((after.get(0xd9c95f) || 0) < before.get(0xd9c95f) / 10);
     await b.eval("document.querySelector('.chip.all').click()");
@@ -256,7 +261,8 @@ test('keys alone: focus is visible, tasks can be walked, help opens', async () =
         await b.key('Tab');
         seen.add(await b.eval("document.activeElement.id || document.activeElement.innerText"));
         const line = await b.eval("getComputedStyle(document.activeElement).outlineStyle");
-        assert.ok(line !== 'none' || await b.eval('document.activeElement === document.body'), 'focus ring');
+        assert.ok(line !== 'none' || await b.eval('document.activeElement === document.body'),
+            'focus ring');
     }
     assert.ok(seen.size > 12, `${seen.size} places`);
     await b.eval("document.getElementById('gantt').focus()");
@@ -265,9 +271,11 @@ test('keys alone: focus is visible, tasks can be walked, help opens', async () =
     await picture('help.png');
     await b.key('Escape');
     assert.ok(!await b.eval("document.getElementById('help').open"));
-    const unnamed = await b.eval(`[...document.querySelectorAll('button, input, [role]')].filter((e) =>
-        !(e.innerText || e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') ||
-          e.labels && e.labels.length || ['status', 'alert', 'search'].includes(e.getAttribute('role'))))
+    const unnamed = await b.eval(`[...document.querySelectorAll('button, input, [role]')]
+        .filter((e) =>
+            !(e.innerText || e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') ||
+              e.labels && e.labels.length ||
+              ['status', 'alert', 'search'].includes(e.getAttribute('role'))))
         .map((e) => e.outerHTML.slice(0, 80))`);
     assert.deepEqual(unnamed, []);
 });
@@ -289,7 +297,8 @@ test('light and dark', async () => {
     await open(url);
     const most = (m) => [...m].sort((p, q) => q[1] - p[1])[0][0];
     assert.equal(most(await picture('light.png')), 0xffffff);
-    await b.send('Emulation.setEmulatedMedia', {features: [{name: 'prefers-color-scheme', value: 'dark'}]});
+    await b.send('Emulation.setEmulatedMedia',
+        {features: [{name: 'prefers-color-scheme', value: 'dark'}]});
     assert.equal(most(await picture('dark.png')), 0x12151a);
     await b.eval("document.getElementById('theme-button').click()");
     assert.equal(most(await picture('light-again.png')), 0xffffff);
@@ -332,7 +341,8 @@ test('no picture is lost when the size changes', async () => {
         for (let i = 0; i < 6; i++) {
             box.style.marginBottom = i % 2 ? '0' : '40px';
             await new Promise((r) => requestAnimationFrame(() => setTimeout(r)));
-            const [r, g, bl] = base.getContext('2d').getImageData(base.width - 2, base.height - 2, 1, 1).data;
+            const [r, g, bl] = base.getContext('2d')
+                .getImageData(base.width - 2, base.height - 2, 1, 1).data;
             if (r + g + bl === 0) bad++;
         }
         box.style.marginBottom = '';
@@ -407,7 +417,8 @@ test('a large log is shown before it is explained', async () => {
     quick.dir.bounds = null;
     quick.dir.curves = [];
     for (const c of Object.keys(quick.dir.total)) quick.dir.total[c] = 0;
-    for (const n of Object.keys(quick.arrays).filter((x) => /^(gap|step|path|curve|task_wait)/.test(x))) {
+    for (const n of Object.keys(quick.arrays)
+        .filter((x) => /^(gap|step|path|curve|task_wait)/.test(x))) {
         delete quick.dir.arrays[n];
     }
     const packs = [quick], {server, url: at} = await servePacks(packs);
@@ -415,11 +426,13 @@ test('a large log is shown before it is explained', async () => {
         await open(at);
         assert.match(await text('panel-body'), /Being computed/);
         assert.doesNotMatch(await text('panel-body'), /✗/);
-        await b.eval('window.before = heddleView.app.runs[0].start; heddleView.app.view.set(1e5, 3e5)');
+        await b.eval(
+            'window.before = heddleView.app.runs[0].start; heddleView.app.view.set(1e5, 3e5)');
         const r = await range();
         packs[0] = full;
         await b.until("/✓ /.test(document.getElementById('panel-body').innerText)", 10);
-        assert.ok(await b.eval('heddleView.app.runs[0].start === before'), 'tasks are not fetched twice');
+        assert.ok(await b.eval('heddleView.app.runs[0].start === before'),
+            'tasks are not fetched twice');
         assert.deepEqual(await range(), r);
         await b.key('i');
         const colours = await picture('explained.png');
@@ -445,5 +458,6 @@ for (const [name, f] of tests) {
     }
 }
 await b.stop();
-console.log(bad ? `${bad} of ${tests.length} failed` : `all ${tests.length} passed, pictures in ${out}`);
+console.log(bad ? `${bad} of ${tests.length} failed`
+    : `all ${tests.length} passed, pictures in ${out}`);
 process.exit(bad ? 1 : 0);

@@ -53,7 +53,8 @@ export class Browser {
         if (m.method === 'Runtime.exceptionThrown') {
             const d = p.exceptionDetails;
             this.errors.push((d.exception && d.exception.description) || d.text);
-        } else if (m.method === 'Runtime.consoleAPICalled' && ['error', 'warning'].includes(p.type)) {
+        } else if (m.method === 'Runtime.consoleAPICalled' &&
+            ['error', 'warning'].includes(p.type)) {
             this.errors.push(p.args.map((a) => a.value || a.description).join(' '));
         } else if (m.method === 'Log.entryAdded' && p.entry.level !== 'info') {
             this.errors.push(`${p.entry.text} ${p.entry.url || ''}`);
@@ -74,7 +75,8 @@ export class Browser {
     async start() {
         const {targetInfos} = await this.send('Target.getTargets');
         const page = targetInfos.find((t) => t.type === 'page');
-        const {sessionId} = await this.send('Target.attachToTarget', {targetId: page.targetId, flatten: true});
+        const {sessionId} = await this.send('Target.attachToTarget',
+            {targetId: page.targetId, flatten: true});
         this.session = sessionId;
         for (const d of ['Page', 'Runtime', 'Log', 'Performance']) await this.send(`${d}.enable`);
         await this.send('Emulation.setDeviceMetricsOverride', {width: this.width,
@@ -88,12 +90,15 @@ export class Browser {
         await this.send('Page.navigate', {url: 'about:blank'});
         await this.send('Page.navigate', {url});
         await this.until('window.heddleView');
-        await this.eval('heddleView.ready.then(() => new Promise((r) => requestAnimationFrame(() => setTimeout(r))))');
+        await this.eval(
+            'heddleView.ready.then(() => ' +
+            'new Promise((r) => requestAnimationFrame(() => setTimeout(r))))');
         return (Date.now() - begin) / 1000;
     }
 
     async eval(expression) {
-        const r = await this.send('Runtime.evaluate', {expression, awaitPromise: true, returnByValue: true});
+        const r = await this.send('Runtime.evaluate',
+            {expression, awaitPromise: true, returnByValue: true});
         if (r.exceptionDetails) {
             const d = r.exceptionDetails;
             throw new Error(`${expression}: ${(d.exception && d.exception.description) || d.text}`);

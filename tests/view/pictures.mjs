@@ -34,17 +34,22 @@ const best = new Map();
 const measure = ([name, words, env]) => {
     const log = `${name}.log`;
     if (!best.has(name) && existsSync(path.join(out, log))) best.set(name, [makespan(log)]);
-    run(path.join(examples, '13_slow'), words, {HEDDLE_LOG_FILE: 'try.log', HEDDLE_LOG_LEVEL: '1', ...env});
+    run(path.join(examples, '13_slow'), words,
+        {HEDDLE_LOG_FILE: 'try.log', HEDDLE_LOG_LEVEL: '1', ...env});
     const all = best.get(name) || [], ns = makespan('try.log');
     if (all.every((x) => ns < x)) renameSync(path.join(out, 'try.log'), path.join(out, log));
     best.set(name, [...all, ns]);
 };
-for (let i = 0; i < rounds; i++) versions.slice(i % 5 ? 1 : 0).forEach(measure); // the first takes long
-if (rounds > 0) run(heddle, ['trace', 'schedule', 'sum.log', '--placement', 'better.place', '-o', 'better.log']);
+// The first version takes long.
+for (let i = 0; i < rounds; i++) versions.slice(i % 5 ? 1 : 0).forEach(measure);
+if (rounds > 0)
+    run(heddle, ['trace', 'schedule', 'sum.log', '--placement', 'better.place',
+        '-o', 'better.log']);
 for (let i = 0; i < rounds; i++) measure(replay);
 for (const [name, all] of best) {
     all.sort((p, q) => p - q);
-    console.log(`${name}: fastest ${all[0] / 1e6} ms, median ${all[all.length >> 1] / 1e6} ms of ${all.length}`);
+    const median = all[all.length >> 1];
+    console.log(`${name}: fastest ${all[0] / 1e6} ms, median ${median / 1e6} ms of ${all.length}`);
 }
 
 const b = new Browser(program, 1100, 560);
@@ -72,7 +77,8 @@ try {
     await picture('blocks');
     await open('sum.html', 'sum.log');
     await b.key('i');
-    const first = await b.eval("heddleView.search('kernel:march').then(() => heddleView.selected())");
+    const first = await b.eval(
+        "heddleView.search('kernel:march').then(() => heddleView.selected())");
     assert.ok(first !== null);
     await b.key('0');
     await picture('sum');

@@ -363,13 +363,15 @@ function synthEnergy(o, kernels, seconds) {
     const rows = kernels.map((k, i) => ({name: k.name, variant: '', device: 'cpu', tasks: k.n,
         seconds: k.total_ns / 1e9, watts: 10 * (i + 1), joules: 10 * (i + 1) * k.total_ns / 1e9}));
     const active = rows.reduce((x, r) => x + r.joules, 0), idle = 100 * seconds;
-    const domains = [{name: 'package-0', device: 'cpu', joules: 40 * seconds + active, seconds,
-        peak_watts: 300}, {name: 'gpu0', device: 'cuda0', joules: 60 * seconds, seconds, peak_watts: 61}];
+    const domains = [
+        {name: 'package-0', device: 'cpu', joules: 40 * seconds + active, seconds, peak_watts: 300},
+        {name: 'gpu0', device: 'cuda0', joules: 60 * seconds, seconds, peak_watts: 61}];
     if (o.energy === 'measured') return {domains, model: null};
-    const of = (d, still, work) => ({name: d.name, device: d.device, joules: still + work, idle: still,
-        active: work, move: 0, measured: d.joules, predicted: 1.02 * d.joules});
-    return {domains, model: {file: 'made-up.energy', seconds, joules: idle + active, idle, active, move: 0,
-        unknown_tasks: 3, domains: [of(domains[0], 40 * seconds, active), of(domains[1], 60 * seconds, 0)],
+    const of = (d, still, work) => ({name: d.name, device: d.device, joules: still + work,
+        idle: still, active: work, move: 0, measured: d.joules, predicted: 1.02 * d.joules});
+    return {domains, model: {file: 'made-up.energy', seconds, joules: idle + active, idle, active,
+        move: 0, unknown_tasks: 3,
+        domains: [of(domains[0], 40 * seconds, active), of(domains[1], 60 * seconds, 0)],
         kernels: rows.filter((r) => r.tasks)}};
 }
 

@@ -57,10 +57,12 @@ const checks = async () => {
     assert.equal(await b.eval('heddleView.app.runs[0].dir.tasks'), 220);
     assert.match(await text('panel-body'), /✓ .* = \d+ workers × /, 'idle time adds up');
     assert.equal(await b.eval("heddleView.search('kernel:potrf')"), 10);
-    const preds = await b.eval("heddleView.select(219).then(() => heddleView.app.selection.preds.length)");
+    const preds = await b.eval(
+        "heddleView.select(219).then(() => heddleView.app.selection.preds.length)");
     assert.ok(preds > 0);
     assert.match(await text('panel-body'), /Why it waited/);
-    const blame = await b.eval(`Object.values(heddleView.app.runs[0].dir.blame).reduce((p, q) => p + q, 0) -
+    const blame = await b.eval(`Object.values(heddleView.app.runs[0].dir.blame)
+        .reduce((p, q) => p + q, 0) -
         heddleView.app.runs[0].dir.makespan_ns`);
     assert.equal(blame, 0, 'the chain of blame is the makespan');
     await b.screenshot(place('tool.png'));
@@ -78,7 +80,8 @@ try {
     assert.match(energy, /package-0 \(cpu\)\s+[\d.]+ [µmk]?J/);
     assert.match(energy, /board/);
     assert.match(energy, /By the model/);
-    const curves = await b.eval('heddleView.app.curves.list.filter((c) => c.kind === "power").map((c) => [c.name, c.max])');
+    const curves = await b.eval(
+        'heddleView.app.curves.list.filter((c) => c.kind === "power").map((c) => [c.name, c.max])');
     assert.deepEqual(curves.map((c) => c[0]), ['power of package-0', 'power of board']);
     assert.ok(curves[0][1] > 40 && curves[0][1] < 100, `${curves[0][1]} W at most`);
     assert.deepEqual(b.errors, []);

@@ -23,7 +23,8 @@ import {assignStyles, inkOn} from '../../tools/view/colour.js';
 import {readHash, writeHash} from '../../tools/view/permalink.js';
 import {alignRuns} from '../../tools/view/compare.js';
 import {readyTime, whyItWaited} from '../../tools/view/panel.js';
-import {formatTime, formatMoment, formatBytes, formatCount, formatJoules, formatTick, tickUnit, niceStep} from '../../tools/view/format.js';
+import {formatTime, formatMoment, formatBytes, formatCount, formatJoules, formatTick, tickUnit,
+    niceStep} from '../../tools/view/format.js';
 
 let seed = 12345;
 const random = (n) => {
@@ -80,9 +81,11 @@ test('names at the top level are unique', () => {
 
 test('imported names are exported where they come from', () => {
     for (const f of files()) {
-        for (const [, names, from] of read(f).matchAll(/^import \{ ([\w, ]+) \} from '\.\/([\w.]+)';$/gm)) {
+        const imports = /^import \{ ([\w, ]+) \} from '\.\/([\w.]+)';$/gm;
+        for (const [, names, from] of read(f).matchAll(imports)) {
             for (const n of names.split(', ')) {
-                assert.match(read(from), new RegExp(`^export (async )?(function|class|const) ${n}\\b`, 'm'),
+                assert.match(read(from),
+                    new RegExp(`^export (async )?(function|class|const) ${n}\\b`, 'm'),
                     `${f}: ${n} of ${from}`);
             }
         }
@@ -108,10 +111,12 @@ test('arrays of all types and codings decode to themselves', () => {
         f32: Float32Array, f64: Float64Array};
     for (const [type, array] of Object.entries(types)) {
         const a = array.from({length: 257}, (_, i) => (i % 50 === 0 ? NONE : random(1e6) - 1000));
-        const codings = ['raw', 'planes', ...(['u32', 'i32'].includes(type) ? ['delta', 'dplanes'] : [])];
+        const codings = ['raw', 'planes',
+            ...(['u32', 'i32'].includes(type) ? ['delta', 'dplanes'] : [])];
         for (const coding of codings) {
             const b = encodeArray(a, coding), copy = new Uint8Array(b);
-            assert.deepEqual(decodeArray(copy, {type, n: a.length, coding}), a, `${type} ${coding}`);
+            assert.deepEqual(decodeArray(copy, {type, n: a.length, coding}), a,
+                `${type} ${coding}`);
             const odd = new Uint8Array(b.length + 1);
             odd.set(b, 1);
             assert.deepEqual(decodeArray(odd.subarray(1), {type, n: a.length, coding}), a);
@@ -130,8 +135,8 @@ test('raw deflate in base64 gives the bytes back; damage is an error', async () 
 });
 
 test('an array that cannot be read is empty and reported', async () => {
-    const dir = {arrays: {a: {type: 'u32', n: 4, coding: 'raw'}, b: {type: 'u32', n: 1, coding: 'new'},
-        c: {type: 'q9', n: 1, coding: 'raw'}}};
+    const dir = {arrays: {a: {type: 'u32', n: 4, coding: 'raw'},
+        b: {type: 'u32', n: 1, coding: 'new'}, c: {type: 'q9', n: 1, coding: 'raw'}}};
     const pack = new Pack(0, dir, async () => new Uint8Array(4));
     for (const name of ['a', 'b', 'c']) assert.equal((await pack.get(name)).length, 0);
     assert.equal((await pack.get('absent')).length, 0);
@@ -202,7 +207,8 @@ for (const shown of [null, Uint8Array.of(1, 0, 1, 1, 0)]) {
 
 test('overlapping pieces: what began last is on top', () => {
     for (let round = 0; round < 50; round++) {
-        const n = 30, start = new Uint32Array(n), dur = new Uint32Array(n), cls = new Uint16Array(n);
+        const n = 30, start = new Uint32Array(n), dur = new Uint32Array(n),
+            cls = new Uint16Array(n);
         for (let i = 0; i < n; i++) {
             start[i] = (i ? start[i - 1] : 0) + random(6);
             dur[i] = random(25);
@@ -270,7 +276,8 @@ test('a series shorter than a pyramid, and one without pieces', () => {
 // ---- a run
 
 test('idle time adds up to workers x makespan, and a mistake is noticed', () => {
-    for (const opts of [{nt: 8}, {nt: 1}, {nt: 0}, {nt: 6, workers: 1, devices: 0}, {nt: 5, level: 0}]) {
+    for (const opts of [{nt: 8}, {nt: 1}, {nt: 0}, {nt: 6, workers: 1, devices: 0},
+        {nt: 5, level: 0}]) {
         const {dir} = synth(opts), s = idleSums(dir);
         assert.equal(s.sum, dir.nworkers * dir.makespan_ns);
         assert.ok(s.agree);
@@ -285,9 +292,11 @@ test('energy: domains, kernels and the idle share add up', () => {
     const measured = energySums(synth({nt: 6, energy: 'measured'}).dir);
     assert.equal(measured.model, null);
     assert.deepEqual(measured.domains.map((d) => d.name), ['package-0', 'gpu0']);
-    const {dir} = synth({nt: 6, energy: 'model'}), s = energySums(dir), seconds = dir.makespan_ns / 1e9;
+    const {dir} = synth({nt: 6, energy: 'model'}), s = energySums(dir),
+        seconds = dir.makespan_ns / 1e9;
     assert.ok(Math.abs(s.measured - s.sum) < 1e-9 * s.sum);
-    assert.ok(Math.abs([...s.kernels.values()].reduce((x, y) => x + y) - dir.energy.model.active) < 1e-9);
+    assert.ok(Math.abs([...s.kernels.values()].reduce((x, y) => x + y) -
+        dir.energy.model.active) < 1e-9);
     assert.ok(Math.abs(s.idleShare - 100 * seconds / s.sum) < 1e-12);
     const [cpu, gpu] = s.domains;
     assert.ok(Math.abs(cpu.error - 0.02) < 1e-9 && Math.abs(gpu.mean - 60) < 1e-9);
@@ -384,8 +393,8 @@ test('a log without a graph, and one without tasks', async () => {
 
 test('absent columns have their defaults', async () => {
     const data = synth({nt: 4});
-    for (const name of ['task_name', 'task_parent', 'task_pred', 'task_ready', 'task_submit', 'run_status',
-        'run_flags', 'task_prio', 'task_wait', 'xfer_handle', 'xfer_task']) {
+    for (const name of ['task_name', 'task_parent', 'task_pred', 'task_ready', 'task_submit',
+        'run_status', 'run_flags', 'task_prio', 'task_wait', 'xfer_handle', 'xfer_task']) {
         delete data.dir.arrays[name];
     }
     const run = new Run(packOf(data));
@@ -406,7 +415,8 @@ test('nonsense in the arrays does no harm', async () => {
         for (let k = 0; k < 6; k++) {
             const name = names[random(names.length)], a = data.arrays[name];
             const what = random(3);
-            for (let i = 0; i < 10; i++) a[random(a.length)] = what ? random(4294967296) : random(100);
+            for (let i = 0; i < 10; i++) a[random(a.length)] = what ? random(4294967296)
+                : random(100);
             if (what === 2) data.dir.arrays[name].n += 5;  // more than there is
         }
         const run = new Run(packOf(data)), row = new Row(200);
@@ -416,10 +426,12 @@ test('nonsense in the arrays does no harm', async () => {
         await run.loadLinks();
         await run.loadBlame();
         await run.loadBad();
-        for (const l of [...run.lanes, ...run.links]) rasterSeries(row, l.series, 0, run.span + 10, null);
+        for (const l of [...run.lanes, ...run.links])
+            rasterSeries(row, l.series, 0, run.span + 10, null);
         for (let t = 0; t < run.dir.tasks; t++) {
             const x = run.task(t), preds = run.predecessors(t);
-            assert.equal(typeof whyItWaited(run, {...x, ready: readyTime(run, x, preds)}, preds), 'string');
+            assert.equal(typeof whyItWaited(run, {...x, ready: readyTime(run, x, preds)}, preds),
+                'string');
             run.successors(t);
             run.operands(t);
             run.executions(t);
@@ -454,7 +466,8 @@ test('search finds by kernel, name, operand, id and duration', async () => {
     expect('operand:A(3,1)', (t) => ops(t).includes('a(3,1)'));
     expect('id:17', (t) => t === 16);
     expect('#17', (t) => t === 16);
-    expect('kernel:trsm operand:a(5,', (t) => kernel(t) === 'trsm' && ops(t).some((o) => o.includes('a(5,')));
+    expect('kernel:trsm operand:a(5,',
+        (t) => kernel(t) === 'trsm' && ops(t).some((o) => o.includes('a(5,')));
     expect('dur>100us', (t) => run.task(t).duration > 1e5);
     expect('dur<30us kernel:gemm', (t) => run.task(t).duration <= 3e4 && kernel(t) === 'gemm');
     expect('is:pending', () => false);
