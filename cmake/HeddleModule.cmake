@@ -31,6 +31,7 @@
 #   tool    options, files and sentences of the tool; other tests look at its threads
 #   script  pages, scripts and documents: what no compiler made
 #   gpu     needs a CUDA device, or the stand-in for one
+#   timing  compares times: runs alone, as benchmarks do
 # Exit status 77 of a test means skipped. HOME of each test is a folder of its own
 # below <build>/home.
 
