@@ -2,19 +2,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """extend.py SOURCE WORK: what CONTRIBUTING.md says under "How to add", done for real.
 
-In a copy of the tree a scheduler, a planner's solver, a command, an access mode, a kind of device
-and a dense routine are added as that page says, and nothing else is touched. The copy is built, and
-each of the six is used. Prints the files that each has touched.
+In a copy of the tree a scheduler, a planner's solver, a command, an access mode, a kind of device,
+a dense routine and an operator of networks are added as that page says, and nothing else is
+touched. The copy is built, and each of the seven is used. Prints the files that each has touched.
 
 1. a scheduler, a solver, a command: a file, and a line of a table
 2. an access mode: its constant, and its row (what it does is that of another mode)
 3. a kind of device: a folder (twin/), and a row
 4. a dense routine: a file, a row, its declaration; a script writes the guide's table
+5. an operator: a file with its rows, and a line; a model that has the operator runs
 """
 import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import sys
 
@@ -92,6 +94,37 @@ def add_routine(tree):
     run(sys.executable, tree / "scripts/check_routines.py", tree)
 
 
+def add_operator(tree):
+    """A copy of Trilu, under the name Exercise."""
+    text = (tree / "src/nn/op/trilu.c").read_text()
+    (tree / f"src/nn/op/{NEW}.c").write_text(
+        text.replace('"Trilu"', '"Exercise"').replace("trilu", NEW))
+    add_after(tree / "src/nn/op/op.def", r"HEDDLE_NN_OP\(einsum,", f"HEDDLE_NN_OP({NEW}, 1)")
+
+
+def message(*fields):
+    """A message of protobuf: (number, an integer below 128, a text or a message) each."""
+    out = b""
+    for number, value in fields:
+        if isinstance(value, int):
+            out += bytes([number << 3, value])
+        else:
+            value = value.encode() if isinstance(value, str) else value
+            out += bytes([number << 3 | 2, len(value)]) + value
+    return out
+
+
+def operator_model():
+    """An ONNX model: y = Exercise(x), both 3 x 3 floats."""
+    def port(name):
+        dim = (1, message((1, 3)))
+        return message((1, name), (2, message((1, message((1, 1), (2, message(dim, dim)))))))
+
+    node = message((1, "x"), (2, "y"), (4, "Exercise"))
+    graph = message((1, node), (2, NEW), (11, port("x")), (12, port("y")))
+    return message((1, 8), (7, graph), (8, message((1, ""), (2, 17))))
+
+
 def snapshot(tree):
     return {p.relative_to(tree): p.read_bytes() for p in tree.rglob("*") if p.is_file()}
 
@@ -136,6 +169,14 @@ def use(source, tree, out):
 
     need(run(program(source, tree, out, "routine_use")), f"{NEW}: an exercise")
 
+    need(run(tool, "nn", "ops"), "Exercise")
+    model = out / "exercise.onnx"
+    model.write_bytes(operator_model())
+    run(tool, "run", model, "--random", "--output", out / "exercise_out")
+    y = struct.unpack("<9f", (out / "exercise_out/output_0.npy").read_bytes()[-36:])
+    if any((v != 0) != (i % 3 >= i // 3) for i, v in enumerate(y)):
+        sys.exit(f"the operator makes {y}")
+
     log = out / "mode.log"
     run(program(source, tree, out, "mode_use"), log)
     run(tool, "trace", "export", log, "--format", "starpu", "-o", out / "mode.rec")
@@ -153,7 +194,8 @@ def use(source, tree, out):
 
 ADD = (("a scheduler", add_scheduler, 2), ("a planner's solver", add_solver, 2),
        ("a command", add_command, 2), ("an access mode", add_mode, 2),
-       ("a kind of device", add_kind, 3), ("a dense routine", add_routine, 4))
+       ("a kind of device", add_kind, 3), ("a dense routine", add_routine, 4),
+       ("an operator", add_operator, 2))
 
 
 def main():
