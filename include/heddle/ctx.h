@@ -256,7 +256,7 @@ struct heddle_gpu_info {
     size_t size;   /* sizeof(struct heddle_gpu_info) */
     char name[32]; /* "cuda0", as the option devices names it */
     char model[64];
-    uint64_t memory_total, memory_free; /* bytes; free: now, for everybody */
+    uint64_t memory_total, memory_free; /* bytes; free: now, for all processes */
     double watts;                       /* drawn now; < 0: the GPU does not tell */
     char why[240];                      /* one sentence: why there is no GPU (HEDDLE_ENOENT), or why
                       this one cannot be used; else "" */

@@ -91,7 +91,7 @@ static inline bool heddle_mode_is_private(unsigned m)
     return heddle_mode_in(HEDDLE_MODES(HEDDLE_PRIVATE), m);
 }
 
-/* Memory of its own that nobody reads afterwards. */
+/* Memory of its own that no task reads afterwards. */
 static inline bool heddle_mode_is_scratch(unsigned m)
 {
     return heddle_mode_in(HEDDLE_MODES(HEDDLE_PRIVATE) & ~HEDDLE_MODES(HEDDLE_COMBINES), m);

@@ -24,7 +24,7 @@ enum {
     TASK_HIDDEN = 1 << 17, /* the engine's own: not logged, never cancelled */
     TASK_LOOSE = 1 << 18,  /* heddle_wait() does not wait for it */
     TASK_AHEAD = 1 << 19,  /* it has a record in dev/ahead.c */
-    TASK_ALONE = 1 << 20,  /* no operands, no event: nobody can wait for it by an edge */
+    TASK_ALONE = 1 << 20,  /* no operands, no event: no task can wait for it by an edge */
     TASK_ARG_SHIFT = 24,   /* bytes of the inline argument, 0 .. 16 */
 };
 

@@ -43,8 +43,8 @@ enum heddle_crowd {
 
 /*
  * The accesses of one unit that a later access may have to wait for: the last
- * exclusive writer, and the crowd that came after it. Plain memory: whoever
- * submits in this dependency domain owns it.
+ * exclusive writer, and the crowd that came after it. Plain memory: the
+ * thread that submits in this dependency domain owns it.
  */
 struct heddle_dep {
     heddle_ref writer;

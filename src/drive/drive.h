@@ -223,8 +223,8 @@ struct heddle_driver {
     /*
      * Optional; any thread. Launches will soon need this image (PTX or a binary, see
      * heddle/cuda.h), or, when it is NULL, the libraries that most programs use: the driver
-     * loads them in the background. Whoever asks before the end waits for what is under
-     * way. close() waits for one step at most.
+     * loads them in the background. A task that asks before the end waits for what is
+     * under way. close() waits for one step at most.
      */
     void (*prepare)(struct heddle_dev *dev, const void *image);
 

@@ -31,8 +31,8 @@ struct heddle_perf_entry;
 struct heddle_perf_link;
 
 /* What a device can do at best. A zero field means the default, which is slow
- * on purpose: a prior that promises too much draws work to a device nobody
- * has measured. */
+ * on purpose: a prior that promises too much draws work to a device that
+ * was never measured. */
 struct heddle_perf_device {
     double peak_flops;       /* per second */
     double peak_bytes_per_s; /* to its memory */

@@ -27,7 +27,7 @@
 #include "task/task.h"
 #include "trace/trace.h"
 
-/* --- somebody got it ---------------------------------------------------------- */
+/* --- a worker got it ----------------------------------------------------------- */
 
 bool heddle_ahead_pop(struct heddle_devs *d, struct heddle_sched_task *t, unsigned cls,
                       unsigned worker)

@@ -42,8 +42,8 @@
 #include "sched/sched.h"
 #include "task/task.h"
 
-/* Who got a running task of a core from the scheduler: the one who ends it may be
- * another. 1 + the worker's number in link[0], which nobody uses meanwhile. */
+/* Remembers which worker got a running task of a core from the scheduler; another worker may
+ * end the task. 1 + the worker's number is in link[0], which has no other use meanwhile. */
 static void task_set_popper(struct heddle_sched_task *t, unsigned popper)
 {
     t->link[0] = (struct heddle_sched_task *)(uintptr_t)(popper + 1u);

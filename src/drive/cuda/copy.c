@@ -22,7 +22,7 @@
 #define MIN_ROW   ((size_t)256)        /* shorter ones are gathered */
 #define MAX_PITCH ((size_t)0x7fffffff) /* of a 2-d command */
 
-/* --- copies out and who waits for them ------------------------------------ */
+/* --- copies out and the threads that wait ---------------------------------- */
 
 static void outs_add(struct heddle_dev *dev, struct heddle_cuda_note *n)
 {

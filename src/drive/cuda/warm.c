@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * warm: libraries and modules that are loaded before anybody asks for them.
+ * warm: libraries and modules that are loaded before a task asks for them.
  *
  * Purpose    loading cuBLAS and cuSOLVER, making a first handle of each and compiling
  *            PTX takes tenths of a second. A thread of its own does that while the
  *            program makes its data; otherwise the first tasks would.
- * Structure  a state per library and per module. Who asks for one first (the engine's
- *            thread, or this one) loads it; the engine waits only for what is being
- *            loaded at that moment.
+ * Structure  a state per library and per module. The thread that comes first (the device
+ *            thread, or this one) loads it; the device thread waits only for what is
+ *            being loaded at that moment.
  * Short      the thread begins after GRACE_NS, so a context that lives for less than that
  *            loads nothing; close() waits for one step at most.
  * Invariants (1) an entry goes WAITS -> LOADING -> LOADED -> TAKEN, and may skip to TAKEN
  *                from WAITS: only this thread makes it LOADING
  *            (2) what is LOADED belongs to this file, what is TAKEN to the asker
  * Threads    `lock` guards everything here; any thread may call prepare(). No slow call
- *            is made with the lock held, and no failure is reported: whoever asks for
- *            what could not be loaded tries again, and finds the sentence.
+ *            is made with the lock held, and no failure is reported: a task that
+ *            asks for what could not be loaded tries again, and finds the sentence.
  */
 #include <dlfcn.h>
 #include <string.h>

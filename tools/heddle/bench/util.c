@@ -3,7 +3,7 @@
  * bench/util: options, contexts with counted memory, statistics.
  *
  * Threads    the allocator is called from any thread; its counters are relaxed
- *            atomics: they are read when nobody allocates.
+ *            atomics: they are read while no thread allocates.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -2,15 +2,15 @@
 /*
  * hpl: the Linpack benchmark: one large dense system of equations.
  *
- * Purpose    what is measured is what HPL measures: the matrix N x (N + 1) of
+ * Purpose    measures what HPL measures: the matrix N x (N + 1) of
  *            uniform numbers, its LU factorisation with partial pivoting, the solve
  *            with the triangle that is left, and the scaled residual with the
  *            matrix made anew. The line of the result reads as HPL's.
  * Clock      from the first task to the solution, without making the matrix. Two small
  *            factorisations load libraries and kernels before.
- * Size       when nobody says: HPL's users take what fills the memory. So does this, up
- *            to 80 % of what is available (of the GPU's budget, where that is less), but
- *            no more than about half a minute at the rate of the small run.
+ * Size       without an option: users of HPL take what fills the memory. So does this
+ *            command, up to 80 % of what is available (of the GPU's budget, where that is
+ *            less), but no more than about half a minute at the rate of the small run.
  */
 #include <inttypes.h>
 #include <math.h>

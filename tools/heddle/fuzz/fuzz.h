@@ -115,8 +115,8 @@ struct fuzz_unit {
 
 enum fuzz_flag {
     FLAG_UNKNOWN = 1, /* the contract leaves the value open */
-    FLAG_MUST = 2,    /* whoever reads it must be refused */
-    FLAG_MAY = 4,     /* whoever reads it may be refused */
+    FLAG_MUST = 2,    /* a task that reads it must be refused */
+    FLAG_MAY = 4,     /* a task that reads it may be refused */
     FLAG_TOUCHED = 8
 };
 
@@ -148,7 +148,7 @@ struct fuzz_task {
     unsigned variant, devices;
     int after[FUZZ_AFTER]; /* tasks */
     unsigned nafter;
-    bool has_event; /* somebody is after it */
+    bool has_event; /* another task is after it */
     int by_hand;    /* an event that the program completes, or -1 */
     struct fuzz_task *child[FUZZ_CHILDREN];
     unsigned nchildren;
@@ -161,7 +161,7 @@ struct fuzz_task {
     heddle_event *event;
     bool is_refused; /* by right: it does not exist */
     _Atomic unsigned runs, on_device, ends;
-    _Atomic int status; /* HEDDLE_AGAIN: nobody told */
+    _Atomic int status; /* HEDDLE_AGAIN: not told yet */
 };
 
 enum fuzz_kind {

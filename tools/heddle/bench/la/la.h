@@ -98,7 +98,7 @@ struct la_problem {
     enum heddle_la_low low;           /* what such a run tries first */
     enum heddle_la_panel panel;       /* of LU */
     struct heddle_la_refined refined; /* what it says, if it is ours */
-    bool is_restored;                 /* once: then what nobody writes is there */
+    bool is_restored;                 /* once: then what no task writes is there */
     unsigned nthreads;
 };
 
@@ -126,8 +126,8 @@ struct la_row {
     const char *types;
     struct la_operand x[LA_OPERANDS];
     bool is_square; /* m is n */
-    size_t tall;    /* m >= n, and this many times n if nobody says */
-    char nrhs;      /* 0: none; '1': one if nobody says; 'n': n of them */
+    size_t tall;    /* m >= n, and this many times n without an option */
+    char nrhs;      /* 0: none; '1': one without an option; 'n': n of them */
     bool has_pivots, has_tau;
     enum la_gpu_kind gpu;
     double limit; /* of the residual */

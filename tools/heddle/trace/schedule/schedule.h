@@ -38,7 +38,7 @@ struct schedule {
     double seconds; /* it took */
 };
 
-/* enum heddle_device of a type; cores where nobody knows. */
+/* enum heddle_device of a type; cores where it is not known. */
 uint32_t schedule_device(const struct schedule *s, uint32_t type);
 
 /* Rows of `time`. */
