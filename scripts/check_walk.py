@@ -4,8 +4,11 @@
 
 1. A section "The walk of a task ..." is a numbered list whose steps begin with
    `file: function`. Every file named so exists, and the function is defined in it
-2. there are two walks at least, of five steps at least
-3. every file of the table in "Where is what" exists; a name without a folder lies
+2. the walk can be walked: each function but the first is called by another function of
+   the same walk, or by one whose address is kept (in a table, by a thread), with at most
+   one function between
+3. there are two walks at least, of five steps at least
+4. every file of the table in "Where is what" exists; a name without a folder lies
    in the folder of the file named before it, and a pattern matches something
 
 Files are named from src/, or from the top of the tree.
@@ -14,7 +17,7 @@ import pathlib
 import re
 import sys
 
-from heddle_lint import Report
+from heddle_lint import Report, code_only, files
 
 root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
 report = Report(root)
@@ -56,11 +59,43 @@ def defines(file, function):
                      code)
 
 
+DEFINITION = re.compile(r"(?m)^[A-Za-z_][^;{}()=]*?\b(\w+)\([^;{}]*\)\s*\{")
+CALL = re.compile(r"\b([a-z]\w+)\s*\(")
+WORD = re.compile(r"\b([a-z]\w+)\b(?!\s*\()")
+
+
+def call_graph():
+    """({function: names it calls}, functions whose address some code keeps)."""
+    calls, words = {}, set()
+    for f in files(root, ".c", ".h", under=("src",)):
+        if f.stem.endswith("_test") or f.parent.name == "ptx":
+            continue
+        code = code_only(f.read_text())
+        for m in DEFINITION.finditer(code):
+            body = code[m.end():code.find("\n}", m.end())]
+            calls.setdefault(m[1], set()).update(CALL.findall(body))
+        words.update(WORD.findall(code))
+    return calls, words & set(calls)
+
+
+def check_reach(walk, calls, kept):
+    """`walk`: (number of line, function) in the order of the walk."""
+    names = {name for _, name in walk}
+    for n, name in walk[1:]:
+        if name in kept or name == walk[0][1]:
+            continue
+        begin = (names | kept) - {name}
+        near = set().union(*(calls.get(f, set()) for f in begin))
+        if name not in near and not any(name in calls.get(f, ()) for f in near):
+            report.fail(path, n, f"no function of this walk leads to {name}")
+
+
 def check_walks():
-    steps = []
+    steps, walks = [], []
     for n, line in section("The walk of a task"):
         if line is None:
             steps.append([n, 0])
+            walks.append([])
             continue
         if re.match(r"\d+\. ", line):
             steps[-1][1] += 1
@@ -72,11 +107,16 @@ def check_walks():
                 report.fail(path, n, f"there is no file {name}")
             elif not defines(file, function):
                 report.fail(path, n, f"{name} does not define {function}")
+            else:
+                walks[-1].append((n, function))
     if len(steps) < WALKS:
         report.fail(path, 1, f"{len(steps)} walks of a task, and not {WALKS}")
     for n, count in steps:
         if count < STEPS:
             report.fail(path, n, f"a walk of {count} steps")
+    calls, kept = call_graph() if any(walks) else ({}, set())
+    for walk in walks:
+        check_reach(walk, calls, kept)
 
 
 def check_table():

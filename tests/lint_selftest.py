@@ -197,6 +197,7 @@ CASES = [
     ("style", "tools/x.c", BODY % ("a;\n    " * 110), "lines"),
     ("style", "src/base/x.c", TOP + "int x;\n" * 700, ""),
     ("style", "src/base/x.c", TOP + "int x;\n" * 800, "over 800"),
+    ("style", "tests/x.mjs", "x;" * 51 + "\n", "over 100 columns"),
     ("style", "src/base/x.h", TOP + "int x;\n" * 400, ""),
     ("style", "src/base/x.h", TOP + "int x;\n" * 450, "over 450"),
     ("walk", "src/base/x.c", TOP, ""),
@@ -204,6 +205,8 @@ CASES = [
      "a step begins with"),
     ("walk", "ARCHITECTURE.md", WALK % ("6. `core/z.c: heddle_y`\n", ""),
      "no file core/z.c"),
+    ("walk", "ARCHITECTURE.md", WALK % ("6. `base/x.c: heddle_x`\n", ""),
+     "leads to heddle_x"),
     ("walk", "ARCHITECTURE.md", WALK % ("6. `core/y.c: heddle_x`\n", ""),
      "does not define heddle_x"),
     ("walk", "src/core/y.c", TOP + "int heddle_y(void);\n"
