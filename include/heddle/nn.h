@@ -5,15 +5,15 @@
 /*
  * heddle/nn.h - run a trained network.
  *
- * A network is an ONNX file, opened in a context. A request gives it tensors and gets tensors. The
- * operators of a request are tasks of the context: many requests in flight share all workers, and
- * what a request returns does not depend on the others, to the bit.
+ * A network is an ONNX file, opened in a context. A request brings a tensor for each input and gets
+ * a tensor for each output. The operators of a request are tasks of the context: many requests in
+ * flight share all workers, and what a request returns does not depend on the others, to the bit.
  *
  * The first request with new shapes makes a plan (shapes, prepared weights, addresses in an arena),
  * which later requests with these shapes use again.
  *
- * Threads:  any function may be called from any thread; heddle_nn_close() by one, when no request
- *           of the network is in flight.
+ * Threads:  any function may be called from any thread; heddle_nn_close() by one
+ *           thread, when no request of the network is in flight.
  * Errors:   functions return heddle_status; on failure nothing has changed, and
  *           `why` has a sentence.
  * Lifetime: a network ends before its context.
@@ -115,16 +115,17 @@ struct heddle_nn_result {
 /* Frees a result. NULL is fine. */
 HEDDLE_API void heddle_nn_result_destroy(struct heddle_nn_result *r);
 
-/* Is called once when a request has ended, by a thread of the context: must not wait. `result` is
- * the callee's on HEDDLE_OK, else NULL, and `why` a sentence, which lives as long as the call. */
+/* Called once when a request has ended, by a thread of the context; must not wait. On HEDDLE_OK
+ * `result` belongs to the function, which ends it with heddle_nn_result_destroy(). Otherwise
+ * `result` is NULL, and `why` is a sentence, valid until the function returns. */
 typedef void (*heddle_nn_done_fn)(void *user, heddle_status st, struct heddle_nn_result *result,
                                   const char *why);
 
 /*
- * Starts a request: input[i] is that of port i. The inputs are copied before the call returns.
- * On failure `done` is not called.
+ * Starts a request: input[i] is the tensor for input port i. The inputs are copied before the call
+ * returns. On failure `done` is not called.
  *
- * HEDDLE_EINVAL   another number of inputs, or one of the wrong type, rank or size
+ * HEDDLE_EINVAL   a wrong number of inputs, or an input of the wrong type, rank or size
  * HEDDLE_ENOSYS   an operator cannot do what the model asks for
  * HEDDLE_ENOMEM
  */
@@ -135,7 +136,7 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_nn_start(heddle_nn *net,
                                                          const struct heddle_nn_opts *opts);
 
 /* Runs a request and waits for it; the calling thread runs tasks meanwhile. *out is yours.
- * Statuses as heddle_nn_start(), and those of operators. Not in a task. */
+ * Statuses as heddle_nn_start(), and the statuses of operators. Must not be called by a task. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_nn_run(heddle_nn *net,
                                                        const struct heddle_nn_tensor *input,
                                                        unsigned ninputs,
@@ -151,8 +152,8 @@ struct heddle_nn_plan_info {
     double flops;
     bool is_static; /* false: shapes depend on data, the request is one task */
 };
-/* The plan for these inputs (their data are not looked at); it is made if there is none. Set
- * info->size before. Statuses as heddle_nn_start(). */
+/* The plan for the shapes of these inputs, whose data are not looked at; the call makes the plan
+ * where there is none. Set info->size before. Statuses as heddle_nn_start(). */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_nn_get_plan(heddle_nn *net,
                                                             const struct heddle_nn_tensor *input,
                                                             unsigned ninputs,
@@ -175,8 +176,9 @@ enum heddle_nn_verdict {
     HEDDLE_NN_UNSUPPORTED, /* an operator or a type is missing */
     HEDDLE_NN_NO_CASE      /* the folder has no case */
 };
-/* Runs the case in a folder (model.onnx, test_data_set_0, ...): with tasks in `ctx`, or, NULL, with
- * the reference kernels. op gets the first operator of the model, why a sentence. */
+/* Runs the case in a folder (model.onnx, test_data_set_0 and so on): as tasks of `ctx`, or, where
+ * ctx is NULL, with the reference kernels. `op` gets the name of the model's first operator, `why`
+ * a sentence unless the case passes. */
 HEDDLE_API enum heddle_nn_verdict heddle_nn_check(heddle_ctx *ctx, const char *folder, char op[64],
                                                   char *why, size_t why_bytes);
 
