@@ -91,8 +91,8 @@ static inline struct heddle_sched_task *engine_release(struct worker *w, uint32_
 }
 
 /* `now`: ticks, if they were read for the log; or 0. */
-static inline struct heddle_sched_task *engine_end(struct worker *w, struct heddle_cell *c,
-                                                   uint64_t now)
+static HEDDLE_INLINE struct heddle_sched_task *engine_end(struct worker *w, struct heddle_cell *c,
+                                                          uint64_t now)
 {
     const uint64_t ended = (uint64_t)c->gen << 32 | HEDDLE_ENDED;
     struct heddle_sched_task *next = NULL;
