@@ -13,7 +13,7 @@ HEDDLE_MODE_LIST(HEDDLE_MODE_NUMBER, )
 _Static_assert((HEDDLE_MODES(HEDDLE_READS | HEDDLE_WRITES) & HEDDLE_MODES(HEDDLE_PRIVATE)) == 0,
                "");
 _Static_assert((HEDDLE_MODES(HEDDLE_COMBINES) & ~HEDDLE_MODES(HEDDLE_PRIVATE)) == 0, "");
-/* Without an order there is nobody to share with, and nothing to combine before. */
+/* Without an order there is no task to share with, and nothing to combine before. */
 _Static_assert((HEDDLE_MODES(HEDDLE_READS | HEDDLE_WRITES | HEDDLE_SHARED | HEDDLE_COMBINES) &
                 ~HEDDLE_MODES(HEDDLE_ORDERED)) == 0,
                "");

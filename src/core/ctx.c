@@ -86,7 +86,7 @@ static void ctx_stop(heddle_ctx *ctx)
     heddle_dev_stop(ctx);
 }
 
-/* Handles that nobody refers to but that were still in use when let go. */
+/* Handles without a reference that were still in use when the last one was dropped. */
 static void ctx_bury(heddle_ctx *ctx)
 {
     heddle_handle *h = ctx->reg.units;

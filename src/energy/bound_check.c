@@ -36,7 +36,7 @@ struct verify {
     const struct heddle_bound_graph *g;
     const struct heddle_energy_graph *eg;
     const struct heddle_energy_cert *c;
-    char *why; /* of the limits; NULL: nobody asks */
+    char *why; /* of the limits; NULL: not asked for */
     size_t why_bytes;
     const struct heddle_allocator *alloc;
     double *price;           /* [ntasks x ntypes] c(t,r) */

@@ -119,7 +119,7 @@ static heddle_status find_ends(struct frontier *x, uint32_t *nout)
             return st;
         }
     }
-    /* The cheapest of all goes on from whoever is better. */
+    /* The cheapest of all goes on from the better of the two. */
     st = heddle_energy_of_schedule(x->eg, &s, &x->point[*nout - 1].cost);
     if (st == HEDDLE_OK && x->point[*nout - 1].cost.total < x->cost.total) {
         heddle_offline_fini(&x->best);

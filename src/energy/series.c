@@ -74,7 +74,7 @@ static heddle_status describe(struct heddle_scratch *mem, const struct heddle_lo
         heddle_text_init(&t, name, 32);
         heddle_text_add(&t, "domain-%u", domain);
         s->name = name;
-        s->device = "*"; /* nobody says whose tasks these are */
+        s->device = "*"; /* the log does not say whose tasks these are */
         return HEDDLE_OK;
     }
     name = word(mem, &value);

@@ -85,7 +85,7 @@ static void gap_add(struct idle *d, int64_t a, int64_t b, unsigned cause)
 
 /* --- looking for work ------------------------------------------------------------ */
 
-/* On the program's lane nobody looks for work: the program is elsewhere. */
+/* On the program's lane no worker looks for work: the program is elsewhere. */
 static unsigned cause_of(unsigned cause, bool is_program)
 {
     return is_program && cause != HEDDLE_CAUSE_START && cause != HEDDLE_CAUSE_END

@@ -11,7 +11,7 @@ enum { ROW_MAJOR = 101, COL_MAJOR = 102 };
 enum { NO_TRANS = 111, TRANS = 112, CONJ_TRANS = 113 };
 enum { UPPER = 121, LOWER = 122 };
 
-/* A letter that nobody has: not legal. */
+/* A letter that no argument has: not legal. */
 static char letter(int trans)
 {
     switch (trans) {

@@ -242,7 +242,7 @@ static heddle_status tell(struct teller *t, uint32_t kind, uint32_t type, const 
                             of, what, t->m->g->types[type].name);
 }
 
-/* Whether the kernel has code for the device; true when nobody knows. */
+/* Whether the kernel has code for the device; true when the log does not say. */
 static bool has_code(const struct maker *m, uint32_t kind, uint32_t type)
 {
     const struct heddle_log_kernel *k = &m->v->kernels[m->kinds[kind].kernel];

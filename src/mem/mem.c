@@ -138,7 +138,7 @@ static bool unit_has_root(const struct heddle_mem *m, const heddle_handle *unit)
     return w->at[0] != NULL && (w->at[0]->is_home || ((w->pinned & 1) != 0 && where_is_at(w, 0)));
 }
 
-/* Data that shall be somewhere early, if there is room and nobody writes them. */
+/* Data that shall be somewhere early, if there is room and no task writes them. */
 static void mem_wish(struct heddle_mem *m, struct heddle_where *w, unsigned node)
 {
     struct mem_node *n = &m->node[node];
@@ -296,7 +296,7 @@ void heddle_mem_set_homing(struct heddle_mem *m, bool is_homing)
         m->host.kick(m->host.user);
 }
 
-/* Only into memory that is free, and only whole: a hint moves nobody else. */
+/* Only into memory that is free, and only whole: a hint moves no other data. */
 void heddle_mem_prefetch(struct heddle_mem *m, heddle_handle *unit, unsigned node)
 {
     struct heddle_where *w;

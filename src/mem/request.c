@@ -240,7 +240,7 @@ static void op_supply(struct heddle_mem *m, struct heddle_mem_req *req, struct h
         return;
     }
     waits = op_root(m, req, op->unit);
-    /* Somebody may be away, or be copied out of the bytes to be written. */
+    /* A unit may be away, or be copied out of the bytes to be written. */
     meets = heddle_load_rlx(&op->unit->root->naway) > 0 ||
             (req->node == 0 && heddle_mode_writes(op->mode) && m->inflight > 0);
     for (uint32_t i = 0; i < n && meets; i++)

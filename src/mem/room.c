@@ -346,7 +346,7 @@ static bool room_make_for(struct heddle_mem *m, struct heddle_mem_req *req, uint
 }
 
 /*
- * Nobody will give anything back, and the oldest request has no room. In this
+ * No request will give anything back, and the oldest request has no room. In this
  * order: what the user pinned, which is a hint; another question to a driver that
  * had too little; over the budget when only those who were let in over it are
  * here. False: it is hopeless.
@@ -396,7 +396,7 @@ void heddle_room_serve(struct heddle_mem *m, unsigned node)
     heddle_room_clean(m, node);
 }
 
-/* A copy that nobody will write again is written back while there is time. */
+/* A copy that no task will write again is written back while there is time. */
 void heddle_room_clean(struct heddle_mem *m, unsigned node)
 {
     struct mem_node *n = &m->node[node];
@@ -412,7 +412,7 @@ void heddle_room_clean(struct heddle_mem *m, unsigned node)
             c->where->at[0] == NULL || heddle_where_has_write(c->where))
             continue;
         if (c->where->unit->root->owns_memory && c->where->use_n == 0)
-            continue; /* perhaps nobody wants it at all */
+            continue; /* perhaps no task wants it at all */
         if (best == NULL || victim_is_better(m, c, best))
             best = c;
     }

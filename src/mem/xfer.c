@@ -248,7 +248,7 @@ void heddle_mem_unpin_host(struct heddle_mem *m, heddle_handle *root)
     for (unsigned i = 0; i < m->nnodes; i++)
         if ((pinned >> i & 1) != 0)
             m->node[i].drv->unpin(m->node[i].dev, heddle_load_acq(&root->base), root->span_bytes);
-    heddle_store_rlx(&root->pinned, UINT64_C(0)); /* nobody else has it */
+    heddle_store_rlx(&root->pinned, UINT64_C(0)); /* no other thread has it */
 }
 
 static heddle_status xfer_copy(struct mem_xfer *x)
@@ -347,7 +347,7 @@ static bool xfer_settle(struct heddle_mem *m, struct mem_xfer *x, heddle_status 
     if (x->why == HEDDLE_MEM_EVICT) {
         m->node[x->from].leaving -= x->src->bytes;
         m->node[x->from].nevicting--;
-        /* Not wanted by anybody meanwhile, nor seen through a view: it goes. */
+        /* Not wanted by a task meanwhile, nor seen through a view: it goes. */
         if (st == HEDDLE_OK && x->src->pins == 1 &&
             (x->from != 0 || heddle_unit_noverlaps(w->unit) == 0))
             x->src->is_doomed = true;

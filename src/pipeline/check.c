@@ -126,7 +126,7 @@ static bool forward_again(const struct check *k, struct paper *q, uint32_t i, ui
     if (!is_there(k, q, i))
         return false;
     if (has == NULL && i == q->s->last)
-        return false; /* nobody needs that */
+        return false; /* no pipeline needs that */
     if (has == NULL)
         has = &q->has_x[at + 1];
     if (*has)

@@ -421,7 +421,7 @@ static heddle_status line_overhead(struct reader *r)
         HEDDLE_TRY(take_number(r, &key[i], true, out[i]));
         *out[i] *= 1e3;
     }
-    /* Version 1 had submit_us as a fact that nobody pays for. */
+    /* Version 1 had submit_us as a fact that no task pays for. */
     p->charges = r->version > 1;
     return HEDDLE_OK;
 }

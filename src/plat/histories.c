@@ -48,7 +48,7 @@ static heddle_status count(const struct histories *h, unsigned max, const char *
     return heddle_plat_scan_count(h->t, max, out) ? HEDDLE_OK : bad(h, what);
 }
 
-/* Whose entries follow; -1: nobody's here. */
+/* Whose entries follow; -1: those of a device that is not here. */
 static heddle_status read_device(const struct histories *h, int *type_out)
 {
     unsigned ndevices, kind, number, cores;

@@ -141,7 +141,7 @@ static struct heddle_sched_task *place_cut(struct heddle_place *p, struct heddle
 
 /* --- placement -------------------------------------------------------------*/
 
-/* Ranks of what is new, where somebody goes by them. */
+/* Ranks of what is new, where a policy goes by them. */
 static void place_rank(struct heddle_place *p)
 {
     if (!p->win.is_flat)
@@ -270,7 +270,7 @@ void heddle_place_push(struct heddle_place *p, struct heddle_sched_task *t)
     heddle_spin_unlock(&p->win.lock);
 }
 
-/* A question about a task whose data nobody looks up again. */
+/* A question about a task whose data are not looked up again. */
 static void place_ask_again(struct heddle_place *p, const struct heddle_win_rec *r, double now,
                             struct heddle_win_ask *q)
 {
@@ -315,7 +315,7 @@ void heddle_place_again(struct heddle_place *p, double now)
 
 /* --- pop -------------------------------------------------------------------*/
 
-/* What nobody knew when it was pushed and what is known now gets its place. */
+/* A task whose costs were unknown when it was pushed, and are known now, gets its place. */
 static void place_known(struct heddle_place *p, double now)
 {
     struct heddle_win_ask q;
@@ -335,7 +335,7 @@ static void place_known(struct heddle_place *p, double now)
     }
 }
 
-/* What nobody knows: the first that the class may try. */
+/* Tasks of unknown cost: the first that the class may try. */
 static struct heddle_sched_task *place_try(struct heddle_place *p, unsigned cls)
 {
     for (struct heddle_sched_task **at = &p->anyone; *at != NULL; at = &(*at)->link[0]) {

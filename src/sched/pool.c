@@ -379,7 +379,7 @@ static struct heddle_sched_task *pool_pop_plain(struct heddle_sched_pool *p)
     return t;
 }
 
-/* What nobody knows: the first that the class may try. */
+/* Tasks of unknown cost: the first that the class may try. */
 static struct heddle_sched_task *pool_try(struct heddle_sched_pool *p, unsigned cls)
 {
     for (unsigned i = 0; i < p->nbuckets; i++) {
@@ -396,9 +396,9 @@ static struct heddle_sched_task *pool_try(struct heddle_sched_pool *p, unsigned 
     return NULL;
 }
 
-/* Nobody works, and the policy would rather wait for another worker: but for
- * what? When every worker has had the time to ask, whoever asks gets what he can
- * run. */
+/* No worker works, and the policy would rather wait for another worker: but for
+ * what? When every worker has had the time to ask, a worker that asks gets what it
+ * can run. */
 static struct heddle_sched_task *pool_rescue(struct heddle_sched_pool *p, unsigned cls)
 {
     const struct heddle_sched_view *v = p->win.copy.view;

@@ -294,7 +294,7 @@ static bool deps_add_edge(struct heddle_pool *p, heddle_ref ref, _Atomic uint32_
 {
     struct heddle_cell *pred = heddle_pool_cell(p, (uint32_t)ref);
     const uint64_t gen = ref & ~(uint64_t)UINT32_MAX;
-    /* A guess, "it runs and nobody waits for it": the line comes over once, to be
+    /* A guess, "it runs and no task waits for it": the line comes over once, to be
      * written, instead of twice. */
     uint64_t w = gen;
 
@@ -338,7 +338,7 @@ bool heddle_deps_link(struct heddle_slab *s, struct heddle_cell *c, uint32_t m)
     }
     if (ended == 0)
         return m == 0;
-    /* The last of the live ones may have ended meanwhile: whoever brings the
+    /* The last of the live ones may have ended meanwhile: the party that brings the
      * count to 0 makes the task ready. Acquire: see what they wrote. */
     return heddle_sub_acqrel(&c->ndeps, (int32_t)ended) == (int32_t)ended;
 }

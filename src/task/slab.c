@@ -131,7 +131,7 @@ heddle_status heddle_slab_grow(struct heddle_slab *s)
 
 void heddle_slab_untake(struct heddle_slab *s, struct heddle_cell *c)
 {
-    /* Invariant (3): a collected generation was never seen by anybody. */
+    /* Invariant (3): a collected generation was never seen by any thread. */
     heddle_store_rlx(&c->succ, (uint64_t)c->gen << 32 | HEDDLE_ENDED);
     heddle_slab_free(s, c->self);
 }

@@ -373,7 +373,7 @@ void heddle_trace_flush_defs(struct heddle_trace *tr, bool is_last)
 {
     struct heddle_bytes b;
 
-    /* Two byte strings take turns, so that nobody waits for the disk. */
+    /* Two byte strings take turns, so that no thread waits for the disk. */
     heddle_mutex_lock(&tr->def_lock);
     b = tr->defs;
     tr->defs = tr->spare;

@@ -355,7 +355,7 @@ static void links_finish(heddle_log *log)
         l.to = (uint32_t)to;
         memcpy(table_item(t, (uint32_t)n++), &l, sizeof l);
     }
-    t->n = n; /* nobody looks one up by its key any more */
+    t->n = n; /* none is looked up by its key any more */
 }
 
 int64_t heddle_log_time(const heddle_log *log, uint64_t tick)

@@ -32,7 +32,7 @@ enum range_state {
     RANGE_QUEUED, /* for the thread */
     RANGE_BUSY,   /* being registered, or given back */
     RANGE_OURS,
-    RANGE_THEIRS /* somebody else has pinned it */
+    RANGE_THEIRS /* the program has pinned it */
 };
 
 struct heddle_cuda_range {
@@ -123,7 +123,7 @@ static void range_remove(struct heddle_dev *dev, struct heddle_cuda_range *r)
 
 /* --- the thread ---------------------------------------------------------- */
 
-/* Has somebody pinned these bytes? Needs a context. */
+/* Are these bytes pinned already? Needs a context. */
 static bool is_host_memory(struct heddle_dev *dev, const char *at)
 {
     unsigned type = 0;
@@ -270,7 +270,7 @@ static void host_unregister(struct heddle_dev *dev, void *start)
 }
 
 /* With the lock, which is open while CUDA works. Until then the range stays in its
- * place, so that nobody takes this memory for pinned by somebody else. */
+ * place, so that no thread takes this memory for pinned by the program. */
 static void range_give_up(struct heddle_dev *dev, struct heddle_cuda_range *r)
 {
     struct heddle_cuda_pins *p = &dev->pins;

@@ -36,7 +36,7 @@
 #include "base/why.h"
 #include "drive/disk/disk.h"
 
-#define NSTREAMS 16 /* that may be used; the last ones are for nobody */
+#define NSTREAMS 16 /* that may be used; the engine uses none of the last ones */
 #define NTHREADS 2
 #define WHY      256
 
@@ -332,7 +332,7 @@ static unsigned disk_progress(struct heddle_dev *d)
 
 /* --- memory -------------------------------------------------------------- */
 
-/* Bytes that anybody may still write to the folder's disk. */
+/* Bytes that any program may still write to the folder's disk. */
 static uint64_t disk_left(const char *path)
 {
     struct statvfs v;
@@ -351,7 +351,7 @@ static uint64_t disk_memory_free(struct heddle_dev *d)
     return s->end - s->used + (left < room ? left : room);
 }
 
-/* Takes back what nobody uses any more; of `stream` (NSTREAMS: of none) also
+/* Takes back what no operation uses any more; of `stream` (NSTREAMS: of none) also
  * what is still in use, since what comes next on it comes after that. */
 static void gone_reap(struct heddle_dev *d, unsigned stream)
 {

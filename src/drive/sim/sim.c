@@ -337,7 +337,7 @@ static heddle_status sim_launch(struct heddle_dev *dev, const struct heddle_dev_
     if (sim_is_copy_stream(s, dev->cls, stream))
         return dev_fail(dev, HEDDLE_EINVAL, "this stream is for copies only");
     if (!(l->model_ns >= 0 && l->model_ns < SIM_NS_MAX))
-        return dev_fail(dev, HEDDLE_EINVAL, "nobody knows how long this takes");
+        return dev_fail(dev, HEDDLE_EINVAL, "it is not known how long this takes");
     j = sim_job_get(&s->heap, SIM_KERNEL);
     if (j == NULL)
         return dev_fail(dev, HEDDLE_ENOMEM, "no memory for a launch");

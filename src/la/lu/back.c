@@ -25,7 +25,7 @@ struct order_arg {
     size_t k0, at;       /* of a list: its first row, and where it begins */
 };
 
-/* Nobody has changed places yet. */
+/* No row has changed places yet. */
 static void begin_lists(const struct order_arg *g, int *from)
 {
     for (size_t j = 0; j < g->nt; j++)

@@ -40,7 +40,7 @@ struct getrf_call {
     heddle_handle *ring[RING]; /* packed panels, used by turns */
 };
 
-/* Columns on the left, for which nobody waits: the pivots of `nsteps` steps. */
+/* Columns on the left, for which no task waits: the pivots of `nsteps` steps. */
 static heddle_status submit_back(const struct getrf_call *c, struct getrf_arg g, size_t last)
 {
     static const enum heddle_mode modes[1 + BACK] = {

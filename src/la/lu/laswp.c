@@ -12,7 +12,7 @@
 #include "la/la.h"
 
 enum { MOST_OPERANDS = 250, MOST_COLUMNS = 120, MOST_PIVOTS = 120 };
-enum { PART = 512 }; /* pivots of a task for a device, when nobody says */
+enum { PART = 512 }; /* pivots of a task for a device, unless it is given */
 
 struct laswp_arg {
     struct la_head h;

@@ -51,7 +51,7 @@ static bool overlaps(const int *a, size_t na, const int *b, size_t nb)
     return x < y + nb * sizeof(int) && y < x + na * sizeof(int);
 }
 
-/* All tasks end, and there are no pivots that anybody may wait for. */
+/* All tasks end, and there are no pivots that a task may wait for. */
 static heddle_status settle(heddle_la *la)
 {
     const heddle_status st = heddle_group_wait(la->group, 0);
@@ -97,7 +97,7 @@ heddle_status heddle_la_pivots(heddle_la *la, int *ipiv, size_t n, size_t nb, si
             *out = p;
             return HEDDLE_OK;
         }
-        LA_TRY(settle(la)); /* cut in another way: nobody does that often */
+        LA_TRY(settle(la)); /* cut in another way, which is rare */
         break;
     }
     return make(la, ipiv, n, nb, rows, out);

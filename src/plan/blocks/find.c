@@ -130,7 +130,7 @@ static uint32_t last_forward(const struct find *f, uint32_t v)
 }
 
 /* Operations that run once: those that must, those that make results, those that
- * make small things for everybody. */
+ * make small things for all others. */
 static void choose_kept(struct find *f)
 {
     const struct heddle_plan_graph *g = f->job->g;

@@ -195,7 +195,7 @@ heddle_status heddle_plan_improve_blocks(struct heddle_plan_improve *m, double g
     return st == HEDDLE_ENOENT ? HEDDLE_OK : st;
 }
 
-/* Takes a plan whose sequence nobody has. */
+/* Takes a plan whose sequence no other one has. */
 static void take_foreign(struct heddle_plan_improve *m, struct heddle_plan *p)
 {
     heddle_plan_destroy(m->plan);

@@ -15,7 +15,7 @@
 
 struct bounder {
     const struct heddle_plan_job *job;
-    uint32_t *last; /* [nvalues] op that reads it last; NONE: nobody */
+    uint32_t *last; /* [nvalues] op that reads it last; NONE: no op */
 };
 
 static bool at_host(const struct heddle_plan_value *v)
@@ -35,7 +35,7 @@ static bool is_kept(const struct bounder *b, uint32_t v)
     return v == op->first_value || b->last[v] != HEDDLE_PLAN_NONE || stays(&b->job->g->values[v]);
 }
 
-/* What the op has in memory and nobody needs before or behind it. */
+/* What the op has in memory and no other op needs before or behind it. */
 static uint64_t own_bytes(const struct bounder *b, const struct heddle_plan_op *op)
 {
     const struct heddle_plan_graph *g = b->job->g;

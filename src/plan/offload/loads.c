@@ -105,7 +105,7 @@ static heddle_status change_set(struct heddle_plan_joint *j, uint8_t *is_moved)
     return st == HEDDLE_OK ? st : heddle_plan_joint_no_memory(j);
 }
 
-/* What a plan of the pool moves, whoever has found it; where that was tried before, a
+/* What a plan of the pool moves, whichever solver has found it; where that was tried before, a
  * part of it and others. */
 heddle_status heddle_plan_loads_again(struct heddle_plan_joint *j, struct heddle_plan_entry *e,
                                       double share)

@@ -203,7 +203,7 @@ static bool is_better(const struct heddle_plan_mover *k, const struct victim *a,
     return a->value < b->value;
 }
 
-/* The first step behind which nobody reads `v` before it leaves. */
+/* The first step behind which no op reads `v` before it leaves. */
 static uint32_t last_used(const struct heddle_plan_mover *k, uint32_t v)
 {
     const uint32_t used = k->next[v] > k->first[v] ? k->reader[k->next[v] - 1] + 1 : k->birth[v];

@@ -50,7 +50,7 @@ static bool is_tail(const struct heddle_plan_back *b, uint32_t a)
     return b->number[v] != NONE && b->g->ops[b->g->values[v].op].nvalues == 1;
 }
 
-/* Nodes of the large outputs of an operation that somebody reads, and a target if it
+/* Nodes of the large outputs of an operation that another one reads, and a target if it
  * makes something else out of large values. */
 static void add_op(struct heddle_plan_back *b, uint32_t a, uint64_t small, uint32_t *dep,
                    uint32_t *ninput)

@@ -142,7 +142,7 @@ static bool is_result(const struct heddle_plan_demand *d, uint32_t v)
     return (d->g->values[v].flags & HEDDLE_PLAN_RESULT) != 0;
 }
 
-/* Nobody reads it again in the order. */
+/* No operation reads it again in the order. */
 static bool is_dead(const struct heddle_plan_demand *d, uint32_t v)
 {
     return d->use[v] == d->x->job->users.first[v + 1] && !is_result(d, v);
@@ -205,7 +205,7 @@ static void push(struct heddle_plan_demand *d, uint32_t place)
 /* ---- what goes -------------------------------------------------------------- */
 
 /* Time to run an operation and what it misses; what is pending counts as there
- * (is_sweep), what nobody reads from place `next` on does not. */
+ * (is_sweep), what no operation reads from place `next` on does not. */
 static double time_back(const struct heddle_plan_demand *d, uint32_t place, bool is_sweep,
                         uint32_t next)
 {
@@ -279,7 +279,7 @@ static double h_of_protected(const struct heddle_plan_demand *d, uint32_t v, uin
     return (time + 1e-9) / ((double)d->g->values[v].bytes * (d->reader[k] - place));
 }
 
-/* The value that goes, when `over` bytes are too much: one of those that nobody
+/* The value that goes, when `over` bytes are too much: one of those that no operation
  * needs now, or else (is_soft) of the others; NONE. */
 static uint32_t find_least(struct heddle_plan_demand *d, uint32_t place, int64_t over, bool is_soft)
 {
@@ -335,7 +335,7 @@ static bool make_room(struct heddle_plan_demand *d, uint32_t place, int64_t byte
 
 /* ---- running ---------------------------------------------------------------- */
 
-/* Whether output i of an operation that runs is made: somebody reads it. */
+/* Whether output i of an operation that runs is made: another operation reads it. */
 static bool is_wanted(const struct heddle_plan_demand *d, const struct heddle_plan_op *o,
                       uint32_t i)
 {

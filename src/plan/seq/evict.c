@@ -354,7 +354,7 @@ static bool is_wanted(const struct evict *e, const struct heddle_plan_op *o, uin
     return !e->has[v] && (i == 0 || e->pin[v] > 0 || !is_dead(e, v));
 }
 
-/* The first output takes its input's memory when nobody else wants that. */
+/* The first output takes its input's memory when no other operation wants that. */
 static bool takes_place(const struct evict *e, const struct heddle_plan_op *o, bool is_stage)
 {
     const uint32_t v = o->inplace;
@@ -392,7 +392,7 @@ static bool compute(struct evict *e, uint32_t id)
     return true;
 }
 
-/* DTR drops at once what nobody will read. */
+/* DTR drops at once what no operation will read. */
 static void drop_dead(struct evict *e, uint32_t op)
 {
     const struct heddle_plan_op *o = &e->g->ops[op];

@@ -132,7 +132,7 @@ static void keep_results(struct heddle_plan_seq *s)
     }
 }
 
-/* Whether the first output of p takes the place of an input that nobody reads
+/* Whether the first output of p takes the place of an input that no operation reads
  * afterwards. */
 static bool takes_place(const struct heddle_plan_seq *s, const uint32_t *current, uint32_t p)
 {

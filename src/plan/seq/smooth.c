@@ -19,7 +19,7 @@
 #include <string.h>
 
 #define NONE  HEDDLE_PLAN_NONE
-#define LEVEL 0.75 /* of the peak: below it nobody cares */
+#define LEVEL 0.75 /* of the peak: what is below it does not count */
 #define FAR   400  /* exchanges of one occurrence in one direction */
 
 /* An occurrence; known by its position at the beginning. */
@@ -27,7 +27,7 @@ struct item {
     uint32_t op, first; /* inputs, in `slot` */
     int64_t own;        /* bytes that it adds while it runs */
     int64_t keep;       /* and those that stay */
-    int64_t dead;       /* of inputs that nobody reads behind it */
+    int64_t dead;       /* of inputs that no operation reads behind it */
     bool is_first, is_fixed;
 };
 

@@ -5,7 +5,7 @@
  * Submission  some tasks for cores that are long enough to keep the workers busy:
  *             the time until all are submitted, by their number. They have three
  *             operands and wait for each other in chains, as those of programs do.
- * Waking      everybody sleeps; the program submits one task and looks at the clock
+ * Waking      all workers sleep; the program submits one task and looks at the clock
  *             that the task reads first. It does not wait in the runtime: there it
  *             would run the task itself.
  * Driving     empty tasks of a device, as many as the device thread can launch: the
@@ -107,7 +107,7 @@ static heddle_status measure_submit(heddle_ctx *ctx, bool is_alone, double *ns_o
     return st;
 }
 
-/* HEDDLE_ETIMEDOUT: nobody came. */
+/* HEDDLE_ETIMEDOUT: no worker came. */
 static heddle_status wake_once(heddle_ctx *ctx, double *ns_out)
 {
     const struct timespec nap = {.tv_nsec = ASLEEP_NS};

@@ -57,7 +57,7 @@ static int parse_policies(struct cli *c, const char *text, struct predict *x)
         memcpy(x->row[x->n++].policy, name, n + 1);
         text += n + (text[n] == ',');
     }
-    return x->n > 0 ? 0 : cli_error(c, "--policy names nobody");
+    return x->n > 0 ? 0 : cli_error(c, "--policy names no policy");
 }
 
 static heddle_status run_policy(struct predict *x, struct row *r, const struct energy_args *a)

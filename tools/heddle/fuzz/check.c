@@ -220,7 +220,7 @@ static void check_task(struct check *c, const struct fuzz_task *t)
     if (t->has_opts && ends != 1)
         fuzz_wrong(c->r, "task %u ended %u times", t->id, ends);
     if (!t->has_opts && st == HEDDLE_AGAIN)
-        st = HEDDLE_OK; /* nobody told; the wait has */
+        st = HEDDLE_OK; /* the event did not tell; the wait did */
     if (st != HEDDLE_OK) {
         check_failure(c, t, s, st);
         task_fails(t, s, FLAG_UNKNOWN | FLAG_MUST | FLAG_MAY);

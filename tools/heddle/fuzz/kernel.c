@@ -36,7 +36,7 @@ static unsigned gather(struct heddle_exec *x, const struct fuzz_task *t, struct 
     return t->nops;
 }
 
-/* Scratch of the variant: a pattern that nobody may disturb. */
+/* Scratch of the variant: a pattern that no other task may disturb. */
 static void scratch_fill(unsigned char *p, uint64_t salt)
 {
     for (size_t i = 0; i < FUZZ_SCRATCH; i++)

@@ -128,7 +128,7 @@ static struct plot_panel *panels_add(struct panels *all, const char *title)
 
 /* --- curves -------------------------------------------------------------- */
 
-/* What the model says about a size nobody has measured; 0: no curve. */
+/* What the model says about a size that was never measured; 0: no curve. */
 static heddle_status kernel_curve(heddle_perf *perf, const struct plot_panel *p,
                                   const struct plot_series *s, double x, double *ns_out)
 {

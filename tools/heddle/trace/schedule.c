@@ -156,7 +156,7 @@ static int make_offline(struct schedule *s, const struct schedule_args *a,
     return st == HEDDLE_OK ? 0 : fail(s, why, st);
 }
 
-/* Whoever made the schedule: it is checked. */
+/* The schedule is checked, whichever code made it. */
 static int make_schedule(struct schedule *s, const struct schedule_args *a)
 {
     char why[256] = "";

@@ -143,7 +143,7 @@ static int serve_run(struct cli *c, int argc, char **argv)
     }
     if (s.page != NULL)
         heddle_free(NULL, s.page, s.page_len + 1);
-    if (is_busy) { /* nobody waits for an explanation any more */
+    if (is_busy) { /* no request waits for an explanation any more */
         fflush(NULL);
         _exit(rc);
     }

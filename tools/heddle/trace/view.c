@@ -13,7 +13,7 @@
 struct view_args {
     const char *file, *title, *energy_file;
     char names[256];
-    char place[4096];      /* of the page, when nobody says where */
+    char place[4096];      /* of the page, unless it is given */
     heddle_energy *energy; /* NULL: none was given */
 };
 

@@ -402,7 +402,7 @@ static bool look_at(struct cuda_bench *b, const char *kind, struct child *k, str
 }
 
 /* A kernel that traps makes the system's driver repair the device, and several
- * of them at once can leave it useless for everybody: those run alone. */
+ * of them at once can leave it useless for all programs: those run alone. */
 static int run_children(struct cuda_bench *b, const char *kind, unsigned n, struct tally *t)
 {
     const unsigned at_once = strcmp(kind, "trap") == 0 ? 1 : AT_ONCE;

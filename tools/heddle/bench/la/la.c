@@ -90,7 +90,7 @@ static int problem_make(struct la_bench *b)
     return p->ipiv == NULL || p->tau.p == NULL ? no_memory(b) : 0;
 }
 
-/* Nobody writes above the diagonal of a hermitian matrix. */
+/* No task writes above the diagonal of a hermitian matrix. */
 void la_problem_restore(struct la_problem *p)
 {
     for (unsigned i = 0; i < LA_OPERANDS; i++)

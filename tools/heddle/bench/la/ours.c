@@ -99,7 +99,7 @@ static heddle_status make_matrices(struct la_side *s, heddle_la *la)
     return st;
 }
 
-/* Block reflectors of QR, new each time: nobody reads what was there. */
+/* Block reflectors of QR, new each time: no task reads what was there. */
 static heddle_status make_tau(const struct la_side *s, struct la_call *k)
 {
     const size_t nb = heddle_matrix_nb(s->x[0]), n = s->p->tau.m;

@@ -38,7 +38,7 @@ static void solve(const struct heddle_plan_graph *g, double fraction, double lim
                  .progress = on_plan,
                  .user = w}};
     plan_try_run(t, g);
-    if (t->plan != NULL && w->first_s < 0) { /* it tells nobody */
+    if (t->plan != NULL && w->first_s < 0) { /* it reports nothing */
         w->first_s = t->plan->seconds;
         w->first_increase = plan_increase(t->plan);
     }

@@ -155,7 +155,7 @@ static uint8_t variant_for(const struct heddle_log_kernel *k, uint32_t device, u
     return old;
 }
 
-/* Accesses order tasks of one parent. Here nobody has one, so those of children
+/* Accesses order tasks of one parent. Here no task has one, so those of children
  * would order them among others. */
 static bool has_children(const struct schedule *s)
 {

@@ -315,8 +315,7 @@ static int read_result(struct sim *m)
     if (!is_ok)
         return cli_fail(s->c, "the log of the simulation is not complete");
     if (s->s.makespan == INFINITY)
-        return cli_fail(s->c, "the scheduler put a task where nobody knows its "
-                              "time");
+        return cli_fail(s->c, "the scheduler put a task where its time is not known");
     return 0;
 }
 
