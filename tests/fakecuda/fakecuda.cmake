@@ -17,8 +17,8 @@ function(heddle_fake_cuda_test name)
     message(FATAL_ERROR
       "heddle_fake_cuda_test(${name}): ${A_UNPARSED_ARGUMENTS}?")
   endif()
+  string(REPLACE "." "_" target ${name})
   if(NOT A_COMMAND)
-    string(REPLACE "." "_" target ${name})
     set(A_COMMAND $<TARGET_FILE:${target}>)
   endif()
   set(given)
@@ -36,4 +36,7 @@ function(heddle_fake_cuda_test name)
     COMMAND sh ${PROJECT_SOURCE_DIR}/tests/fakecuda/with_fakecuda.sh
       $<TARGET_FILE:fakecuda> ${A_COMMAND}
     LABELS ${A_LABELS} gpu)
+  if(A_SOURCES) # a program that is built by its name finds its libraries
+    add_dependencies(${target} fakecuda fakeblas fakesolver fakeml)
+  endif()
 endfunction()
