@@ -239,6 +239,8 @@ CASES += [
     ("docs", "ARCHITECTURE.md", MAP % GOOD, ""),
     ("docs", "ARCHITECTURE.md", MAP % GOOD + "[a](src/base/x.c#l) [b](https://x.y/z)\n", ""),
     ("docs", "ARCHITECTURE.md", MAP % GOOD + "[a](src/base/no.c)\n", "src/base/no.c is not there"),
+    ("docs", "ARCHITECTURE.md", MAP % GOOD + "`heddle_x()`, `heddle_mine`, `heddle_*_x`\n", ""),
+    ("docs", "ARCHITECTURE.md", MAP % GOOD + "`heddle_gone()`\n", "there is no heddle_gone"),
     ("docs", "ARCHITECTURE.md", MAP % GOOD.replace("| topo | one |\n", ""), "lacks topo"),
     ("docs", "ARCHITECTURE.md", MAP % (GOOD + "| none | one |\n"), "none is no module"),
     ("docs", "ARCHITECTURE.md", (MAP % GOOD).replace("src/base", "src/no"), "src/no is not there"),
