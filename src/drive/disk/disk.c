@@ -2,31 +2,29 @@
 /*
  * disk: a folder as a memory. Runs no kernels; holds what was evicted.
  *
- * Memory     ranges of one file without a name (space.c, io.c). A
- *            pointer is the place in the file plus HEDDLE_DISK_ALIGN, so that
- *            none is NULL; a pointer into a range is fine for copies.
- * Streams    a queue each. Two threads take the first job of any stream that has
- *            none running and do it; so a stream is in order, and two streams
- *            keep the disk busy while one of them copies in memory.
- * Frees      a range goes back when the jobs that its stream had at that moment
- *            have ended: another stream could be given it before.
- * Ends       a thread puts a job that has ended into `ended`; progress() takes
- *            the whole list and calls done().
+ * Memory     ranges of one file without a name (space.c, io.c). A pointer is the place in
+ *            the file plus HEDDLE_DISK_ALIGN, so that none is NULL; a pointer into a range
+ *            is fine for copies.
+ * Streams    a queue each. Two threads take the first job of any stream that has none
+ *            running and do it; so a stream is in order, and two streams keep the disk busy
+ *            while one of them copies in memory.
+ * Frees      a range goes back when the jobs that its stream had at that moment have ended:
+ *            another stream could be given it before.
+ * Ends       a thread puts a job that has ended into `ended`; progress() takes the whole
+ *            list and calls done().
  * Invariants (1) a job is in one place: a stream, `ended`, or `spare`
  *            (2) a stream's first job alone may be running
  *            (3) nranges counts what is taken, waiting frees included; both
  *                arrays have room for that many, so free() cannot fail
- * Threads    `lock` guards streams, lists and `why`; the rest belongs to the
- *            engine's thread. Nothing is called with the lock held.
- * Errors     a full disk is an answer of alloc(). A read or write that fails
- *            ends its operation with HEDDLE_EIO; the stream goes on.
+ * Threads    `lock` guards streams, lists and `why`; the rest belongs to the engine's
+ *            thread. Nothing is called with the lock held.
+ * Errors     a full disk is an answer of alloc(). A read or write that fails ends its
+ *            operation with HEDDLE_EIO; the stream goes on.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <sys/sysmacros.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -332,20 +330,10 @@ static unsigned disk_progress(struct heddle_dev *d)
 
 /* --- memory -------------------------------------------------------------- */
 
-/* Bytes that any program may still write to the folder's disk. */
-static uint64_t disk_left(const char *path)
-{
-    struct statvfs v;
-
-    if (statvfs(path, &v) != 0)
-        return 0;
-    return (uint64_t)v.f_bavail * (v.f_frsize != 0 ? v.f_frsize : v.f_bsize);
-}
-
 static uint64_t disk_memory_free(struct heddle_dev *d)
 {
     const struct heddle_disk_space *s = &d->space;
-    const uint64_t left = disk_left(d->path);
+    const uint64_t left = heddle_disk_left(d->path);
     const uint64_t room = d->limit - s->end;
 
     return s->end - s->used + (left < room ? left : room);
@@ -409,7 +397,7 @@ static heddle_status grow_failed(struct heddle_dev *d, heddle_status st, uint64_
             d->path, (unsigned long long)d->space.end, (unsigned long long)wanted);
     else if (st == HEDDLE_ENOMEM)
         say(d, "the disk at %s is full: %llu bytes wanted, %llu left", d->path,
-            (unsigned long long)wanted, (unsigned long long)disk_left(d->path));
+            (unsigned long long)wanted, (unsigned long long)heddle_disk_left(d->path));
     else
         say(d, "the file at %s cannot grow by %llu bytes: %s", d->path, (unsigned long long)wanted,
             errno_text(err));
@@ -483,46 +471,11 @@ static const char *disk_error(struct heddle_dev *d)
 
 /* --- open and close ------------------------------------------------------ */
 
-static const char *folder_of(const struct heddle_drive_env *env)
-{
-    return env->path != NULL ? env->path : P_tmpdir;
-}
-
-/* The name the maker gave the disk, for the models; where there is none, the
- * kernel's number of the file system. */
-static void model_name(dev_t dev, char *out, size_t cap)
-{
-    static const char *const where[] = {"device/model", "../device/model"};
-    char path[96], line[48] = "";
-    struct heddle_text t;
-
-    for (size_t i = 0; i < 2 && line[0] == '\0'; i++) {
-        FILE *f;
-
-        heddle_text_init(&t, path, sizeof(path));
-        heddle_text_add(&t, "/sys/dev/block/%u:%u/%s", major(dev), minor(dev), where[i]);
-        f = fopen(path, "re");
-        if (f == NULL)
-            continue;
-        if (fgets(line, sizeof(line), f) == NULL)
-            line[0] = '\0';
-        fclose(f);
-        line[strcspn(line, "\n")] = '\0';
-        for (size_t n = strlen(line); n > 0 && line[n - 1] == ' '; n--)
-            line[n - 1] = '\0';
-    }
-    heddle_text_init(&t, out, cap);
-    if (line[0] != '\0')
-        heddle_text_add(&t, "disk:%s", line);
-    else
-        heddle_text_add(&t, "disk:%u:%u", major(dev), minor(dev));
-}
-
 static heddle_status disk_probe(const struct heddle_drive_env *env, struct heddle_dev_info *info,
                                 unsigned cap, unsigned *n_out)
 {
-    const char *path = folder_of(env);
-    const uint64_t left = disk_left(path);
+    const char *path = heddle_disk_folder(env);
+    const uint64_t left = heddle_disk_left(path);
     struct heddle_text t;
     struct stat sb;
 
@@ -535,7 +488,7 @@ static heddle_status disk_probe(const struct heddle_drive_env *env, struct heddl
     memset(info, 0, sizeof(*info));
     heddle_text_init(&t, info->name, sizeof(info->name));
     heddle_text_str(&t, "disk0");
-    model_name(sb.st_dev, info->model, sizeof(info->model));
+    heddle_disk_model(sb.st_dev, info->model, sizeof(info->model));
     info->nstreams = NTHREADS;
     info->memory_total = env->bytes != 0 ? env->bytes : left;
     info->memory_free = left < info->memory_total ? left : info->memory_total;
@@ -592,7 +545,7 @@ static heddle_status disk_setup(struct heddle_dev *d)
 {
     unsigned n = 0;
 
-    d->path = heddle_strdup(d->env.alloc, folder_of(&d->env));
+    d->path = heddle_strdup(d->env.alloc, heddle_disk_folder(&d->env));
     if (d->path == NULL)
         return HEDDLE_ENOMEM;
     HEDDLE_TRY(disk_probe(&d->env, &d->base.info, 1, &n));

@@ -5,13 +5,15 @@
 /*
  * What the sources of the disk driver share; private to them.
  *
- *   disk.c        the driver: streams, threads, memory
- *   space.c  which ranges of the file are free
- *   io.c     one copy between the file and the host
+ *   disk.c    the driver: streams, threads, memory
+ *   folder.c  the folder, its disk, the room there
+ *   space.c   which ranges of the file are free
+ *   io.c      one copy between the file and the host
  */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "drive/drive.h"
 
@@ -23,6 +25,16 @@
 #define HEDDLE_DISK_STAGE ((size_t)2 << 20)
 
 extern const struct heddle_driver heddle_driver_disk;
+
+/* --- folder.c ------------------------------------------------------------- */
+
+/* The folder that the options name, or that of temporary files. */
+const char *heddle_disk_folder(const struct heddle_drive_env *env);
+/* Bytes that any program may still write to the folder's disk. */
+uint64_t heddle_disk_left(const char *path);
+/* The name that the maker gave the disk of a file system, for the models; where there is none,
+ * the kernel's number of the file system. */
+void heddle_disk_model(dev_t dev, char *out, size_t cap);
 
 /* --- space.c -------------------------------------------------------------- */
 
