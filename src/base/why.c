@@ -2,6 +2,8 @@
 /* why: the one sentence about a failure. */
 #include "base/why.h"
 
+#include <string.h>
+
 #include "base/text.h"
 
 heddle_status heddle_why_va(char *why, size_t bytes, heddle_status st, const char *fmt, va_list ap)
@@ -42,4 +44,11 @@ heddle_status heddle_why_line(char *why, size_t bytes, const char *path, size_t 
     heddle_text_vadd(&t, fmt, ap);
     va_end(ap);
     return HEDDLE_EFORMAT;
+}
+
+const char *heddle_why_errno(int err)
+{
+    const char *s = strerrordesc_np(err);
+
+    return s != NULL ? s : "unknown error";
 }

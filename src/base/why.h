@@ -32,4 +32,7 @@ HEDDLE_PRINTF(5, 6)
 heddle_status heddle_why_line(char *why, size_t bytes, const char *path, size_t line,
                               const char *fmt, ...);
 
+/* What an errno means, in English; never NULL. Any thread, unlike strerror(). */
+const char *heddle_why_errno(int err);
+
 #endif /* HEDDLE_BASE_WHY_H */

@@ -2,6 +2,7 @@
 /* why: sentences with and without a place in a file, cut ones, and no buffer. */
 #include "base/why.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "tests/test.h"
@@ -53,4 +54,12 @@ TEST(nobody_asks)
     CHECK_STR(why, "old");
 }
 
-TEST_MAIN(a_sentence_and_its_status, a_line_of_a_file, what_does_not_fit_is_cut, nobody_asks)
+TEST(numbers_of_the_system)
+{
+    CHECK_STR(heddle_why_errno(ENOENT), "No such file or directory");
+    CHECK_STR(heddle_why_errno(-1), "unknown error");
+    CHECK_STR(heddle_why_errno(1 << 20), "unknown error");
+}
+
+TEST_MAIN(a_sentence_and_its_status, a_line_of_a_file, what_does_not_fit_is_cut, nobody_asks,
+          numbers_of_the_system)

@@ -182,7 +182,7 @@ heddle_status heddle_energy_write(const heddle_energy *e, const char *path, char
             (void)unlink(own);
         }
         return heddle_why(why, why_bytes, HEDDLE_EIO, "%s cannot be written: %s", path,
-                          strerror(error));
+                          heddle_why_errno(error));
     }
     put(&w, MAGIC " 1\n");
     put_rows(&w, e);

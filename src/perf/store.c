@@ -50,10 +50,8 @@ static void say(struct heddle_perf *perf, const char *fmt, ...)
 
 static heddle_status io_failed(struct heddle_perf *perf, const char *verb, const char *name)
 {
-    const char *why = strerrordesc_np(errno);
-
     say(perf, "cannot %s %s%s%s: %s", verb, perf->dir, name[0] == '\0' ? "" : "/", name,
-        why != NULL ? why : "unknown error");
+        heddle_why_errno(errno));
     return HEDDLE_EIO;
 }
 

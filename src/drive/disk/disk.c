@@ -107,13 +107,6 @@ static void say(struct heddle_dev *d, const char *fmt, ...)
     heddle_mutex_unlock(&d->lock);
 }
 
-static const char *errno_text(int err)
-{
-    const char *s = strerrordesc_np(err);
-
-    return s != NULL ? s : "unknown error";
-}
-
 /* --- the threads --------------------------------------------------------- */
 
 /* Needs the lock. NULL: nothing can start now. */
@@ -172,7 +165,7 @@ static void job_run(struct heddle_dev *d, struct disk_job *j, char *stage)
     if (err != 0)
         say(d, "%s %zu bytes %s the disk at %s failed: %s",
             j->copy.is_write ? "writing" : "reading", heddle_runs_bytes(&j->copy.runs),
-            j->copy.is_write ? "to" : "from", d->path, errno_text(err));
+            j->copy.is_write ? "to" : "from", d->path, heddle_why_errno(err));
 }
 
 static void *worker_main(void *arg)
@@ -400,7 +393,7 @@ static heddle_status grow_failed(struct heddle_dev *d, heddle_status st, uint64_
             (unsigned long long)wanted, (unsigned long long)heddle_disk_left(d->path));
     else
         say(d, "the file at %s cannot grow by %llu bytes: %s", d->path, (unsigned long long)wanted,
-            errno_text(err));
+            heddle_why_errno(err));
     return st;
 }
 

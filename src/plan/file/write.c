@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/text.h"
+#include "base/why.h"
 #include "plan/file/text.h"
 
 struct writer {
@@ -220,7 +221,8 @@ heddle_status heddle_plan_write(const struct heddle_plan_graph *g,
     HEDDLE_TRY(heddle_plan_machine_get(m, &o, &machine));
     w.f = fopen(path, "we");
     if (w.f == NULL)
-        return HEDDLE_PLAN_FAIL(&o, HEDDLE_EIO, "%s cannot be written: %s", path, strerror(errno));
+        return HEDDLE_PLAN_FAIL(&o, HEDDLE_EIO, "%s cannot be written: %s", path,
+                                heddle_why_errno(errno));
     put(&w, "%s 1\n", HEDDLE_PLAN_MAGIC);
     put_machine(&w, &machine);
     put_graph(&w, g);
