@@ -23,10 +23,9 @@
  * Threads  the main thread.
  */
 #include "bench/bench.h"
+#include "bench/case.h"
 #include "common/cuda_raw.h"
 #include "heddle/cuda.h"
-
-enum { CUDA_MAX_ROUNDS = 101 };
 
 struct cuda_bench {
     struct cli *c;
@@ -34,36 +33,14 @@ struct cuda_bench {
     const char *only, *sched, *child;
     uint64_t rounds, workers, scale, runs;
     bool is_quick;
-    unsigned ncases, nbars, nmet;
+    struct bench_tally tally;
     char why[320]; /* the latest sentence of a context */
 };
 
 /* --- results ------------------------------------------------------------- */
 
-enum cuda_rule {
-    CUDA_NO_BAR,
-    CUDA_RATIO_AT_MOST, /* Heddle over raw */
-    CUDA_RATIO_AT_LEAST,
-    CUDA_VALUE_AT_MOST /* Heddle's own number */
-};
-
-struct cuda_case {
-    const char *part, *name, *unit;
-    enum cuda_rule rule;
-    double must, aim;
-    size_t n; /* rounds */
-    double heddle[CUDA_MAX_ROUNDS], raw[CUDA_MAX_ROUNDS];
-    const char *raw_name; /* NULL: "raw" */
-    /* Facts that go with it; a name of NULL ends them. */
-    struct {
-        const char *name;
-        double value;
-    } fact[12];
-};
-
-/* Sorts what is in the case. 0, or the exit status after a sentence. */
-int cuda_report(struct cuda_bench *b, struct cuda_case *k);
-void cuda_fact(struct cuda_case *k, const char *name, double value);
+/* Prints a case, which is sorted then. 0, or the exit status after a sentence. */
+int cuda_report(struct cuda_bench *b, struct bench_case *k);
 
 /* Sentences; both return 1. `ctx` may be NULL. */
 int cuda_fail(struct cuda_bench *b, const char *what, heddle_ctx *ctx, heddle_status st);

@@ -210,13 +210,13 @@ static int raw_multiply(struct cuda_raw *r, const struct raw_product *p, double 
 static int gemm_rounds(struct product *p, const struct raw_product *raw)
 {
     char name[32];
-    struct cuda_case k = {.part = "gemm",
-                          .name = name,
-                          .unit = "TF/s",
-                          .rule = CUDA_RATIO_AT_LEAST,
-                          .must = 0.93,
-                          .aim = 0.98,
-                          .n = p->b->rounds};
+    struct bench_case k = {.part = "gemm",
+                           .name = name,
+                           .unit = "TF/s",
+                           .rule = BENCH_RATIO_AT_LEAST,
+                           .must = 0.93,
+                           .aim = 0.98,
+                           .n = p->b->rounds};
     const double flops = flops_of(order_of(p));
     int rc;
 
@@ -234,8 +234,8 @@ static int gemm_rounds(struct product *p, const struct raw_product *raw)
         k.heddle[r > 0 ? r - 1 : 0] = flops / ns / 1e3; /* 0 warms up */
     }
     snprintf(name, sizeof(name), "tiles of %zu", p->nb);
-    cuda_fact(&k, "order", (double)order_of(p));
-    cuda_fact(&k, "nb", (double)p->nb);
+    bench_case_fact(&k, "order", (double)order_of(p));
+    bench_case_fact(&k, "nb", (double)p->nb);
     rc = check(p);
     return rc == 0 ? cuda_report(p->b, &k) : rc;
 }
@@ -327,14 +327,14 @@ static uint64_t bytes_in(struct product *p)
 
 static int outofcore_rounds(struct product *p, const struct raw_product *raw)
 {
-    struct cuda_case k = {.part = "outofcore",
-                          .name = "3x the device memory",
-                          .unit = "TF/s",
-                          .raw_name = "reachable",
-                          .rule = CUDA_RATIO_AT_LEAST,
-                          .must = 0.8,
-                          .aim = 0.92,
-                          .n = p->b->rounds};
+    struct bench_case k = {.part = "outofcore",
+                           .name = "3x the device memory",
+                           .unit = "TF/s",
+                           .raw_name = "reachable",
+                           .rule = BENCH_RATIO_AT_LEAST,
+                           .must = 0.8,
+                           .aim = 0.92,
+                           .n = p->b->rounds};
     const double flops = flops_of(order_of(p));
     struct reach e = {0};
     uint64_t moved = 0;
@@ -357,13 +357,13 @@ static int outofcore_rounds(struct product *p, const struct raw_product *raw)
         k.raw[at] = flops / reachable(p, &e) / 1e3;
         k.heddle[at] = flops / ns / 1e3;
     }
-    cuda_fact(&k, "order", (double)order_of(p));
-    cuda_fact(&k, "nb", (double)p->nb);
-    cuda_fact(&k, "compute_ms", e.compute_ns / 1e6);
-    cuda_fact(&k, "in_ms", e.in_ns / 1e6);
-    cuda_fact(&k, "out_ms", e.out_ns / 1e6);
-    cuda_fact(&k, "moved_in_gb", (double)moved / 1e9);
-    cuda_fact(&k, "needed_in_gb", e.in_ns * e.in_rate / 1e9);
+    bench_case_fact(&k, "order", (double)order_of(p));
+    bench_case_fact(&k, "nb", (double)p->nb);
+    bench_case_fact(&k, "compute_ms", e.compute_ns / 1e6);
+    bench_case_fact(&k, "in_ms", e.in_ns / 1e6);
+    bench_case_fact(&k, "out_ms", e.out_ns / 1e6);
+    bench_case_fact(&k, "moved_in_gb", (double)moved / 1e9);
+    bench_case_fact(&k, "needed_in_gb", e.in_ns * e.in_rate / 1e9);
     rc = check(p);
     return rc == 0 ? cuda_report(p->b, &k) : rc;
 }

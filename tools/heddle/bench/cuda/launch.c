@@ -80,7 +80,7 @@ static int launch_raw(struct cuda_bench *b, cuda_raw_function f, size_t n, doubl
 }
 
 static int launch_rounds(struct cuda_bench *b, struct chains *s, cuda_raw_function f,
-                         struct cuda_case *k)
+                         struct bench_case *k)
 {
     for (size_t r = 0; r < b->rounds + 1; r++) {
         double raw = 0, own = 0;
@@ -104,12 +104,12 @@ static int launch_rounds(struct cuda_bench *b, struct chains *s, cuda_raw_functi
 static int launch_case(struct cuda_bench *b, bool has_chains)
 {
     struct chains s = {.ntasks = cuda_scaled(b, b->is_quick ? 5000 : 20000, 100)};
-    struct cuda_case k = {.part = "launch",
-                          .name = has_chains ? "chains" : "independent",
-                          .unit = "us/task",
-                          .rule = CUDA_RATIO_AT_MOST,
-                          .must = 1.4,
-                          .aim = 1.1};
+    struct bench_case k = {.part = "launch",
+                           .name = has_chains ? "chains" : "independent",
+                           .unit = "us/task",
+                           .rule = BENCH_RATIO_AT_MOST,
+                           .must = 1.4,
+                           .aim = 1.1};
     const cuda_raw_function f =
         cuda_raw_kernel(&b->raw, bench_cuda_image("bench_empty"), "bench_empty");
     heddle_status st = chains_open(b, &s), closed;
@@ -314,13 +314,13 @@ static int graph_rounds(struct cuda_bench *b, struct chains *s, heddle_graph *g,
                         struct raw_graph *raw, bool changes)
 {
     const unsigned launches = (unsigned)cuda_scaled(b, b->is_quick ? 50 : 200, 5);
-    struct cuda_case k = {.part = "graph",
-                          .name = changes ? "changed argument" : "as recorded",
-                          .unit = "us/kernel",
-                          .rule = CUDA_VALUE_AT_MOST,
-                          .must = 1.2,
-                          .aim = 0.8,
-                          .n = b->rounds};
+    struct bench_case k = {.part = "graph",
+                           .name = changes ? "changed argument" : "as recorded",
+                           .unit = "us/kernel",
+                           .rule = BENCH_VALUE_AT_MOST,
+                           .must = 1.2,
+                           .aim = 0.8,
+                           .n = b->rounds};
     int rc;
 
     for (size_t r = 0; r < b->rounds + 1; r++) {

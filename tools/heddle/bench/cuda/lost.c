@@ -433,14 +433,14 @@ static int run_children(struct cuda_bench *b, const char *kind, unsigned n, stru
 
 static int lost_case(struct cuda_bench *b, const char *kind, const char *name, unsigned n)
 {
-    struct cuda_case k = {.part = "lost",
-                          .name = name,
-                          .unit = "runs right",
-                          .raw_name = "of",
-                          .rule = CUDA_RATIO_AT_LEAST,
-                          .must = 1,
-                          .aim = 1,
-                          .n = 1};
+    struct bench_case k = {.part = "lost",
+                           .name = name,
+                           .unit = "runs right",
+                           .raw_name = "of",
+                           .rule = BENCH_RATIO_AT_LEAST,
+                           .must = 1,
+                           .aim = 1,
+                           .n = 1};
     struct tally t = {0};
     int rc = n == 0 ? 0 : run_children(b, kind, n, &t);
 
@@ -450,11 +450,11 @@ static int lost_case(struct cuda_bench *b, const char *kind, const char *name, u
     k.raw[0] = n - t.not_lost;
     if (t.not_lost == n)
         return cli_fail(b->c, "no run lost its device");
-    cuda_fact(&k, "recovered", t.recovered);
-    cuda_fact(&k, "reported", t.reported);
-    cuda_fact(&k, "not_lost", t.not_lost);
-    cuda_fact(&k, "failed", t.failed);
-    cuda_fact(&k, "hung", t.hung);
+    bench_case_fact(&k, "recovered", t.recovered);
+    bench_case_fact(&k, "reported", t.reported);
+    bench_case_fact(&k, "not_lost", t.not_lost);
+    bench_case_fact(&k, "failed", t.failed);
+    bench_case_fact(&k, "hung", t.hung);
     rc = cuda_report(b, &k);
     return rc == 0 && t.failed + t.hung > 0 ? 1 : rc;
 }

@@ -40,19 +40,19 @@ static struct heddle_ctx_opts mixed_opts(struct cuda_bench *b)
 
 /* --- mixed --------------------------------------------------------------- */
 
-static void add_facts(struct cuda_case *k, const struct cuda_work *w,
+static void add_facts(struct bench_case *k, const struct cuda_work *w,
                       const struct cuda_costs *costs, uint64_t copied)
 {
-    cuda_fact(k, "order", (double)w->nt * w->nb);
-    cuda_fact(k, "nb", w->nb);
-    cuda_fact(k, "tasks", (double)w->g.ntasks);
-    cuda_fact(k, "workers", costs->nworkers);
-    cuda_fact(k, "gemm_gpu_us", costs->ns[CHOLESKY_GEMM][WORK_GPU] / 1e3);
-    cuda_fact(k, "gemm_core_us", costs->ns[CHOLESKY_GEMM][WORK_CORE] / 1e3);
-    cuda_fact(k, "potrf_gpu_us", costs->ns[CHOLESKY_POTRF][WORK_GPU] / 1e3);
-    cuda_fact(k, "walk_core_us", costs->ns[WORK_WALK + 1][WORK_CORE] / 1e3);
-    cuda_fact(k, "walk_gpu_us", costs->ns[WORK_WALK + 1][WORK_GPU] / 1e3);
-    cuda_fact(k, "copied_mb", (double)copied / 1e6);
+    bench_case_fact(k, "order", (double)w->nt * w->nb);
+    bench_case_fact(k, "nb", w->nb);
+    bench_case_fact(k, "tasks", (double)w->g.ntasks);
+    bench_case_fact(k, "workers", costs->nworkers);
+    bench_case_fact(k, "gemm_gpu_us", costs->ns[CHOLESKY_GEMM][WORK_GPU] / 1e3);
+    bench_case_fact(k, "gemm_core_us", costs->ns[CHOLESKY_GEMM][WORK_CORE] / 1e3);
+    bench_case_fact(k, "potrf_gpu_us", costs->ns[CHOLESKY_POTRF][WORK_GPU] / 1e3);
+    bench_case_fact(k, "walk_core_us", costs->ns[WORK_WALK + 1][WORK_CORE] / 1e3);
+    bench_case_fact(k, "walk_gpu_us", costs->ns[WORK_WALK + 1][WORK_GPU] / 1e3);
+    bench_case_fact(k, "copied_mb", (double)copied / 1e6);
 }
 
 static uint64_t copied_bytes(heddle_ctx *ctx)
@@ -80,14 +80,14 @@ static int measure_again(struct cuda_bench *b, heddle_ctx *ctx, unsigned walks,
 static int mixed_rounds(struct cuda_work *w, struct cuda_costs *costs)
 {
     struct cuda_bench *b = w->b;
-    struct cuda_case k = {.part = "mixed",
-                          .name = "makespan over bound",
-                          .unit = "ms",
-                          .raw_name = "bound",
-                          .rule = CUDA_RATIO_AT_MOST,
-                          .must = 1 / 0.8,
-                          .aim = 1 / 0.92,
-                          .n = b->rounds};
+    struct bench_case k = {.part = "mixed",
+                           .name = "makespan over bound",
+                           .unit = "ms",
+                           .raw_name = "bound",
+                           .rule = BENCH_RATIO_AT_MOST,
+                           .must = 1 / 0.8,
+                           .aim = 1 / 0.92,
+                           .n = b->rounds};
     double bound = 0, ns = 0;
     uint64_t copied = 0;
     char why[320];
@@ -163,7 +163,7 @@ struct simulating {
     struct link link;
     struct overhead overhead;
     char file[4200];
-    struct cuda_case all;
+    struct bench_case all;
 };
 
 static int time_copies(struct cuda_raw *r, cuda_raw_ptr device, void *host, size_t bytes,
@@ -335,7 +335,7 @@ static heddle_status virtual_run(struct simulating *s, struct cuda_work *w, enum
 static int simulate_point(struct simulating *s, uint32_t nt, bool has_walks)
 {
     struct cuda_bench *b = s->b;
-    struct cuda_case k = {.part = "simulate", .unit = "ms simulated", .raw_name = "real", .n = 1};
+    struct bench_case k = {.part = "simulate", .unit = "ms simulated", .raw_name = "real", .n = 1};
     const size_t walks = has_walks ? work_balanced(&s->costs, nt) : 0;
     const size_t at = s->all.n;
     double real = 0, ns[NMODELS] = {0}, submit;
@@ -357,14 +357,14 @@ static int simulate_point(struct simulating *s, uint32_t nt, bool has_walks)
     k.name = name;
     k.heddle[0] = ns[SHARED] / 1e6;
     k.raw[0] = real / 1e6;
-    cuda_fact(&k, "tasks", (double)w.g.ntasks);
-    cuda_fact(&k, "error", fabs(ns[SHARED] - real) / real);
-    cuda_fact(&k, "error_serial", fabs(ns[SERIAL] - real) / real);
-    cuda_fact(&k, "error_free", fabs(ns[FREE] - real) / real);
-    cuda_fact(&k, "submit_ms", submit / 1e6);
-    cuda_fact(&k, "simulated_submit_ms", w.submit_ns / 1e6);
-    cuda_fact(&k, "copied_mb", (double)copied[0] / 1e6);
-    cuda_fact(&k, "simulated_copied_mb", (double)copied[1] / 1e6);
+    bench_case_fact(&k, "tasks", (double)w.g.ntasks);
+    bench_case_fact(&k, "error", fabs(ns[SHARED] - real) / real);
+    bench_case_fact(&k, "error_serial", fabs(ns[SERIAL] - real) / real);
+    bench_case_fact(&k, "error_free", fabs(ns[FREE] - real) / real);
+    bench_case_fact(&k, "submit_ms", submit / 1e6);
+    bench_case_fact(&k, "simulated_submit_ms", w.submit_ns / 1e6);
+    bench_case_fact(&k, "copied_mb", (double)copied[0] / 1e6);
+    bench_case_fact(&k, "simulated_copied_mb", (double)copied[1] / 1e6);
     work_free(&w);
     if (st != HEDDLE_OK)
         return cuda_fail(b, "the simulation fails", s->ctx, st);
@@ -408,18 +408,18 @@ static int simulate_all(struct simulating *s)
     s->all.name = "median error";
     s->all.unit = "of the makespan";
     s->all.raw_name = "whole";
-    s->all.rule = CUDA_VALUE_AT_MOST;
+    s->all.rule = BENCH_VALUE_AT_MOST;
     s->all.must = 0.1;
     s->all.aim = 0.04;
-    cuda_fact(&s->all, "in_gbytes", s->link.in_rate);
-    cuda_fact(&s->all, "out_gbytes", s->link.out_rate);
-    cuda_fact(&s->all, "latency_us", s->link.latency_ns / 1e3);
-    cuda_fact(&s->all, "submit_us", s->overhead.submit_ns / 1e3);
-    cuda_fact(&s->all, "wake_us", s->overhead.wake_ns / 1e3);
-    cuda_fact(&s->all, "drive_us", s->overhead.drive_ns / 1e3);
-    cuda_fact(&s->all, "notice_us", s->overhead.notice_ns / 1e3);
-    cuda_fact(&s->all, "potrf_us", s->costs.ns[CHOLESKY_POTRF][WORK_GPU] / 1e3);
-    cuda_fact(&s->all, "potrf_alone_us", s->costs.alone[CHOLESKY_POTRF] / 1e3);
+    bench_case_fact(&s->all, "in_gbytes", s->link.in_rate);
+    bench_case_fact(&s->all, "out_gbytes", s->link.out_rate);
+    bench_case_fact(&s->all, "latency_us", s->link.latency_ns / 1e3);
+    bench_case_fact(&s->all, "submit_us", s->overhead.submit_ns / 1e3);
+    bench_case_fact(&s->all, "wake_us", s->overhead.wake_ns / 1e3);
+    bench_case_fact(&s->all, "drive_us", s->overhead.drive_ns / 1e3);
+    bench_case_fact(&s->all, "notice_us", s->overhead.notice_ns / 1e3);
+    bench_case_fact(&s->all, "potrf_us", s->costs.ns[CHOLESKY_POTRF][WORK_GPU] / 1e3);
+    bench_case_fact(&s->all, "potrf_alone_us", s->costs.alone[CHOLESKY_POTRF] / 1e3);
     return rc == 0 ? cuda_report(b, &s->all) : rc;
 }
 

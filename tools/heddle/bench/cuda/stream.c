@@ -182,14 +182,14 @@ static int rounds(struct streaming *s, const struct area *a, bool is_out)
                                            {"pinned in", "pinned in+out"}};
     static const char *const first[2][2] = {{"pageable in, first", "pageable in+out, first"},
                                             {"pinned in, first", "pinned in+out, first"}};
-    struct cuda_case k = {.part = "stream",
-                          .name = name[a->is_pinned][is_out],
-                          .unit = "GB/s",
-                          .rule = CUDA_RATIO_AT_LEAST,
-                          .must = 0.9,
-                          .aim = 0.97,
-                          .n = s->b->rounds};
-    struct cuda_case once = {
+    struct bench_case k = {.part = "stream",
+                           .name = name[a->is_pinned][is_out],
+                           .unit = "GB/s",
+                           .rule = BENCH_RATIO_AT_LEAST,
+                           .must = 0.9,
+                           .aim = 0.97,
+                           .n = s->b->rounds};
+    struct bench_case once = {
         .part = "stream", .name = first[a->is_pinned][is_out], .unit = "GB/s", .n = 1};
     int rc = one_round(s, is_out, &once.raw[0], &once.heddle[0]);
 
