@@ -197,6 +197,61 @@ def classifier(net, x, channels, classes=1000):
     return net
 
 
+def quantized(net, x, variance, signed):
+    """A tensor as bytes and back: `variance` of its numbers tells the scale."""
+    scale = net.scalar(4 * variance ** 0.5 / (127 if signed else 255))
+    zero = net.const(np.array(128 if signed else 0, np.uint8), "z")
+    return net.node("DequantizeLinear", net.node("QuantizeLinear", x, scale, zero), scale, zero)
+
+
+def quantized_conv(net, x, power, cin, cout, k, stride=1, gain=2.0):
+    """Weights of 8 bits with a scale for each channel. `power` is the mean square of x."""
+    fan = cin * k * k
+    w = net.rng.standard_normal((cout, cin, k, k), np.float32) * np.float32((gain / fan) ** 0.5)
+    scale = np.abs(w).reshape(cout, -1).max(1) / 127
+    w = np.rint(w / scale[:, None, None, None]).astype(np.int8)
+    step = 4 * power ** 0.5 / 255
+    b = np.rint(0.05 * net.rng.standard_normal(cout) / (step * scale)).astype(np.int32)
+    weight = net.node("DequantizeLinear", net.const(w, "w"), net.const(scale.astype(np.float32)),
+                      net.const(np.zeros(cout, np.int8), "z"), axis=0)
+    bias = net.node("DequantizeLinear", net.const(b, "w"),
+                    net.const((step * scale).astype(np.float32)),
+                    net.const(np.zeros(cout, np.int32), "z"), axis=0)
+    p = k // 2
+    return net.node("Conv", x, weight, bias, kernel_shape=[k, k], strides=[stride, stride],
+                    pads=[p, p, p, p], group=1, dilations=[1, 1])
+
+
+def resnet50_int8(tiny):
+    """The same network in 8 bits, as quantizers write it: what is between two operators becomes
+    bytes and back. The scales follow from the variances that the random weights lead to."""
+    net = Net("resnet50_int8")
+    size, base, blocks = (64, 8, (1, 1, 1, 1)) if tiny else (224, 64, (3, 4, 6, 3))
+
+    def relu(y, power):
+        return quantized(net, net.node("Relu", y), power, False)
+
+    x = quantized(net, net.input("image", ["N", 3, size, size]), 1.0, True)
+    x = relu(quantized_conv(net, x, 1.0, 3, base, 7, 2), 2.0)
+    x = net.node("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    cin, power = base, 2.0
+    for stage, n in enumerate(blocks):
+        width = base << stage
+        for b in range(n):
+            stride = 2 if b == 0 and stage > 0 else 1
+            y = relu(quantized_conv(net, x, power, cin, width, 1), 2 * power)
+            y = relu(quantized_conv(net, y, power, width, width, 3, stride), 2 * power)
+            y = quantized(net, quantized_conv(net, y, power, width, 4 * width, 1, gain=0.2),
+                          0.2 * power, True)
+            if b == 0:
+                x = quantized(net, quantized_conv(net, x, power, cin, 4 * width, 1, stride,
+                                                  gain=1.0), power, True)
+            power *= 1.2
+            x = relu(net.node("Add", y, x), power)
+            cin = 4 * width
+    return classifier(net, x, cin)
+
+
 def mobilenetv2(tiny):
     net = Net("mobilenetv2")
     rows = [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1),
@@ -464,8 +519,8 @@ def whisper(tiny):
     return net
 
 
-NETWORKS = {f.__name__: f for f in (resnet50, mobilenetv2, mobilenetv3, efficientnet, unet, vit,
-                                    bert, gpt2, llama, whisper)}
+NETWORKS = {f.__name__: f for f in (resnet50, resnet50_int8, mobilenetv2, mobilenetv3,
+                                    efficientnet, unet, vit, bert, gpt2, llama, whisper)}
 
 
 def main():

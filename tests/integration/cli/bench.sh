@@ -50,6 +50,36 @@ json 1 trace info held.log
 json 1 bench idle
 holds "r[0]['cpu_percent'] < 20"
 
+# Networks: a small one under the names that the parts look for.
+mkdir models
+for m in small resnet50 resnet50_int8 small_tiny; do
+    cp "$root/examples/networks/flowers.onnx" models/$m.onnx
+done
+json 0 bench nn models --only latency --workers 2 --rounds 2
+holds "all(x['heddle'] > 0 for x in r[:4]) and r[0]['threads'] == 1"
+json 3 bench nn models --only arena --workers 2
+holds "all(x['ratio'] >= 1 and x['met'] for x in r[:2])"
+holds "r[2]['name'] == 'nn summary' and r[2]['bars'] == r[2]['met'] == 2"
+json 2 bench nn models --only runtime --rounds 2
+holds "r[0]['ratio'] >= 1 and r[0]['tasks'] > 0 and r[0]['rounds'] == 2"
+json 2 bench nn models --only growth --requests 100 --workers 2
+holds "r[0]['requests'] == 100 and r[0]['resident_mib'] > 0"
+json 0 bench nn models --only throughput,load --rounds 1 --workers 2
+holds "r[0]['case'] == 'resnet50' and r[0]['heddle'] > 0"
+json 2 bench nn models --only int8 --rounds 1
+holds "r[0]['against'] == 'by int8' and r[0]['raw'] > 0"
+mkdir empty
+json 3 bench nn --only nodes --cases empty
+holds "r[0]['skipped'] == 'there are no cases' and r[2]['bars'] == 0"
+json 2 bench nn models/small.onnx --only runtime
+holds "r[0]['skipped'] == 'resnet50.onnx is missing'"
+fails 2 'no model' bench nn nowhere.onnx
+fails 2 'some of nodes, outputs, latency' bench nn --only speed
+fails 2 'no library of ONNX Runtime' bench nn --peer models/small.onnx
+cp "$root/README.md" models/small.onnx
+fails_with=$("$heddle" bench nn models/small.onnx --only latency 2>&1 >out)
+[ $? -eq 1 ] && [ -n "$fails_with" ] || wrong 'a damaged model is no failure'
+
 # Benchmarks do not look at the environment.
 HEDDLE_WORKERS=nonsense ok bench tasks --tasks 100 --reps 1 --shape chain
 finish
