@@ -241,6 +241,23 @@ static void make_conv(struct c *c, const struct nn_op *op)
     window(c, nd, rnd(2) ? "kernel_shape" : NULL, k);
 }
 
+static void make_conv_transpose(struct c *c, const struct nn_op *op)
+{
+    const int nd = 1 + (int)rnd(2);
+    const int64_t cin = 1 + rnd(20), cout = 1 + rnd(20);
+    const int64_t k[2] = {1 + rnd(4), 1 + rnd(4)}, more[2] = {rnd(2), rnd(2)};
+
+    (void)op;
+    add_in(c, NN_F32, nd + 2, (int64_t[]){1 + rnd(2), cin, 1 + rnd(8), 1 + rnd(8)});
+    add_in(c, NN_F32, nd + 2, (int64_t[]){cin, cout, k[0], k[1]});
+    if (rnd(2))
+        add_in(c, NN_F32, 1, (int64_t[]){cout});
+    c->is_constant[1] = c->is_constant[2] = true;
+    window(c, nd, rnd(2) ? "kernel_shape" : NULL, k);
+    if (rnd(2))
+        attr_ints(c, "output_padding", (unsigned)nd, more);
+}
+
 static void make_pool(struct c *c, const struct nn_op *op)
 {
     const int nd = 1 + (int)rnd(2);
@@ -426,6 +443,7 @@ static const struct maker {
     {" MatMul ", make_matmul},
     {" Gemm ", make_gemm},
     {" Conv ", make_conv},
+    {" ConvTranspose ", make_conv_transpose},
     {" MaxPool AveragePool LpPool GlobalMaxPool GlobalAveragePool GlobalLpPool ", make_pool},
     {" Softmax LogSoftmax Hardmax ", make_axis},
     {" BatchNormalization ", make_batch},

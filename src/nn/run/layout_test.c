@@ -293,6 +293,19 @@ static void maze_conv(struct maze *z, const struct image *x, struct image *y)
     put_node(&z->g, "Conv", in, y->name, attrs);
 }
 
+/* The height and width that the data have. */
+static void maze_conv_transpose(struct maze *z, const struct image *x, struct image *y)
+{
+    const unsigned k = 1 + 2 * rnd(2);
+    char in[40], attrs[80], name[8];
+
+    y->c = 1 + rnd(20);
+    weights(z, name, 4, DIM(x->c, y->c, k, k));
+    (void)snprintf(in, sizeof(in), "%s %s", x->name, name);
+    (void)snprintf(attrs, sizeof(attrs), "pads=%u,%u,%u,%u", k / 2, k / 2, k / 2, k / 2);
+    put_node(&z->g, "ConvTranspose", in, y->name, attrs);
+}
+
 /* Two operands: another image of the same shape, its channels' means, or a constant. */
 static void maze_two(struct maze *z, const struct image *x, struct image *y)
 {
@@ -386,8 +399,10 @@ static void write_maze(const char *path)
 
         *y = *x;
         (void)snprintf(y->name, sizeof(y->name), "v%u", z.n);
-        if (x->c <= 20 && kind < 4)
+        if (x->c <= 20 && kind < 3)
             maze_conv(&z, x, y);
+        else if (x->c <= 20 && kind == 3)
+            maze_conv_transpose(&z, x, y);
         else if (x->c <= 20 && kind < 7)
             maze_two(&z, x, y);
         else if (kind == 7 && !has_norm) {
