@@ -131,35 +131,45 @@ static void plan(struct conv *c)
 
 /* --- weights ------------------------------------------------------------------ */
 
-/* co x (row of the product) of one group: the order in which taps come by. Planar: columns of the
- * window, then channels, then lines; else lines, columns, channels. */
-static void order(const struct conv *c, const float *w, float *out)
+/* Some output channels, each a row of the product: the order in which taps come by. Planar: columns
+ * of the window, then channels, then lines; else lines, columns, channels. */
+static void order(const struct conv *c, const float *w, size_t nout, float *out)
 {
     const size_t nk = c->d.kh * c->d.kw, kw = c->d.kw;
 
-    for (size_t o = 0; o < c->co; o++)
-        for (size_t i = 0; i < c->ci; i++)
+    for (size_t o = 0; o < nout; o++, w += c->ci * nk, out += c->ci * nk) {
+        if (!c->is_planar)
+            c->o.isa->transpose(w, nk, out, c->ci, c->ci, nk);
+        for (size_t i = 0; i < c->ci && c->is_planar; i++)
             for (size_t t = 0; t < nk; t++)
-                out[o * c->ci * nk + (c->is_planar ? (t % kw * c->ci + i) * c->d.kh + t / kw
-                                                   : t * c->ci + i)] = w[(o * c->ci + i) * nk + t];
+                out[(t % kw * c->ci + i) * c->d.kh + t / kw] = w[i * nk + t];
+    }
 }
 
+/* Panel by panel, so that what is ordered stays in the cache; of one tap, it is in order. */
 static heddle_status pack_panels(struct conv *c, const struct dnn_ask *ask, const float *w)
 {
-    const size_t group = c->co * c->p.k;
-    float *ordered = heddle_alloc_large(c->o.alloc, group * sizeof(float));
+    const bool is_ordered = c->d.kh * c->d.kw == 1;
+    const size_t floats = is_ordered ? 1 : dnn_min(c->p.width, c->co) * c->p.k;
+    float *ordered = heddle_alloc_large(c->o.alloc, floats * sizeof(float));
 
     if (ordered == NULL)
-        return DNN_WHY(ask, HEDDLE_ENOMEM, "conv: no memory to pack %zu weights", group);
+        return DNN_WHY(ask, HEDDLE_ENOMEM, "conv: no memory to pack %zu weights", floats);
     for (size_t g = 0; g < c->d.groups; g++) {
         float *to = c->o.weights->data + g * dnn_panels_floats(c->o.isa, &c->p);
 
-        order(c, w + g * group, ordered);
-        for (size_t i = 0; i < c->p.count; i++)
-            heddle_dnn_pack_panel(c->o.isa, &c->p, i, ordered, 1, c->p.k, 1,
-                                  to + i * c->p.width * c->p.k);
+        for (size_t i = 0; i < c->p.count; i++) {
+            const size_t first = i * c->p.width, nout = dnn_min(c->p.width, c->co - first);
+            const struct dnn_panels one = heddle_dnn_panels(c->o.isa, c->p.k, nout);
+            const float *from = w + (g * c->co + first) * c->p.k;
+
+            if (!is_ordered)
+                order(c, from, nout, ordered);
+            heddle_dnn_pack_panel(c->o.isa, &one, 0, is_ordered ? from : ordered, 1, c->p.k, 1,
+                                  to + first * c->p.k);
+        }
     }
-    heddle_free(c->o.alloc, ordered, group * sizeof(float));
+    heddle_free(c->o.alloc, ordered, floats * sizeof(float));
     return HEDDLE_OK;
 }
 
