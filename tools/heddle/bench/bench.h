@@ -144,6 +144,9 @@ struct bench_stat bench_stat(double *v, size_t n);
  * must not pay for that, ours or the peer's. */
 void bench_settle(void);
 
+/* What all threads of the process have used of the cores. */
+uint64_t bench_process_ns(void);
+
 /* Ticks of the core's counter in that many nanoseconds. */
 uint64_t bench_ticks(double ns);
 

@@ -172,8 +172,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What all threads of the process have used, nanoseconds. */
-static uint64_t process_ns(void)
+uint64_t bench_process_ns(void)
 {
     struct timespec t;
 
@@ -188,10 +187,10 @@ void bench_settle(void)
     unsigned quiet = 0;
 
     for (unsigned i = 0; i < MOST && quiet < QUIET; i++) {
-        const uint64_t before = process_ns();
+        const uint64_t before = bench_process_ns();
 
         heddle_thread_sleep_ns(STEP_NS);
-        quiet = process_ns() - before < STEP_NS / 20 ? quiet + 1 : 0;
+        quiet = bench_process_ns() - before < STEP_NS / 20 ? quiet + 1 : 0;
     }
 }
 

@@ -4,6 +4,8 @@
  *
  * A round    is the best of some requests of ours, then of the peer's. Threads that still spin
  *            behind a run have ended before the next one begins.
+ * Cores      the time that all threads have used of them per request, spinning included, is a fact
+ *            beside it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,18 +20,28 @@
 static int rounds_of(struct nn_bench *b, struct nn_net *n, struct ort_session *s,
                      struct bench_case *k)
 {
+    const double total = 1e6 * (double)(b->rounds * b->repeat);
+    uint64_t cpu[2] = {0};
     int rc = 0;
 
     for (k->n = 0; k->n < b->rounds && rc == 0; k->n++) {
         bench_settle();
+        cpu[0] -= bench_process_ns();
         rc = nn_net_best(n, b->repeat, &k->heddle[k->n]);
+        cpu[0] += bench_process_ns();
         if (rc == 0 && s != NULL) {
             bench_settle();
+            cpu[1] -= bench_process_ns();
             rc = ort_best(s, b->repeat, &k->raw[k->n]);
+            cpu[1] += bench_process_ns();
         }
         k->heddle[k->n] /= 1e6;
         k->raw[k->n] /= 1e6;
     }
+    /* On a machine that others use as well, these tell more. */
+    bench_case_fact(k, "cpu_ms", (double)cpu[0] / total);
+    if (s != NULL)
+        bench_case_fact(k, "against_cpu_ms", (double)cpu[1] / total);
     return rc;
 }
 

@@ -4,8 +4,8 @@
  * memory over many requests of mixed shapes.
  *
  * Growth     from the moment when each of some shapes has been asked for by as many requests at
- *            once as will ever be in flight, and a tenth of the requests have been mixed: plans and
- *            the memory of requests exist then, and more requests should need no more.
+ *            once as will ever be in flight, and half as many requests as count have been mixed:
+ *            plans, the memory of requests and the recorder's rings are filled then.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -113,7 +113,7 @@ int bench_nn_growth(struct nn_bench *b)
     for (int64_t batch = 1; batch <= GROWTH_BATCHES && rc == 0; batch++)
         rc = nn_net_flood(&n, 4 * (uint64_t)in_flight, in_flight, same_batch, &batch, NULL);
     if (rc == 0)
-        rc = nn_net_flood(&n, b->requests / 10, in_flight, next_batch, &rng, NULL);
+        rc = nn_net_flood(&n, b->requests / 2, in_flight, next_batch, &rng, NULL);
     before = resident_bytes();
     if (rc == 0)
         rc = nn_net_flood(&n, b->requests, in_flight, next_batch, &rng, &ns);
