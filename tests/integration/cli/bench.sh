@@ -73,6 +73,8 @@ json 3 bench nn --only nodes --cases empty
 holds "r[0]['skipped'] == 'there are no cases' and r[2]['bars'] == 0"
 json 2 bench nn models/small.onnx --only runtime
 holds "r[0]['skipped'] == 'resnet50.onnx is missing'"
+json 11 bench nn --cases empty
+holds "[x['skipped'] for x in r[2:10]] == 8 * ['no models were given']"
 fails 2 'no model' bench nn nowhere.onnx
 fails 2 'some of nodes, outputs, latency' bench nn --only speed
 fails 2 'no library of ONNX Runtime' bench nn --peer models/small.onnx

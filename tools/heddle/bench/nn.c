@@ -174,8 +174,12 @@ static int run_parts(struct nn_bench *b, unsigned mask)
     int rc = 0, printed;
 
     for (unsigned i = 0; i < NPARTS; i++) {
-        const int one = (mask >> i & 1) != 0 ? parts[i].run(b) : 0;
+        int one = 0;
 
+        if ((mask >> i & 1) != 0)
+            one = b->nfiles == 0 && parts[i].run != bench_nn_nodes
+                      ? nn_skip(b, parts[i].name, "networks", "no models were given")
+                      : parts[i].run(b);
         rc = rc == 0 ? one : rc; /* the others may still tell something */
     }
     printed = bench_tally_report(b->c, "nn", b->machine, &b->tally,
