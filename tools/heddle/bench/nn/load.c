@@ -28,7 +28,8 @@ struct throughput {
     struct heddle_nn_result *result;
     struct ort_session *all, *one[LOAD_SESSIONS];
     unsigned nones, in_flight;
-    uint64_t total; /* requests of a round */
+    uint64_t total;  /* requests of a round */
+    uint64_t cpu[3]; /* of ours, of these sessions: time of the cores, over all rounds */
     struct bench_case against_all, against_one;
 };
 
@@ -71,20 +72,39 @@ static int throughput_round(struct throughput *t, size_t i)
     int rc;
 
     bench_settle();
+    t->cpu[0] -= bench_process_ns();
     rc = nn_net_flood(&t->n, t->total, t->in_flight, NULL, NULL, &ns);
+    t->cpu[0] += bench_process_ns();
     t->against_all.heddle[i] = t->against_one.heddle[i] = n / ns;
     t->against_all.n = t->against_one.n = i + 1;
     if (rc != 0 || t->all == NULL)
         return rc;
     bench_settle();
+    t->cpu[1] -= bench_process_ns();
     rc = ort_flood(&t->all, 1, t->total, t->in_flight, &ns);
+    t->cpu[1] += bench_process_ns();
     t->against_all.raw[i] = n / ns;
     if (rc != 0)
         return rc;
     bench_settle();
+    t->cpu[2] -= bench_process_ns();
     rc = ort_flood(t->one, t->nones, t->total, t->nones, &ns);
+    t->cpu[2] += bench_process_ns();
     t->against_one.raw[i] = n / ns;
     return rc;
+}
+
+/* The time of the cores per request, beside the rates. */
+static void throughput_facts(struct throughput *t, uint64_t rounds)
+{
+    struct bench_case *const k[] = {&t->against_all, &t->against_one};
+    const double total = 1e6 * (double)(rounds * t->total);
+
+    for (unsigned i = 0; i < 2; i++) {
+        bench_case_fact(k[i], "cpu_ms", (double)t->cpu[0] / total);
+        if (t->all != NULL)
+            bench_case_fact(k[i], "against_cpu_ms", (double)t->cpu[i + 1] / total);
+    }
 }
 
 static int throughput_of(struct nn_bench *b, const struct nn_file *f, struct nn_mean mean[2])
@@ -102,6 +122,7 @@ static int throughput_of(struct nn_bench *b, const struct nn_file *f, struct nn_
     for (size_t i = 0; i < b->rounds && rc == 0; i++)
         rc = throughput_round(t, i);
     t->against_all.is_alone = b->ort == NULL;
+    throughput_facts(t, b->rounds);
     if (rc == 0 && b->ort != NULL) {
         nn_mean_add(&mean[0], &t->against_all);
         nn_mean_add(&mean[1], &t->against_one);
