@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/text.h"
 #include "base/why.h"
 #include "meter/meter.h"
 
