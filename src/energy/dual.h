@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/lp.h"
 #include "base/scratch.h"
-#include "energy/lp.h"
 #include "heddle/energy_bound.h"
 
 enum {

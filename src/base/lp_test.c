@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The linear program: what it says is feasible on both sides, and the two values
  * are equal, so they are optimal. */
+#include "base/lp.h"
 #include "base/rng.h"
-#include "energy/lp.h"
 #include "tests/test.h"
 
 enum { ROWS = 12, COLS = 10 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef HEDDLE_ENERGY_LP_H
-#define HEDDLE_ENERGY_LP_H
+#ifndef HEDDLE_BASE_LP_H
+#define HEDDLE_BASE_LP_H
 
 /*
  * A small linear program that grows: maximise sum c_j x_j over x >= 0 such that
@@ -40,4 +40,4 @@ double heddle_lp_value(const struct heddle_lp *lp);
 /* x [ncols], y [nrows]: the dual values, >= 0. Either may be NULL. */
 void heddle_lp_get(const struct heddle_lp *lp, double *x, double *y);
 
-#endif /* HEDDLE_ENERGY_LP_H */
+#endif /* HEDDLE_BASE_LP_H */

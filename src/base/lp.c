@@ -9,7 +9,7 @@
  *            the two disagree.
  * Cost       a pivot is O(rows * (columns + rows)).
  */
-#include "energy/lp.h"
+#include "base/lp.h"
 
 #include <math.h>
 #include <string.h>
