@@ -162,7 +162,8 @@ function(heddle_test_program target sources library libs)
 endfunction()
 
 # Modules whose functions start no thread and share nothing.
-set(HEDDLE_PURE_MODULES bound energy explain log_graph nn offline onnx pipeline plan plat split)
+set(HEDDLE_PURE_MODULES bound energy explain log_graph nn offline onnx pipeline plan plat split
+  spread)
 
 function(heddle_unit_tests module)
   if(NOT BUILD_TESTING)

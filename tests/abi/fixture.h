@@ -20,6 +20,7 @@
 #include "heddle/offline.h"
 #include "heddle/pipeline.h"
 #include "heddle/plan.h"
+#include "heddle/spread.h"
 #include "tests/test.h"
 
 static char fixture_why[400];
@@ -49,6 +50,16 @@ static const struct heddle_bound_graph a_bound_graph = {.size = sizeof(a_bound_g
                                                         .time = &one_time};
 static const struct heddle_energy_graph an_energy_graph = {
     .size = sizeof(an_energy_graph), .graph = &a_bound_graph, .joules = &one_joule, .idle = 1.0};
+static const uint32_t host_node = 0;
+static const struct heddle_spread_node host_memory = {.in_rate = 1, .out_rate = 1};
+static const struct heddle_spread_graph a_spread_graph = {
+    .size = sizeof(a_spread_graph), .nops = 1, .time = &one_time};
+static const struct heddle_spread_machine a_spread_machine = {.size = sizeof(a_spread_machine),
+                                                              .nclasses = 1,
+                                                              .nnodes = 1,
+                                                              .nworkers = &one_worker,
+                                                              .node = &host_node,
+                                                              .memory = &host_memory};
 static const uint64_t two_bytes[] = {8, 8};
 static const uint64_t no_bytes[] = {0};
 static const struct heddle_plan_chain a_chain = {.n = 1,

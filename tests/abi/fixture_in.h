@@ -32,6 +32,10 @@ FILL(bound_graph, struct heddle_bound_graph, .ntasks = 1, .ntypes = 1, .nworkers
      .time = &one_time)
 FILL(bound_limits, struct heddle_bound_limits, .time_ns = 1000000, SENTENCE)
 FILL(bound_links, struct heddle_bound_links, .in = 1, .out = 1, .is_far = &near_side)
+FILL(spread_graph, struct heddle_spread_graph, .nops = 1, .time = &one_time)
+FILL(spread_machine, struct heddle_spread_machine, .nclasses = 1, .nnodes = 1,
+     .nworkers = &one_worker, .node = &host_node, .memory = &host_memory)
+FILL(spread_opts, struct heddle_spread_opts, SENTENCE)
 FILL(offline_opts, struct heddle_offline_opts, .policy = "heft", SENTENCE)
 FILL(energy_graph, struct heddle_energy_graph, .graph = &a_bound_graph, .joules = &one_joule,
      .idle = 1.0)
@@ -190,6 +194,39 @@ CALL(bound_links)
         st = heddle_bound_links_check(&a_bound_graph, s, &c, c.value, &l, NULL);
     heddle_bound_links_fini(&c);
     return st;
+}
+
+static heddle_status spread(const struct heddle_spread_graph *g,
+                            const struct heddle_spread_machine *m,
+                            const struct heddle_spread_opts *o)
+{
+    struct heddle_spread_result r = {.size = sizeof(r)};
+    heddle_status st = heddle_spread_make(g, m, o, &r);
+
+    if (st == HEDDLE_OK)
+        st = heddle_spread_check(g, m, o, &r);
+    heddle_spread_fini(&r);
+    return st;
+}
+
+CALL(spread_graph)
+{
+    const struct heddle_spread_opts o = {.size = sizeof(o), .why = why, .why_bytes = why_bytes};
+
+    return spread(s, &a_spread_machine, &o);
+}
+
+CALL(spread_machine)
+{
+    const struct heddle_spread_opts o = {.size = sizeof(o), .why = why, .why_bytes = why_bytes};
+
+    return spread(&a_spread_graph, s, &o);
+}
+
+CALL(spread_opts)
+{
+    UNUSED_WHY;
+    return spread(&a_spread_graph, &a_spread_machine, s);
 }
 
 CALL(offline_opts)

@@ -66,6 +66,8 @@ static const struct heddle_bound_links some_links = {
 
 OUT_FINI(links, heddle_bound_links_find(&a_bound_graph, &some_links, NULL, s),
          heddle_bound_links_fini)
+OUT_FINI(spread, heddle_spread_make(&a_spread_graph, &a_spread_machine, NULL, s),
+         heddle_spread_fini)
 OUT_FINI(offline, heddle_offline_schedule(&a_bound_graph, &quick_offline, s), heddle_offline_fini)
 OUT_FINI(energy_bound, heddle_energy_bound(&an_energy_graph, NULL, s), heddle_energy_bound_fini)
 OUT_FINI(place, heddle_energy_place_make(&a_job, 1, &a_place, s), heddle_energy_place_fini)
