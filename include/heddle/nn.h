@@ -160,6 +160,41 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_nn_get_plan(heddle_nn *net,
                                                             const struct heddle_nn_opts *opts,
                                                             struct heddle_nn_plan_info *info);
 
+/* An operator that runs for a request. */
+struct heddle_nn_task {
+    const char *name; /* of the node; may be "" */
+    const char *op;   /* of the operator */
+    double flops, bytes;
+    uint64_t weight_bytes; /* constants that it reads */
+    double ns;             /* one run on one core; 0: was not timed */
+};
+
+/* What runs for a request, in an order in which every value is made before it is read, and the
+ * values between tasks. */
+struct heddle_nn_tasks {
+    size_t size;
+    void *own; /* what fini frees */
+    uint32_t ntasks, nvalues, nreads;
+    const struct heddle_nn_task *task;
+    const uint64_t *bytes;  /* [nvalues] */
+    const uint32_t *maker;  /* [nvalues] a task; UINT32_MAX: an input */
+    const uint32_t *value;  /* [nreads] value[i] is read ... */
+    const uint32_t *reader; /* [nreads] ... by this task; UINT32_MAX: it is an output */
+};
+/*
+ * The tasks of the plan for these inputs. With `runs` each is run so often on the calling thread,
+ * in order, on the inputs' data (NULL: zeros), and `ns` is the median. Set tasks->size before; end
+ * it with heddle_nn_tasks_fini() before the network is closed. Statuses as heddle_nn_start(), and
+ * HEDDLE_ENOSYS where shapes depend on data.
+ */
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_nn_get_tasks(heddle_nn *net,
+                                                             const struct heddle_nn_tensor *input,
+                                                             unsigned ninputs, unsigned runs,
+                                                             const struct heddle_nn_opts *opts,
+                                                             struct heddle_nn_tasks *tasks);
+/* Frees the arrays and zeroes the struct but for its size. NULL is fine. */
+HEDDLE_API void heddle_nn_tasks_fini(struct heddle_nn_tasks *tasks);
+
 /* Counts of cases, or an operator: see below. */
 struct heddle_nn_operator {
     const char *domain, *name;

@@ -60,6 +60,7 @@ OUT(eactive, heddle_energy_get_active(fx.model, 0, s))
 OUT(ecap, heddle_energy_get_cap(fx.model, 0, s))
 OUT(counter, heddle_energy_counter_find("cpu", s))
 OUT(report, heddle_plan_check(fx.graph, &a_plan_machine, fx.plan, NULL, s))
+OUT_FINI(nn_tasks, heddle_nn_get_tasks(fx.net, NULL, 0, 0, NULL, s), heddle_nn_tasks_fini)
 OUT_FINI(bound, heddle_bound_all(&a_bound_graph, NULL, s), heddle_bound_fini)
 static const struct heddle_bound_links some_links = {
     .size = sizeof(some_links), .in = 1, .out = 1, .is_far = &near_side};

@@ -155,6 +155,7 @@ static const struct row out_rows[] = {
     ROW(struct heddle_error, TO(struct heddle_error, kernel), NULL, out_error),
     ROW(struct heddle_ctx_stats, TO(struct heddle_ctx_stats, steals), NULL, out_stats),
     ROW(struct heddle_nn_plan_info, TO(struct heddle_nn_plan_info, flops), NULL, out_nn_plan),
+    ROW(struct heddle_nn_tasks, TO(struct heddle_nn_tasks, reader), NULL, out_nn_tasks),
     ROW(struct heddle_memory_info, TO(struct heddle_memory_info, evictions), NULL, out_memory),
     ROW(struct heddle_class_info, TO(struct heddle_class_info, is_lost), NULL, out_class),
     ROW(struct heddle_energy_use, TO(struct heddle_energy_use, device), NULL, out_energy_use),

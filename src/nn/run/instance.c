@@ -29,6 +29,11 @@ struct nn_instance {
     struct nn_blame blame;
 };
 
+const struct nn_work *heddle_nn_instance_work(const struct nn_instance *i, uint32_t k)
+{
+    return &i->work[k];
+}
+
 struct nn_instance **heddle_nn_instance_next(struct nn_instance *i)
 {
     return &i->next;

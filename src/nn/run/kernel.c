@@ -112,6 +112,16 @@ static heddle_status kernel_whole(struct heddle_exec *x)
     return st == HEDDLE_OK ? st : kernel_failed(x, w, st, why);
 }
 
+heddle_status heddle_nn_work_run(const struct nn_work *w, char *why, size_t why_bytes)
+{
+    const struct nn_args a = {(const void *const *)w->in, w->out};
+
+    if (w->task->step.run == NULL ||
+        w->task->step.run(w->task->step.state, &a, 0, 1, w->scratch) != HEDDLE_OK)
+        return kernel_reference(w, why, why_bytes);
+    return HEDDLE_OK;
+}
+
 static heddle_status kernel_piece(struct heddle_exec *x)
 {
     const struct nn_piece *p = heddle_exec_arg(x);

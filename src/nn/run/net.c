@@ -584,36 +584,22 @@ heddle_status heddle_nn_run(heddle_nn *net, const struct heddle_nn_tensor *input
     return heddle_why(o.why, o.why_bytes, w.st < 0 ? w.st : st, "%s", w.why);
 }
 
-heddle_status heddle_nn_get_plan(heddle_nn *net, const struct heddle_nn_tensor *input, unsigned n,
-                                 const struct heddle_nn_opts *opts,
-                                 struct heddle_nn_plan_info *info)
+/* --- for those who look at plans -------------------------------------------------------------- */
+
+heddle_status heddle_nn_hold_plan(heddle_nn *net, const struct heddle_nn_tensor *input, unsigned n,
+                                  const struct nn_opts *o, struct nn_plan **out)
 {
-    struct heddle_nn_opts o;
-    struct heddle_scratch mem;
-    struct nn_plan *p = NULL;
+    struct heddle_scratch mem = heddle_scratch_make(net->alloc);
     struct nn_value *in = NULL;
-    struct nn_opts no;
-    heddle_status st;
+    heddle_status st = net_inputs(net, input, n, o, &mem, &in);
 
-    HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_nn_opts, &o, opts));
-    HEDDLE_CHECK(net != NULL);
-    HEDDLE_TRY(HEDDLE_SIZED_ROOM(struct heddle_nn_plan_info, info, o.why, o.why_bytes));
-    no = (struct nn_opts){net->alloc, o.why, o.why_bytes};
-    mem = heddle_scratch_make(net->alloc);
-    st = net_inputs(net, input, n, &no, &mem, &in);
     if (st == HEDDLE_OK)
-        st = net_plan(net, in, &no, &p);
-    if (st == HEDDLE_OK) {
-        const struct heddle_nn_plan_info i = {.size = sizeof(i),
-                                              .ntasks = p->is_static ? p->ntasks : 1,
-                                              .arena_bytes = p->arena_bytes,
-                                              .peak_bytes = p->peak_bytes,
-                                              .flops = p->flops,
-                                              .is_static = p->is_static};
-
-        heddle_sized_put(info, &i, sizeof(i));
-        net_leave(net, p, NULL);
-    }
+        st = net_plan(net, in, o, out);
     heddle_scratch_drop(&mem);
     return st;
+}
+
+void heddle_nn_leave_plan(heddle_nn *net, struct nn_plan *p)
+{
+    net_leave(net, p, NULL);
 }

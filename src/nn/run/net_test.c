@@ -2,6 +2,7 @@
 /* Networks written byte by byte: what requests return, alone and many at once; what is refused. */
 #include <stdatomic.h>
 
+#include "base/faulty_test.h"
 #include "heddle/heddle.h"
 #include "heddle/nn.h"
 #include "onnx/onnx.h"
@@ -175,6 +176,39 @@ TEST(many_at_once)
 }
 
 /* y by hand, one number. */
+/* The tasks of write_model(): every value once, made before it is read, by the right operator. */
+static void check_tasks(heddle_nn *net, const struct heddle_nn_tensor *t)
+{
+    struct heddle_nn_tasks k = {.size = sizeof(k)};
+    unsigned results = 0;
+
+    CHECK_OK(heddle_nn_get_tasks(net, t, 1, 3, NULL, &k));
+    CHECK_EQ(k.ntasks, 5);
+    CHECK(strcmp(k.task[0].op, "MatMul") == 0);
+    CHECK_EQ(k.task[0].weight_bytes, SIDE * SIDE * sizeof(float));
+    for (uint32_t i = 0; i < k.ntasks; i++) {
+        CHECK(k.task[i].ns > 0 && k.task[i].flops > 0);
+        CHECK_EQ(k.task[i].weight_bytes > 0, i == 0);
+    }
+    CHECK_EQ(k.maker[0], UINT32_MAX);
+    CHECK_EQ(k.bytes[0], t->bytes);
+    for (uint32_t i = 0; i < k.nreads; i++) {
+        const uint32_t maker = k.maker[k.value[i]];
+
+        results += k.reader[i] == UINT32_MAX;
+        CHECK(maker == UINT32_MAX || maker < k.reader[i]);
+        CHECK_EQ(k.bytes[k.value[i]], t->bytes);
+    }
+    CHECK_EQ(results, 2); /* y and z are one value */
+    heddle_nn_tasks_fini(&k);
+    CHECK_EQ(k.ntasks, 0);
+    CHECK_OK(heddle_nn_get_tasks(net, t, 1, 0, NULL, &k));
+    CHECK(k.task[0].ns == 0);
+    heddle_nn_tasks_fini(&k);
+    CHECK_STATUS(heddle_nn_get_tasks(net, t, 2, 0, NULL, &k), HEDDLE_EINVAL);
+    CHECK(k.own == NULL);
+}
+
 TEST(numbers)
 {
     const struct heddle_ctx_opts co = {.size = sizeof(co), .nworkers = 1, .ignore_env = true};
@@ -202,6 +236,7 @@ TEST(numbers)
     CHECK(info.is_static);
     CHECK_EQ(info.ntasks, 5); /* Identity is no task */
     CHECK(info.arena_bytes >= info.peak_bytes && info.arena_bytes <= 8192);
+    check_tasks(net, &t);
     heddle_nn_close(net);
     CHECK_OK(heddle_ctx_destroy(ctx));
 }
@@ -318,4 +353,39 @@ TEST(failed_request)
     CHECK_STATUS(heddle_ctx_destroy(ctx), HEDDLE_EINVAL);
 }
 
-TEST_MAIN(many_at_once, numbers, refused, failed_request)
+/* The k-th allocation fails: the call says so, and the next one works. */
+TEST(tasks_without_memory)
+{
+    struct faulty f;
+    struct heddle_ctx_opts co = {
+        .size = sizeof(co), .nworkers = 1, .models = HEDDLE_OFF, .ignore_env = true};
+    float in[2 * SIDE] = {0};
+    const struct heddle_nn_tensor t = tensor(in, 2);
+    heddle_ctx *ctx = NULL;
+    char path[32];
+    heddle_nn *net = NULL;
+
+    faulty_init(&f, 0);
+    co.allocator = f.a;
+    write_model(path, 2);
+    CHECK_OK(heddle_ctx_create(&co, &ctx));
+    CHECK_OK(heddle_nn_open(ctx, path, NULL, &net));
+    CHECK(remove(path) == 0);
+    for (size_t k = 1; k == 1 || f.has_failed; k++) {
+        struct heddle_nn_tasks tasks = {.size = sizeof(tasks)};
+        heddle_status st;
+
+        f.has_failed = false;
+        f.fail_at = f.ncalls + k;
+        st = heddle_nn_get_tasks(net, &t, 1, 2, NULL, &tasks);
+        f.fail_at = 0;
+        CHECK_STATUS(st, f.has_failed ? HEDDLE_ENOMEM : HEDDLE_OK);
+        CHECK_EQ(tasks.ntasks, f.has_failed ? 0 : 5);
+        heddle_nn_tasks_fini(&tasks);
+    }
+    heddle_nn_close(net);
+    (void)heddle_ctx_destroy(ctx);
+    CHECK_EQ(f.nlive, 0);
+}
+
+TEST_MAIN(many_at_once, numbers, refused, failed_request, tasks_without_memory)

@@ -85,8 +85,14 @@ void heddle_nn_plan_destroy(struct nn_plan *p);
 /* arena.c: addresses. */
 heddle_status heddle_nn_arena(struct nn_plan *p, const struct nn_opts *o);
 
+/* net.c: the plan for these inputs, which stays until it is left. */
+heddle_status heddle_nn_hold_plan(struct heddle_nn *net, const struct heddle_nn_tensor *input,
+                                  unsigned n, const struct nn_opts *o, struct nn_plan **out);
+void heddle_nn_leave_plan(struct heddle_nn *net, struct nn_plan *p);
+
 /* instance.c */
 struct nn_instance;
+struct nn_work;
 heddle_status heddle_nn_instance_create(struct heddle_nn *net, struct nn_plan *p,
                                         const struct nn_opts *o, struct nn_instance **out);
 void heddle_nn_instance_destroy(struct nn_instance *i);
@@ -97,10 +103,15 @@ heddle_status heddle_nn_instance_launch(struct nn_instance *i, const struct hedd
 void heddle_nn_instance_spoil(struct nn_instance *i);
 /* The sentence of the request that has failed; "": none of its tasks has. */
 const char *heddle_nn_instance_why(const struct nn_instance *i);
+/* The work of task k. */
+const struct nn_work *heddle_nn_instance_work(const struct nn_instance *i, uint32_t k);
 struct nn_instance **heddle_nn_instance_next(struct nn_instance *i);
 
 /* kernel.c: the kernel of an operator, under its name; plain runs whole, else it may be cut. */
 const heddle_kernel *heddle_nn_kernel(const char *name, bool is_plain);
+
+/* Runs a task here and now, whole. On failure why has a sentence. */
+heddle_status heddle_nn_work_run(const struct nn_work *w, char *why, size_t why_bytes);
 
 /* Why a request has failed: the sentence of the first of its tasks that did. */
 struct nn_blame {
