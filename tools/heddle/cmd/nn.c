@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * nn: looks at networks: `ops` lists operators, `show` the ports of a model, `check` runs cases of
- * ONNX's test data.
+ * ONNX's test data, `place` (nn/place.c) says which operator runs where.
  */
 #include <dirent.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "cmd/cmd.h"
 #include "heddle/nn.h"
+#include "nn/cmd.h"
 
 enum { NN_WHY = 500, NN_ROWS = 512 };
 
@@ -151,32 +152,89 @@ static int nn_check(struct cli *c, heddle_ctx *ctx, const char *dir)
     return rc;
 }
 
-static int nn_run(struct cli *c, int argc, char **argv)
+/* --- verbs ---------------------------------------------------------------------------- */
+
+/* A verb with one operand, and a context. */
+static int nn_with(struct cli *c, int argc, char **argv, const struct cli_opt *opts,
+                   int (*run)(struct cli *, heddle_ctx *, const char *), const bool *is_bare)
+{
+    struct cli_args args = {.max = 1};
+    char why[NN_WHY] = "", what[32];
+    const struct heddle_ctx_opts co = {.size = sizeof(co), .why = why, .why_bytes = sizeof(why)};
+    heddle_ctx *ctx = NULL;
+    int rc;
+
+    snprintf(what, sizeof(what), "nn %s", argv[0]);
+    rc = cli_parse(c, what, argc, argv, opts, &args);
+    if (rc != 0)
+        return rc;
+    if (args.n != 1)
+        return cli_error(c, "nn: ops, show MODEL, check FOLDER, or place MODEL?");
+    if (heddle_ctx_create(&co, &ctx) != HEDDLE_OK)
+        return cli_fail(c, "%s", why);
+    rc = run(c, is_bare != NULL && *is_bare ? NULL : ctx, args.operand[0]);
+    (void)heddle_ctx_destroy(ctx);
+    return rc;
+}
+
+static int ops_run(struct cli *c, int argc, char **argv)
+{
+    const struct cli_opt opts[] = {{NULL, CLI_FLAG, NULL, 0, 0}};
+    const int rc = cli_parse(c, "nn ops", argc, argv, opts, NULL);
+
+    return rc != 0 ? rc : nn_ops(c);
+}
+
+static int show_run(struct cli *c, int argc, char **argv)
+{
+    const struct cli_opt opts[] = {{NULL, CLI_FLAG, NULL, 0, 0}};
+
+    return nn_with(c, argc, argv, opts, nn_show, NULL);
+}
+
+static int check_run(struct cli *c, int argc, char **argv)
 {
     bool reference = false;
     const struct cli_opt opts[] = {{"--reference", CLI_FLAG, &reference, 0, 0},
                                    {NULL, CLI_FLAG, NULL, 0, 0}};
-    struct cli_args args = {.max = 2};
-    char why[NN_WHY] = "";
-    const struct heddle_ctx_opts co = {.size = sizeof(co), .why = why, .why_bytes = sizeof(why)};
-    heddle_ctx *ctx = NULL;
-    int rc = cli_parse(c, "nn", argc, argv, opts, &args);
 
-    if (rc != 0)
-        return rc;
-    if (args.n == 1 && strcmp(args.operand[0], "ops") == 0)
-        return nn_ops(c);
-    if (args.n != 2 ||
-        (strcmp(args.operand[0], "show") != 0 && strcmp(args.operand[0], "check") != 0))
-        return cli_error(c, "nn: ops, show MODEL, or check FOLDER?");
-    if (heddle_ctx_create(&co, &ctx) != HEDDLE_OK)
-        return cli_fail(c, "%s", why);
-    if (strcmp(args.operand[0], "show") == 0)
-        rc = nn_show(c, ctx, args.operand[1]);
-    else
-        rc = nn_check(c, reference ? NULL : ctx, args.operand[1]);
-    (void)heddle_ctx_destroy(ctx);
-    return rc;
+    return nn_with(c, argc, argv, opts, nn_check, &reference);
+}
+
+static const struct heddle_cmd nn_verb_ops = {
+    .name = "ops",
+    .help = "lists the operators",
+    .usage = "heddle nn ops [--json]\n",
+    .run = ops_run,
+};
+static const struct heddle_cmd nn_verb_show = {
+    .name = "show",
+    .help = "prints the inputs and outputs of a model",
+    .usage = "heddle nn show MODEL\n",
+    .run = show_run,
+};
+static const struct heddle_cmd nn_verb_check = {
+    .name = "check",
+    .help = "runs cases of ONNX's test data",
+    .usage = "heddle nn check FOLDER [--reference]\n",
+    .run = check_run,
+};
+static const struct heddle_cmd *const verb_table[] = {&nn_verb_ops, &nn_verb_show, &nn_verb_check,
+                                                      &heddle_nn_verb_place, NULL};
+
+extern const struct heddle_cmd heddle_cmd_nn; /* at the end */
+
+static int nn_run(struct cli *c, int argc, char **argv)
+{
+    const struct heddle_cmd *v = argc > 1 ? cli_find(verb_table, argv[1]) : NULL;
+
+    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+        return cli_usage(c, "heddle", &heddle_cmd_nn);
+    if (v == NULL)
+        return cli_error(c, "nn: ops, show MODEL, check FOLDER, or place MODEL?");
+    if (cli_wants_help(argc - 1, argv + 1))
+        return cli_usage(c, "heddle nn", v);
+    return v->run(c, argc - 1, argv + 1);
 }
 
 const struct heddle_cmd heddle_cmd_nn = {
@@ -184,6 +242,9 @@ const struct heddle_cmd heddle_cmd_nn = {
     .help = "looks at networks: operators, models, test cases",
     .usage = "heddle nn ops [--json]\n"
              "heddle nn show MODEL\n"
-             "heddle nn check FOLDER [--reference]\n",
+             "heddle nn check FOLDER [--reference]\n"
+             "heddle nn place MODEL --machine FILE [options], see heddle nn place --help\n",
     .run = nn_run,
+    .has_own_help = true,
+    .verbs = verb_table,
 };
