@@ -10,14 +10,19 @@
  * starts. A request whose header or body is larger than the limits, or whose connection is
  * idle for too long, never reaches the handler.
  *
- * Threads  one thread of the server reads, calls the handler and writes; the handler must
- *          not block. http_reply() may be called from any thread, once for each exchange.
+ * Slow clients  from its beginning, or from the last reply, a connection has idle_s for the next
+ *               header; then idle_s and a second for each HTTP_LEAST_RATE bytes, for the body,
+ *               and for the reply. So bytes that trickle keep no connection.
+ * Threads       one thread of the server reads, calls the handler and writes; the handler must
+ *               not block. http_reply() may be called from any thread, once for each exchange.
  */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "heddle/status.h"
+
+enum { HTTP_LEAST_RATE = 16384 };
 
 struct http_server;
 /* One request and its reply. It lives until http_reply(). */
@@ -27,9 +32,12 @@ struct http_opts {
     const char *address;      /* NULL: 127.0.0.1 */
     uint16_t port;            /* 0: the system chooses */
     size_t max_body;          /* bytes; larger ones get 413 */
+    size_t max_held;          /* bytes of all bodies at once, else 503; 0: no limit */
     unsigned max_connections; /* more wait until one ends */
     unsigned idle_s;          /* a connection without progress is closed; 0: never */
     void (*handler)(void *user, struct http_exchange *x); /* replies, now or later */
+    /* May be NULL. Called by the same thread when it has handled all requests that were there. */
+    void (*after)(void *user);
     void *user;
     char *why;
     size_t why_bytes;
@@ -46,10 +54,12 @@ HEDDLE_MUST_USE heddle_status http_server_start(const struct http_opts *o,
                                                 struct http_server **out);
 /* The port it listens on. */
 uint16_t http_server_port(const struct http_server *s);
-/* No new connections; requests on the present ones are still answered. */
+/* No new connections; requests on the present ones are still answered, and then closed. */
 void http_server_drain(struct http_server *s);
 /* Requests whose reply is not sent yet. 0 after http_server_drain(): it can be stopped. */
 size_t http_server_pending(const struct http_server *s);
+/* Connections. */
+size_t http_server_clients(const struct http_server *s);
 /* Ends it. Every exchange must have its reply. NULL is fine. */
 void http_server_stop(struct http_server *s);
 

@@ -27,6 +27,12 @@ size_t http_server_pending(const struct http_server *s)
     return 0;
 }
 
+size_t http_server_clients(const struct http_server *s)
+{
+    (void)s;
+    return 0;
+}
+
 void http_server_stop(struct http_server *s)
 {
     (void)s;

@@ -71,12 +71,13 @@ static void *answer_later(void *user)
 }
 
 /* False: there is no libmicrohttpd. */
-static bool echo_start(struct echo *e)
+static bool echo_start_with(struct echo *e, unsigned idle_s, size_t max_held)
 {
     char why[200] = "";
     const struct http_opts o = {.max_body = MAX_BODY,
+                                .max_held = max_held,
                                 .max_connections = 256,
-                                .idle_s = 30,
+                                .idle_s = idle_s,
                                 .handler = handle,
                                 .user = e,
                                 .why = why,
@@ -92,6 +93,11 @@ static bool echo_start(struct echo *e)
     CHECK_OK(st);
     CHECK_EQ(pthread_create(&e->thread, NULL, answer_later, e), 0);
     return true;
+}
+
+static bool echo_start(struct echo *e)
+{
+    return echo_start_with(e, 30, 0);
 }
 
 static void set(struct echo *e, bool *flag, bool value)
@@ -292,6 +298,113 @@ TEST(idle_and_slow_clients)
     echo_stop(&e);
 }
 
+/* Sends a byte of `text`, over and over, for ms at most. True: the server has closed. */
+static bool trickle(int fd, const char *text, long ms)
+{
+    char byte;
+
+    for (size_t i = 0; ms > 0; i++, ms -= 50) {
+        if (send(fd, &text[i % strlen(text)], 1, MSG_NOSIGNAL) != 1)
+            return true;
+        if (recv(fd, &byte, 1, MSG_DONTWAIT) == 0)
+            return true;
+        pause_ms(50);
+    }
+    return false;
+}
+
+/* Bytes that trickle in keep a connection no longer than the limit, in the head and in the body;
+ * one that asks now and then stays. */
+TEST(slow_clients_are_closed)
+{
+    char reply[64];
+    struct echo e;
+    int fd;
+
+    if (!echo_start_with(&e, 1, 0))
+        SKIP("no libmicrohttpd");
+    fd = client(&e);
+    send_str(fd, "POST /now HTTP/1.1\r\nX: ");
+    CHECK(trickle(fd, "slow", 8000));
+    close(fd);
+    fd = client(&e);
+    send_str(fd, "POST /now HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\n");
+    CHECK(trickle(fd, "slow", 8000));
+    close(fd);
+    fd = client(&e);
+    for (int i = 0; i < 4; i++) { /* longer than the limit in all */
+        CHECK_EQ(ask(fd, "/now", "ok", reply, sizeof(reply)), 200);
+        pause_ms(500);
+    }
+    close(fd);
+    echo_stop(&e);
+}
+
+/* A model that takes its time is no slow client. */
+TEST(late_replies_are_sent)
+{
+    char reply[64];
+    struct echo e;
+    int fd;
+
+    if (!echo_start_with(&e, 1, 0))
+        SKIP("no libmicrohttpd");
+    set(&e, &e.is_held, true);
+    fd = client(&e);
+    send_str(fd, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
+    pause_ms(2500);
+    set(&e, &e.is_held, false);
+    CHECK_EQ(receive(fd, reply, sizeof(reply)), 200);
+    close(fd);
+    echo_stop(&e);
+}
+
+/* Bodies that would not fit into memory together are refused, until others have gone. */
+TEST(bodies_have_a_limit_together)
+{
+    static char large[MAX_BODY + 1], reply[MAX_BODY + 1];
+    struct echo e;
+    int held, fd;
+
+    if (!echo_start_with(&e, 30, 3 * MAX_BODY / 2))
+        SKIP("no libmicrohttpd");
+    memset(large, 'x', MAX_BODY);
+    set(&e, &e.is_held, true);
+    held = client(&e);
+    send_str(held, "POST /later HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n");
+    send_text(held, large, MAX_BODY);
+    while (http_server_pending(e.s) == 0)
+        pause_ms(1);
+    fd = client(&e);
+    CHECK_EQ(ask(fd, "/now", large, reply, sizeof(reply)), 503);
+    CHECK(strstr(reply, "no memory") != NULL);
+    CHECK_EQ(ask(fd, "/now", "small", reply, sizeof(reply)), 200);
+    set(&e, &e.is_held, false);
+    CHECK_EQ(receive(held, reply, sizeof(reply)), 200);
+    CHECK_EQ(ask(fd, "/now", large, reply, sizeof(reply)), 200);
+    close(fd);
+    close(held);
+    echo_stop(&e);
+}
+
+/* A client that asks again and again does not keep the server from its end. */
+TEST(drain_closes_busy_connections)
+{
+    char reply[64];
+    struct echo e;
+    int fd;
+
+    if (!echo_start(&e))
+        SKIP("no libmicrohttpd");
+    fd = client(&e);
+    CHECK_EQ(ask(fd, "/later", "1", reply, sizeof(reply)), 200);
+    http_server_drain(e.s);
+    CHECK_EQ(ask(fd, "/later", "2", reply, sizeof(reply)), 200);
+    CHECK_EQ(ask(fd, "/later", "3", reply, sizeof(reply)), 0);
+    close(fd);
+    echo_stop(&e);
+}
+
 TEST(client_leaves_before_the_reply)
 {
     static const char text[] = "GET /later HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -335,5 +448,6 @@ TEST(addresses_that_cannot_be_had)
     http_server_stop(NULL);
 }
 
-TEST_MAIN(replies_now_and_later, limits_and_damage, idle_and_slow_clients,
+TEST_MAIN(replies_now_and_later, limits_and_damage, idle_and_slow_clients, slow_clients_are_closed,
+          late_replies_are_sent, bodies_have_a_limit_together, drain_closes_busy_connections,
           client_leaves_before_the_reply, addresses_that_cannot_be_had)
