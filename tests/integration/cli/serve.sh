@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# heddle serve: a network behind HTTP, from start to SIGTERM; PyPI's tritonclient where it is.
+# heddle serve: networks behind HTTP, from start to SIGTERM.
 # shellcheck source=tests/integration/cli/lib.sh
 . "$2/tests/integration/cli/lib.sh"
 

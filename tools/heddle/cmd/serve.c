@@ -23,9 +23,10 @@ extern const struct heddle_cmd heddle_cmd_serve; /* at the end */
 struct serve {
     struct cli *c;
     const char *address, *devices;
-    uint64_t port, workers, max_batch, max_queue, max_running, max_body, max_connections, idle;
+    uint64_t port, workers, max_batch, max_queue, max_running, max_body, max_connections, idle,
+        spin, max_held;
     heddle_ctx *ctx;
-    size_t nmodels;
+    size_t nworkers, nmodels;
     char name[CLI_OPERANDS][KSERVE_MAX_NAME];
     const char *path[CLI_OPERANDS];
 };
@@ -55,7 +56,8 @@ static struct serve_model *load(void *user, const char *name, struct serve_grave
     const struct serve_model_opts o = {.name = name,
                                        .max_queue = (size_t)s->max_queue,
                                        .max_batch = (size_t)s->max_batch,
-                                       .max_running = (size_t)s->max_running};
+                                       .max_running = (size_t)s->max_running,
+                                       .max_eager = s->nworkers};
     struct serve_model *m = NULL;
 
     for (size_t i = 0; i < s->nmodels; i++) {
@@ -85,6 +87,7 @@ static int serve_until_signal(struct serve *s, const sigset_t *signals)
     const struct server_opts o = {.address = s->address,
                                   .port = (uint16_t)s->port,
                                   .max_body = (size_t)s->max_body << 20,
+                                  .max_held = (size_t)s->max_held << 20,
                                   .max_connections = (unsigned)s->max_connections,
                                   .idle_s = (unsigned)s->idle,
                                   .load = load,
@@ -112,7 +115,9 @@ static int serve_in_context(struct serve *s)
     const struct heddle_ctx_opts o = {.size = sizeof(o),
                                       .nworkers = (unsigned)s->workers,
                                       .helps = HEDDLE_OFF,
+                                      .spin_us = (unsigned)s->spin,
                                       .devices = s->devices};
+    struct heddle_ctx_stats stats = {.size = sizeof(stats)};
     sigset_t signals;
     int rc;
 
@@ -123,11 +128,9 @@ static int serve_in_context(struct serve *s)
     (void)signal(SIGHUP, SIG_IGN);
     if (heddle_ctx_create(&o, &s->ctx) != HEDDLE_OK)
         return cli_fail(s->c, "no context can be made");
-    if (s->max_running == 0) {
-        struct heddle_ctx_stats stats = {.size = sizeof(stats)};
-
-        s->max_running = heddle_ctx_get_stats(s->ctx, &stats) == HEDDLE_OK ? 2 * stats.nworkers : 2;
-    }
+    s->nworkers = heddle_ctx_get_stats(s->ctx, &stats) == HEDDLE_OK ? stats.nworkers : 1;
+    if (s->max_running == 0)
+        s->max_running = 2 * s->nworkers;
     rc = serve_until_signal(s, &signals);
     heddle_ctx_destroy(s->ctx);
     return rc;
@@ -140,8 +143,10 @@ static int serve_run(struct cli *c, int argc, char **argv)
                       .max_batch = 8,
                       .max_queue = 256,
                       .max_body = 64,
+                      .max_held = 4096,
                       .max_connections = 16384,
-                      .idle = 60};
+                      .idle = 60,
+                      .spin = 20}; /* the HTTP server and its clients want the cores too */
     const struct cli_opt opts[] = {
         {"--address", CLI_STRING, &s.address, 0, 0},
         {"--port", CLI_UINT, &s.port, 0, 65535},
@@ -151,8 +156,10 @@ static int serve_run(struct cli *c, int argc, char **argv)
         {"--max-queue", CLI_UINT, &s.max_queue, 1, 1000000},
         {"--max-running", CLI_UINT, &s.max_running, 1, 4096},
         {"--max-body", CLI_UINT, &s.max_body, 1, 65536},
+        {"--max-held", CLI_UINT, &s.max_held, 1, 1 << 30},
         {"--max-connections", CLI_UINT, &s.max_connections, 1, 1000000},
         {"--idle", CLI_UINT, &s.idle, 1, 86400},
+        {"--spin", CLI_UINT, &s.spin, 1, 1000000},
         {0},
     };
     struct cli_args args = {.max = CLI_OPERANDS, .are_words = true};
@@ -179,8 +186,10 @@ const struct heddle_cmd heddle_cmd_serve = {
              "  --max-queue N         requests that may wait per model, default 256\n"
              "  --max-running N       batches at once per model, default twice the cores\n"
              "  --max-body MIB        largest request, default 64\n"
+             "  --max-held MIB        requests that are read or computed, default 4096\n"
              "  --max-connections N   default 16384\n"
              "  --idle SECONDS        a connection without progress ends, default 60\n"
+             "  --spin US             an idle worker looks for work so long, default 20\n"
              "  --json                the address as one JSON object\n"
              "SIGTERM and SIGINT answer what has come, then end the server.\n",
     .run = serve_run,

@@ -91,35 +91,71 @@ static void write_sum(struct heddle_json *j, const char *key, uint64_t count, ui
     heddle_json_end(j);
 }
 
-void server_stats(struct http_exchange *x, struct serve_model *m)
+static void write_stats(struct heddle_json *j, struct serve_model *m)
 {
     struct serve_numbers n;
     size_t nqueued, nrunning;
-    struct heddle_json j;
 
     model_get_numbers(m, &n, &nqueued, &nrunning);
+    heddle_json_object(j);
+    heddle_json_key_str(j, "name", m->name);
+    heddle_json_key_str(j, "version", "1");
+    heddle_json_key_uint(j, "inference_count", n.rows);
+    heddle_json_key_uint(j, "execution_count", n.batches);
+    heddle_json_key(j, "inference_stats");
+    heddle_json_object(j);
+    write_sum(j, "success", n.good, n.total_ns);
+    write_sum(j, "fail", n.failed + n.late, 0);
+    write_sum(j, "queue", n.good + n.failed, n.queue_ns);
+    write_sum(j, "compute_infer", n.good + n.failed, n.compute_ns);
+    heddle_json_end(j);
+    heddle_json_key_uint(j, "pending", nqueued);
+    heddle_json_key_uint(j, "running_batches", nrunning);
+    heddle_json_end(j);
+}
+
+static void reply_stats(struct http_exchange *x, struct serve_model *const *m, size_t n)
+{
+    struct heddle_json j;
+
     heddle_json_init(&j, NULL);
     heddle_json_object(&j);
     heddle_json_key(&j, "model_stats");
     heddle_json_array(&j);
-    heddle_json_object(&j);
-    heddle_json_key_str(&j, "name", m->name);
-    heddle_json_key_str(&j, "version", "1");
-    heddle_json_key_uint(&j, "inference_count", n.rows);
-    heddle_json_key_uint(&j, "execution_count", n.batches);
-    heddle_json_key(&j, "inference_stats");
-    heddle_json_object(&j);
-    write_sum(&j, "success", n.good, n.total_ns);
-    write_sum(&j, "fail", n.failed + n.late, 0);
-    write_sum(&j, "queue", n.good + n.failed, n.queue_ns);
-    write_sum(&j, "compute_infer", n.good + n.failed, n.compute_ns);
-    heddle_json_end(&j);
-    heddle_json_key_uint(&j, "pending", nqueued);
-    heddle_json_key_uint(&j, "running_batches", nrunning);
-    heddle_json_end(&j);
+    for (size_t i = 0; i < n; i++)
+        write_stats(&j, m[i]);
     heddle_json_end(&j);
     heddle_json_end(&j);
     reply_json(x, 200, &j);
+}
+
+void server_stats(struct http_exchange *x, struct serve_model *m)
+{
+    reply_stats(x, &m, 1);
+}
+
+/* The models that are loaded, each with a reference. */
+static size_t take_models(struct server *s, struct serve_model *m[SERVE_MAX_MODELS])
+{
+    size_t n = 0;
+
+    pthread_mutex_lock(&s->graveyard.lock);
+    for (size_t i = 0; i < s->nentries; i++) {
+        if (s->entry[i].model != NULL)
+            m[n++] = model_ref(s->entry[i].model);
+    }
+    pthread_mutex_unlock(&s->graveyard.lock);
+    return n;
+}
+
+void server_all_stats(struct server *s, struct http_exchange *x)
+{
+    struct serve_model *m[SERVE_MAX_MODELS];
+    const size_t n = take_models(s, m);
+
+    reply_stats(x, m, n);
+    for (size_t i = 0; i < n; i++)
+        model_unref(m[i]);
 }
 
 /* --- /metrics ---------------------------------------------------------------------- */
@@ -199,12 +235,7 @@ struct shot {
 
 static void take_shot(struct server *s, struct shot *shot)
 {
-    pthread_mutex_lock(&s->graveyard.lock);
-    for (size_t i = 0; i < s->nentries; i++) {
-        if (s->entry[i].model != NULL)
-            shot->model[shot->n++] = model_ref(s->entry[i].model);
-    }
-    pthread_mutex_unlock(&s->graveyard.lock);
+    shot->n = take_models(s, shot->model);
     for (size_t i = 0; i < shot->n; i++)
         model_get_numbers(shot->model[i], &shot->numbers[i], &shot->nqueued[i], &shot->nrunning[i]);
 }

@@ -113,14 +113,16 @@ static void job_done(struct serve_job *job, heddle_status st, const char *why)
     struct http_exchange *x = job->user;
     struct kserve_tensor *out;
     bool *is_binary;
+    size_t n;
 
     if (st != HEDDLE_OK) {
         reply_error(x, code_of(st), why != NULL && why[0] != '\0' ? why : heddle_status_text(st));
         free_job(job);
         return;
     }
-    out = heddle_scratch_get(&job->request.mem, KSERVE_MAX_TENSORS, sizeof(*out));
-    is_binary = heddle_scratch_get(&job->request.mem, KSERVE_MAX_TENSORS, sizeof(*is_binary));
+    n = job->request.nout > 0 ? job->request.nout : job->model->nout;
+    out = heddle_scratch_get(&job->request.mem, n, sizeof(*out));
+    is_binary = heddle_scratch_get(&job->request.mem, n, sizeof(*is_binary));
     if (out == NULL || is_binary == NULL)
         reply_nothing(x, 503);
     else
@@ -155,7 +157,7 @@ static heddle_status read_job(struct serve_job *job, struct http_exchange *x, ch
         st = model_match(job->model, job, why, why_bytes);
     if (st != HEDDLE_OK)
         return st;
-    job->out = heddle_scratch_get(&q->mem, KSERVE_MAX_TENSORS, sizeof(job->out[0]));
+    job->out = heddle_scratch_get(&q->mem, job->model->nout, sizeof(job->out[0]));
     if (job->out == NULL)
         return HEDDLE_ENOMEM;
     job->arrived_ns = heddle_clock_ns();
@@ -164,16 +166,26 @@ static heddle_status read_job(struct serve_job *job, struct http_exchange *x, ch
     return HEDDLE_OK;
 }
 
+/* Bodies are read as they come. */
+static bool is_encoded(const struct http_exchange *x)
+{
+    const char *how = http_header(x, "Content-Encoding");
+
+    return how != NULL && strcmp(how, "identity") != 0;
+}
+
 void server_infer(struct server *s, struct http_exchange *x, struct serve_model *m)
 {
-    struct serve_job *job = calloc(1, sizeof(*job));
+    struct serve_job *job = is_encoded(x) ? NULL : calloc(1, sizeof(*job));
     char why[320] = "";
     heddle_status st;
 
-    (void)s;
     if (job == NULL) {
         model_unref(m);
-        reply_nothing(x, 503);
+        if (is_encoded(x))
+            reply_error(x, 415, "bodies that are compressed are not served");
+        else
+            reply_nothing(x, 503);
         return;
     }
     job->model = m;
@@ -181,7 +193,8 @@ void server_infer(struct server *s, struct http_exchange *x, struct serve_model 
     job->done = job_done;
     st = read_job(job, x, why, sizeof(why));
     if (st == HEDDLE_OK) {
-        st = model_submit(job);
+        server_touch(s, m);
+        st = model_queue(job);
         if (st == HEDDLE_OK)
             return;
         if (st == HEDDLE_EOVERFLOW)

@@ -45,7 +45,7 @@ enum kserve_type {
         KSERVE_NTYPES
 };
 
-enum { KSERVE_MAX_DIMS = 8, KSERVE_MAX_TENSORS = 64, KSERVE_MAX_NAME = 256 };
+enum { KSERVE_MAX_DIMS = 8, KSERVE_MAX_TENSORS = 64, KSERVE_MAX_NAME = 256, KSERVE_FEW = 2 };
 
 /* "FP32"; bytes of an element. */
 const char *kserve_type_name(enum kserve_type t);
@@ -72,13 +72,16 @@ struct kserve_request {
     uint64_t timeout_us;      /* 0: none */
     bool is_binary;           /* outputs that say nothing themselves are binary */
     size_t nin, nout;         /* nout 0: all outputs */
-    struct kserve_tensor *in;
+    struct kserve_tensor *in; /* `few_in`, or in `mem`: most requests have one */
     struct kserve_want *out;
+    struct kserve_tensor few_in[KSERVE_FEW];
+    struct kserve_want few_out[KSERVE_FEW];
     struct heddle_scratch mem;
 };
 
 /*
- * Reads a body, which has a zero behind its bytes and outlives the request. json_bytes: the
+ * Reads a body, which has a zero behind its bytes and outlives the request, which stays where it
+ * is until kserve_request_fini(). json_bytes: the
  * value of Inference-Header-Content-Length, or `bytes`. kserve_request_fini()
  * may follow in any case.
  *

@@ -392,15 +392,39 @@ static heddle_status each_element(struct reader *r, const char *what, size_t *n_
     }
 }
 
+/* There are more elements than the request itself has room for. */
+static void *make_room(struct reader *r, const void *few, size_t bytes)
+{
+    char *all = heddle_scratch_get(&r->r->mem, KSERVE_MAX_TENSORS, bytes);
+
+    if (all != NULL)
+        memcpy(all, few, KSERVE_FEW * bytes);
+    return all;
+}
+
 static heddle_status each_input(struct reader *r, size_t i)
 {
-    return read_input(r, &r->r->in[i]);
+    struct kserve_request *q = r->r;
+
+    if (i == KSERVE_FEW) {
+        q->in = make_room(r, q->few_in, sizeof(q->in[0]));
+        if (q->in == NULL)
+            return HEDDLE_ENOMEM;
+    }
+    return read_input(r, &q->in[i]);
 }
 
 static heddle_status each_want(struct reader *r, size_t i)
 {
-    r->r->out[i].is_binary = r->r->is_binary;
-    return read_want(r, &r->r->out[i]);
+    struct kserve_request *q = r->r;
+
+    if (i == KSERVE_FEW) {
+        q->out = make_room(r, q->few_out, sizeof(q->out[0]));
+        if (q->out == NULL)
+            return HEDDLE_ENOMEM;
+    }
+    q->out[i].is_binary = q->is_binary;
+    return read_want(r, &q->out[i]);
 }
 
 static heddle_status request_parameter(struct reader *r, void *object,
@@ -506,10 +530,8 @@ heddle_status kserve_request_read(struct kserve_request *q, const struct heddle_
     if (json_bytes > bytes)
         return REFUSE(&r, "the JSON is said to have %zu bytes, the body has %zu", json_bytes,
                       bytes);
-    q->in = heddle_scratch_get(&q->mem, KSERVE_MAX_TENSORS, sizeof(q->in[0]));
-    q->out = heddle_scratch_get(&q->mem, KSERVE_MAX_TENSORS, sizeof(q->out[0]));
-    if (q->in == NULL || q->out == NULL)
-        return HEDDLE_ENOMEM;
+    q->in = q->few_in;
+    q->out = q->few_out;
     r.binary = body + json_bytes;
     r.binary_left = bytes - json_bytes;
     text = json_text(q, body, bytes, json_bytes);

@@ -17,14 +17,16 @@
 #include "base/text.h"
 #include "base/why.h"
 
-enum { BATCH_JOBS = 256 };
+/* Between the moment at which a job has to begin and its deadline, besides the batch itself. */
+enum { MARGIN_NS = 500000 };
 
-/* Jobs that run together. Each job brings one along, so that none is missing later. */
+/* Jobs that run together, max_batch at most. Each job brings one along, so that none is missing
+ * later. */
 struct serve_batch {
     struct serve_model *m;
     size_t n;
     uint64_t rows;
-    struct serve_job *job[BATCH_JOBS];
+    struct serve_job *job[];
 };
 
 double model_bucket_s(size_t i)
@@ -51,6 +53,7 @@ struct serve_model *model_create(const struct serve_model_opts *o,
     m->max_queue = o->max_queue;
     m->max_batch = o->max_batch;
     m->max_running = o->max_running;
+    m->max_eager = o->max_eager > 0 ? o->max_eager : o->max_running;
     m->backend = backend;
     m->self = self;
     m->graveyard = graveyard;
@@ -238,8 +241,6 @@ static void end_job(struct serve_job *job, heddle_status st, const char *why)
 
 /* --- batches ------------------------------------------------------------------------ */
 
-static void pump(struct serve_model *m);
-
 static void batch_ended(void *user, heddle_status st, const char *why)
 {
     struct serve_batch *b = user;
@@ -247,11 +248,13 @@ static void batch_ended(void *user, heddle_status st, const char *why)
 
     pthread_mutex_lock(&m->lock);
     m->nrunning--;
+    if (st == HEDDLE_OK)
+        serve_pace_add(&m->pace, b->rows, heddle_clock_ns() - b->job[0]->began_ns);
     m->numbers.batches++;
     m->numbers.rows += b->rows;
     pthread_mutex_unlock(&m->lock);
-    (void)model_expire(m, heddle_clock_ns()); /* also of a model that was replaced */
-    pump(m);                                  /* others begin before these replies are written */
+    /* Others begin before these replies are written, also of a model that was replaced. */
+    (void)model_expire(m, heddle_clock_ns());
     for (size_t i = 0; i < b->n; i++)
         end_job(b->job[i], st, why);
     free(b);
@@ -263,7 +266,7 @@ static void fill_batch(struct serve_model *m, struct serve_batch *b)
 {
     struct serve_job **at = &m->queue;
 
-    while (*at != NULL && b->n < BATCH_JOBS) {
+    while (*at != NULL && b->n < m->max_batch) {
         struct serve_job *job = *at;
         const uint64_t rows = job_rows(job);
 
@@ -273,6 +276,7 @@ static void fill_batch(struct serve_model *m, struct serve_batch *b)
         }
         *at = job->next;
         m->nqueued--;
+        m->nhurried -= job->deadline_ns != 0;
         b->job[b->n++] = job;
         b->rows += rows;
         if (!m->can_batch || b->rows >= m->max_batch)
@@ -280,15 +284,60 @@ static void fill_batch(struct serve_model *m, struct serve_batch *b)
     }
 }
 
+/* Would the next batch be full? Under the lock. */
+static bool is_full(const struct serve_model *m)
+{
+    uint64_t rows = 0;
+
+    if (!m->can_batch)
+        return true;
+    for (const struct serve_job *job = m->queue; job != NULL && rows < m->max_batch;
+         job = job->next)
+        rows += fits(m->queue, job) ? job_rows(job) : 0;
+    return rows >= m->max_batch;
+}
+
+/* The moment at which a job has to begin to be in time; 0: it has no deadline. Under the lock. */
+static uint64_t latest_start(const struct serve_model *m, const struct serve_job *job)
+{
+    const uint64_t rows = m->can_batch ? m->max_batch : 1; /* others may come along */
+    const uint64_t needs = serve_pace_ns(&m->pace, rows) / 10 * 11 + MARGIN_NS;
+
+    if (job->deadline_ns == 0)
+        return 0;
+    return job->deadline_ns > needs ? job->deadline_ns - needs : 1;
+}
+
+static bool is_urgent(const struct serve_model *m, uint64_t now)
+{
+    if (m->nhurried == 0)
+        return false;
+    for (const struct serve_job *job = m->queue; job != NULL; job = job->next) {
+        if (job->deadline_ns != 0 && latest_start(m, job) <= now)
+            return true;
+    }
+    return false;
+}
+
+/* May a batch begin? Under the lock. */
+static bool may_begin(const struct serve_model *m, bool is_full_only)
+{
+    if (m->queue == NULL || m->nrunning >= m->max_running)
+        return false;
+    if (m->nrunning < m->max_eager && !is_full_only)
+        return true;
+    return is_full(m) || is_urgent(m, heddle_clock_ns());
+}
+
 /* Begins batches while the model may have more. */
-static void pump(struct serve_model *m)
+static void begin_batches(struct serve_model *m, bool is_full_only)
 {
     for (;;) {
         struct serve_batch *b;
         uint64_t now;
 
         pthread_mutex_lock(&m->lock);
-        if (m->queue == NULL || m->nrunning >= m->max_running) {
+        if (!may_begin(m, is_full_only)) {
             pthread_mutex_unlock(&m->lock);
             return;
         }
@@ -304,6 +353,11 @@ static void pump(struct serve_model *m)
             b->job[i]->began_ns = now;
         m->backend->run(m->self, b->job, b->n, batch_ended, b);
     }
+}
+
+void model_pump(struct serve_model *m)
+{
+    begin_batches(m, false);
 }
 
 /* --- the queue ------------------------------------------------------------------------ */
@@ -324,14 +378,14 @@ static bool goes_before(const struct serve_job *a, const struct serve_job *b)
     return da != db ? da < db : a->number < b->number;
 }
 
-heddle_status model_submit(struct serve_job *job)
+heddle_status model_queue(struct serve_job *job)
 {
     struct serve_model *m = job->model;
     struct serve_graveyard *g = m->graveyard;
     const bool has_deadline = job->deadline_ns != 0;
     struct serve_job **at = &m->queue;
 
-    job->batch = calloc(1, sizeof(*job->batch));
+    job->batch = calloc(1, sizeof(*job->batch) + m->max_batch * sizeof(job->batch->job[0]));
     pthread_mutex_lock(&m->lock);
     if (job->batch == NULL || m->nqueued >= m->max_queue) {
         const heddle_status st = job->batch == NULL ? HEDDLE_ENOMEM : HEDDLE_EOVERFLOW;
@@ -348,9 +402,10 @@ heddle_status model_submit(struct serve_job *job)
     job->next = *at;
     *at = job;
     m->nqueued++;
+    m->nhurried += has_deadline;
     m->nrefs++; /* for this call: the job may end meanwhile */
     pthread_mutex_unlock(&m->lock);
-    pump(m);
+    begin_batches(m, true);
     if (has_deadline) {
         pthread_mutex_lock(&g->lock);
         pthread_cond_signal(&g->cond);
@@ -360,26 +415,64 @@ heddle_status model_submit(struct serve_job *job)
     return HEDDLE_OK;
 }
 
-uint64_t model_expire(struct serve_model *m, uint64_t now_ns)
+heddle_status model_submit(struct serve_job *job)
+{
+    struct serve_model *m = model_ref(job->model);
+    const heddle_status st = model_queue(job);
+
+    model_pump(m);
+    model_unref(m);
+    return st;
+}
+
+/* The jobs whose deadline has passed, out of the queue. Under the lock. */
+static struct serve_job *take_late(struct serve_model *m, uint64_t now)
 {
     struct serve_job *late = NULL, **at = &m->queue;
-    uint64_t next = 0;
 
-    pthread_mutex_lock(&m->lock);
-    while (*at != NULL) {
+    while (m->nhurried > 0 && *at != NULL) {
         struct serve_job *job = *at;
 
-        if (job->deadline_ns != 0 && job->deadline_ns <= now_ns) {
-            *at = job->next;
-            m->nqueued--;
-            job->next = late;
-            late = job;
+        if (job->deadline_ns == 0 || job->deadline_ns > now) {
+            at = &job->next;
             continue;
         }
-        if (job->deadline_ns != 0 && (next == 0 || job->deadline_ns < next))
-            next = job->deadline_ns;
-        at = &job->next;
+        *at = job->next;
+        m->nqueued--;
+        m->nhurried--;
+        job->next = late;
+        late = job;
     }
+    return late;
+}
+
+/* When a job becomes urgent, or, when it is already, late. Under the lock. */
+static uint64_t next_moment(const struct serve_model *m, uint64_t now)
+{
+    uint64_t next = 0;
+
+    for (const struct serve_job *job = m->nhurried > 0 ? m->queue : NULL; job != NULL;
+         job = job->next) {
+        const uint64_t start = latest_start(m, job);
+        const uint64_t at = start > now ? start : job->deadline_ns;
+
+        if (at != 0 && (next == 0 || at < next))
+            next = at;
+    }
+    return next;
+}
+
+uint64_t model_expire(struct serve_model *m, uint64_t now_ns)
+{
+    struct serve_job *late;
+    uint64_t next;
+
+    pthread_mutex_lock(&m->lock);
+    late = take_late(m, now_ns);
+    pthread_mutex_unlock(&m->lock);
+    model_pump(m);
+    pthread_mutex_lock(&m->lock);
+    next = next_moment(m, now_ns);
     pthread_mutex_unlock(&m->lock);
     while (late != NULL) {
         struct serve_job *job = late;

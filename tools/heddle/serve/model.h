@@ -6,10 +6,15 @@
  * A model that is served: what goes in and out, its queue, its numbers.
  *
  * A job is one request. It waits in the queue of its model, ordered by priority, then
- * deadline, then arrival. When fewer batches run than the model may have, the first job
- * begins, together with the jobs behind it that can be computed with it. So batches grow by
- * themselves when requests come faster than they are answered, and no request waits for
- * others to come. A job whose deadline passes in the queue is answered there.
+ * deadline, then arrival. While few batches run (max_eager: the machine would be idle), the first
+ * job begins, together with the jobs behind it that can be computed with it. While more run, a
+ * batch begins, up to max_running, when it is full, or when a job with a deadline cannot wait any
+ * longer, by what batches have taken so far (serve/pace.h). So batches grow by themselves when
+ * requests come faster than they are answered, and no request waits beside an idle machine. A job
+ * whose deadline passes in the queue is answered there.
+ *
+ * A kind of model is a backend: its open function makes a model with model_create(), fills the
+ * ports, and the load() of server_opts returns it. net.h has the kind for networks.
  *
  * Life      a model is counted: the registry holds it, and each job does. When the last
  *           reference goes, it joins a list that the server's own thread empties, since the
@@ -22,6 +27,7 @@
 #include <stdint.h>
 
 #include "serve/kserve.h"
+#include "serve/pace.h"
 
 struct serve_model;
 struct serve_batch;
@@ -79,6 +85,7 @@ struct serve_model_opts {
     size_t max_queue;   /* jobs that wait; more are refused */
     size_t max_batch;   /* rows of a batch; 1: no batches */
     size_t max_running; /* batches at once */
+    size_t max_eager;   /* so many of them need no reason; 0: all */
 };
 
 /* Models whose last reference is gone, and how many are there in all. */
@@ -95,7 +102,7 @@ struct serve_model {
     size_t nin, nout;
     struct serve_port in[KSERVE_MAX_TENSORS], out[KSERVE_MAX_TENSORS];
     bool can_batch; /* the first dimension of all ports is the number of rows */
-    size_t max_queue, max_batch, max_running;
+    size_t max_queue, max_batch, max_running, max_eager;
     const struct serve_backend *backend;
     void *self;
 
@@ -106,6 +113,8 @@ struct serve_model {
     size_t nrefs;
     struct serve_job *queue;
     size_t nqueued, nrunning;
+    size_t nhurried; /* jobs in the queue with a deadline */
+    struct serve_pace pace;
     uint64_t next_number;
     struct serve_numbers numbers;
 };
@@ -131,8 +140,13 @@ HEDDLE_MUST_USE heddle_status model_match(const struct serve_model *m, struct se
  * HEDDLE_ENOMEM     in both cases done() is not called
  */
 HEDDLE_MUST_USE heddle_status model_submit(struct serve_job *job);
+/* The same, but no batch begins that is not full: more jobs may come at once. model_pump() begins
+ * the rest. */
+HEDDLE_MUST_USE heddle_status model_queue(struct serve_job *job);
+void model_pump(struct serve_model *m);
 
-/* Ends the jobs whose deadline has passed. The next deadline; 0: there is none. */
+/* Ends the jobs whose deadline has passed, and begins what cannot wait any longer. When it is to be
+ * called again; 0: there is no deadline. */
 uint64_t model_expire(struct serve_model *m, uint64_t now_ns);
 
 void model_get_numbers(struct serve_model *m, struct serve_numbers *out, size_t *nqueued,

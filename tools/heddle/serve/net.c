@@ -21,8 +21,8 @@ struct request {
     size_t n;
     void (*ended)(void *batch, heddle_status st, const char *why);
     void *batch;
-    struct heddle_nn_tensor in[KSERVE_MAX_TENSORS];
-    char *joined; /* the inputs of all jobs; NULL: of one job, where they are */
+    char *joined; /* the inputs of all jobs, one input after the other */
+    struct heddle_nn_tensor in[];
 };
 
 static const struct {
@@ -176,7 +176,8 @@ static void request_done(void *user, heddle_status st, struct heddle_nn_result *
 static void net_run(void *self, struct serve_job *const *jobs, size_t n,
                     void (*ended)(void *batch, heddle_status st, const char *why), void *batch)
 {
-    struct request *r = calloc(1, sizeof(*r));
+    const struct serve_model *m = jobs[0]->model;
+    struct request *r = calloc(1, sizeof(*r) + m->nin * sizeof(r->in[0]));
     char why[320] = "";
     const struct heddle_nn_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
     heddle_status st = HEDDLE_ENOMEM;

@@ -22,7 +22,7 @@
 #include "heddle/version.h"
 #include "serve/server_own.h"
 
-enum { TICK_MS = 100, DRAIN_MS = 1 };
+enum { TICK_MS = 100, DRAIN_MS = 1, GRACE_MS = 500 };
 
 /* --- replies ----------------------------------------------------------------------- */
 
@@ -376,6 +376,11 @@ static void reply_model(struct server *s, struct http_exchange *x, const char *p
         lock(s);
         const bool is_known = find_entry(s, name) != NULL;
         unlock(s);
+        if (!is_known && strcmp(name, "stats") == 0 && path[0] == '\0') {
+            if (is_method(x, "GET"))
+                server_all_stats(s, x);
+            return;
+        }
         /* A model that is not loaded is a place to wait at, one without a name is not. */
         reply_error(x, is_known ? 503 : 404,
                     is_known ? "the model is not loaded" : "there is no such model");
@@ -433,6 +438,28 @@ static void handle(void *user, struct http_exchange *x)
         reply_nothing(x, is_ready(s) ? 200 : 503);
     else
         reply_server(x);
+}
+
+static void begin_touched(void *user)
+{
+    struct server *s = user;
+
+    for (size_t i = 0; i < s->ntouched; i++) {
+        model_pump(s->touched[i]);
+        model_unref(s->touched[i]);
+    }
+    s->ntouched = 0;
+}
+
+void server_touch(struct server *s, struct serve_model *m)
+{
+    for (size_t i = 0; i < s->ntouched; i++) {
+        if (s->touched[i] == m)
+            return;
+    }
+    if (s->ntouched == SERVE_MAX_MODELS) /* names and models that were replaced meanwhile */
+        begin_touched(s);
+    s->touched[s->ntouched++] = model_ref(m);
 }
 
 /* --- start and stop --------------------------------------------------------------------------- */
@@ -495,9 +522,11 @@ static heddle_status start_http(struct server *s)
     const struct http_opts h = {.address = s->o.address,
                                 .port = s->o.port,
                                 .max_body = s->o.max_body,
+                                .max_held = s->o.max_held,
                                 .max_connections = s->o.max_connections,
                                 .idle_s = s->o.idle_s,
                                 .handler = handle,
+                                .after = begin_touched,
                                 .user = s,
                                 .why = s->o.why,
                                 .why_bytes = s->o.why_bytes};
@@ -544,6 +573,17 @@ static void pause_ms(long ms)
     (void)nanosleep(&t, NULL);
 }
 
+/* A client that has just got a reply, and asks again on its connection, is answered too: the
+ * connections have GRACE_MS to close themselves by that. */
+static void wait_drained(const struct http_server *http)
+{
+    const uint64_t end = heddle_clock_ns() + (uint64_t)GRACE_MS * 1000000;
+
+    while (http_server_pending(http) > 0 ||
+           (http_server_clients(http) > 0 && heddle_clock_ns() < end))
+        pause_ms(DRAIN_MS);
+}
+
 void server_stop(struct server *s)
 {
     if (s == NULL)
@@ -551,8 +591,7 @@ void server_stop(struct server *s)
     heddle_store_rlx(&s->is_draining, true); /* a word for those who ask if it is ready */
     if (s->http != NULL) {
         http_server_drain(s->http);
-        while (http_server_pending(s->http) > 0)
-            pause_ms(DRAIN_MS);
+        wait_drained(s->http);
         http_server_stop(s->http);
     }
     for (size_t i = 0; i < s->nentries; i++)

@@ -9,6 +9,7 @@
  *     GET  /v2/health/live  /v2/health/ready          200 or 503
  *     GET  /v2/models/M[/versions/1]                  inputs and outputs
  *     GET  /v2/models/M[/versions/1]/ready  /config  /stats
+ *     GET  /v2/models/stats                           of all models, unless one has this name
  *     POST /v2/models/M[/versions/1]/infer            the tensors
  *     POST /v2/repository/index                       the models
  *     POST /v2/repository/models/M/load               loads the model's file again
@@ -34,7 +35,7 @@ struct server;
 struct server_opts {
     const char *address; /* NULL: 127.0.0.1 */
     uint16_t port;
-    size_t max_body;
+    size_t max_body, max_held; /* as in struct http_opts */
     unsigned max_connections, idle_s;
     /* Makes the model `name` again, for /load; NULL and a sentence when it cannot. */
     struct serve_model *(*load)(void *user, const char *name, struct serve_graveyard *graveyard,

@@ -26,10 +26,17 @@ struct server {
     pthread_t thread;
     bool has_thread;
     _Atomic bool is_draining;
+    /* Of the HTTP server's thread: models with new jobs, each with a reference. */
+    struct serve_model *touched[SERVE_MAX_MODELS];
+    size_t ntouched;
 };
 
 /* The model, with a reference of its own; NULL: it is not served now. */
 struct serve_model *server_find(struct server *s, const char *name);
+
+/* Batches of the model begin when all requests that have come are read. Of the HTTP server's
+ * thread. */
+void server_touch(struct server *s, struct serve_model *m);
 
 /* Replies; the writer is finished and ended. */
 void reply_json(struct http_exchange *x, unsigned code, struct heddle_json *j);
@@ -44,6 +51,8 @@ void server_infer(struct server *s, struct http_exchange *x, struct serve_model 
 void server_describe(struct http_exchange *x, struct serve_model *m);
 void server_config(struct http_exchange *x, struct serve_model *m);
 void server_stats(struct http_exchange *x, struct serve_model *m);
+/* GET /v2/models/stats */
+void server_all_stats(struct server *s, struct http_exchange *x);
 /* GET /metrics */
 void server_metrics(struct server *s, struct http_exchange *x);
 

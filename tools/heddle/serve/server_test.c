@@ -258,6 +258,8 @@ TEST(addresses)
         {"GET", "/v2/models/add/ready", "", 200, ""},
         {"GET", "/v2/models/add/config", "", 200, "\"max_batch_size\":4"},
         {"GET", "/v2/models/add/stats", "", 200, "\"execution_count\":0"},
+        {"GET", "/v2/models/stats", "", 200, "\"name\":\"other\""},
+        {"POST", "/v2/models/stats", "", 405, "error"},
         {"GET", "/v2/models/add/nothing", "", 404, "error"},
         {"GET", "/v2/models/none", "", 404, "no such model"},
         {"GET", "/v2/models/", "", 404, "error"},
