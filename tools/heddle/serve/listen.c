@@ -85,7 +85,7 @@ heddle_status listen_open(const char *where, uint16_t number, int *fd_out, uint1
     freeaddrinfo(found);
     if (fd < 0)
         return heddle_why(why, why_bytes, HEDDLE_EIO, "cannot listen on %s, port %u: %s", address,
-                          number, strerror(e));
+                          number, heddle_why_errno(e));
     *fd_out = fd;
     *port_out = port_of(fd);
     return HEDDLE_OK;
