@@ -17,6 +17,7 @@ struct map {
     struct dnn_map d;
     size_t last;    /* size of the last axis */
     size_t nblocks; /* per row of the last axis */
+    size_t room;    /* numbers of a block, rounded up */
 };
 
 /* A value of the chain in a block: an array, or one number for all. */
@@ -59,12 +60,12 @@ static void block(const struct map *m, const size_t *at, const void *const *in, 
             for (size_t k = 0; k < n; k++)
                 room[k] = p[k * stride];
             p = room;
-            room += BLOCK;
+            room += m->room;
         }
         v[i] = (struct value){p, stride == 0};
     }
     for (unsigned i = 0; i < d->nsteps; i++) {
-        float *y = i + 1 == d->nsteps ? out : room + (size_t)i * BLOCK;
+        float *y = i + 1 == d->nsteps ? out : room + i * m->room;
 
         step(m, &d->step[i], v, y, n);
         v[d->nin + i] = (struct value){y, false};
@@ -188,7 +189,10 @@ heddle_status heddle_dnn_create_map(const struct dnn_map *desc, const struct dnn
     m->last = total == 0 ? 0 : d.dims[d.rank - 1];
     m->nblocks = (m->last + BLOCK - 1) / BLOCK;
     o->nparts = total == 0 ? 0 : total / m->last * m->nblocks;
-    o->scratch = dnn_room((size_t)(d.nin + d.nsteps) * BLOCK);
+    m->room = dnn_up(dnn_min(BLOCK, m->last), DNN_ALIGN / sizeof(float));
+    o->scratch = dnn_room((d.nsteps - 1) * m->room);
+    for (unsigned i = 0; i < d.nin; i++) /* inputs that are not adjacent are copied */
+        o->scratch += d.stride[i][d.rank - 1] > 1 ? dnn_room(m->room) : 0;
     o->flops = (double)total * d.nsteps;
     o->moved = 4.0 * (double)total * (d.nin + 1);
     *out = o;
