@@ -181,39 +181,41 @@ static const struct {
     enum dnn_fn fn;
 } fast_fn[] = {{f_add, DNN_ADD}, {f_sub, DNN_SUB}, {f_mul, DNN_MUL}, {f_div, DNN_DIV}};
 
-static heddle_status binary_fast(struct nn_call *c, struct nn_step *out)
+static heddle_status binary_map(struct nn_call *c, struct nn_map *m)
 {
     const struct binary *b = c->node->op->family;
-    struct dnn_map m = {.nsteps = 1};
-    struct nn_shape shape[2] = {c->in[0].shape}, z;
+    struct nn_shape z;
 
-    HEDDLE_TRY(binary_shapes(c, &shape[1], &z));
+    *m = (struct nn_map){.m = {.nsteps = 1}, .nin = 2, .shape = {c->in[0].shape}};
+    HEDDLE_TRY(binary_shapes(c, &m->shape[1], &z));
     for (size_t i = 0; i < sizeof(fast_fn) / sizeof(fast_fn[0]); i++) {
         if (fast_fn[i].f != b->f)
             continue;
-        m.step[0] = (struct dnn_step){.fn = fast_fn[i].fn, .a = 0, .b = 1};
-        return heddle_nn_map_step(c, &m, 2, shape, out);
+        m->m.step[0] = (struct dnn_step){.fn = fast_fn[i].fn, .a = 0, .b = 1};
+        return HEDDLE_OK;
     }
     return HEDDLE_ENOSYS;
 }
 
 /* A constant exponent of 2 or 3 is one or two products. */
-static heddle_status pow_fast(struct nn_call *c, struct nn_step *out)
+static heddle_status pow_map(struct nn_call *c, struct nn_map *m)
 {
     const struct nn_value *y = &c->in[1];
-    struct dnn_map m = {.nsteps = 1, .step = {{.fn = DNN_POW, .a = 0, .b = 1}}};
 
     if (!heddle_nn_is_f32(c))
         return HEDDLE_ENOSYS;
+    *m = (struct nn_map){.m = {.nsteps = 1, .step = {{.fn = DNN_POW, .a = 0, .b = 1}}},
+                         .nin = 2,
+                         .shape = {c->in[0].shape, y->shape}};
     if (y->data != NULL && heddle_nn_count(&y->shape) == 1) {
         const float e = *(const float *)y->data;
 
         if (e == 2 || e == 3)
-            m.step[0] = (struct dnn_step){.fn = DNN_SQUARE, .a = 0};
+            m->m.step[0] = (struct dnn_step){.fn = DNN_SQUARE, .a = 0};
         if (e == 3)
-            m.step[m.nsteps++] = (struct dnn_step){.fn = DNN_MUL, .a = 2, .b = 0};
+            m->m.step[m->m.nsteps++] = (struct dnn_step){.fn = DNN_MUL, .a = 2, .b = 0};
     }
-    return heddle_nn_map_step(c, &m, 2, NULL, out);
+    return HEDDLE_OK;
 }
 
 static bool s_equal(const struct heddle_onnx_bytes *x, const struct heddle_onnx_bytes *y)
@@ -235,7 +237,7 @@ static const struct nn_attr_rule shift_attrs[] = {{"direction", NN_STRING, true}
     {                                                                                              \
         .name = nm, .since = from, .nin_min = 2, .nin_max = 2, .inplace = 3, .flags = NN_POINT,    \
         .type = {types, types}, .same = 3, .attrs = at, .shape = binary_shape, .ref = binary_ref,  \
-        .fast = binary_fast, .family = &(const struct binary)                                      \
+        .fast = heddle_nn_map_fast, .map = binary_map, .family = &(const struct binary)            \
         {                                                                                          \
             __VA_ARGS__, more                                                                      \
         }                                                                                          \
@@ -282,7 +284,8 @@ const struct nn_op heddle_nn_op_binary[] = {
      .type = {NN_M_NUM, NN_M_NUM},
      .shape = binary_shape,
      .ref = binary_ref,
-     .fast = pow_fast,
+     .fast = heddle_nn_map_fast,
+     .map = pow_map,
      .family = &(const struct binary){f_pow, NULL, NULL, false, NULL}},
     {0},
 };

@@ -45,22 +45,24 @@ static heddle_status clip_ref(struct nn_call *c)
     return HEDDLE_OK;
 }
 
-static heddle_status clip_fast(struct nn_call *c, struct nn_step *out)
+static heddle_status clip_map(struct nn_call *c, struct nn_map *m)
 {
-    struct dnn_map m = {.nsteps = 1, .step = {{.fn = DNN_CLIP}}};
-    float *bound[2] = {&m.step[0].p, &m.step[0].q};
+    float bound[2];
 
     if (!heddle_nn_is_f32(c))
         return HEDDLE_ENOSYS;
-    m.step[0].p = (float)heddle_nn_float(c, "min", -(double)INFINITY);
-    m.step[0].q = (float)heddle_nn_float(c, "max", (double)INFINITY);
+    bound[0] = (float)heddle_nn_float(c, "min", -(double)INFINITY);
+    bound[1] = (float)heddle_nn_float(c, "max", (double)INFINITY);
     for (uint32_t i = 1; i < 3; i++)
         if (heddle_nn_has_in(c, i)) {
             if (c->in[i].data == NULL)
                 return HEDDLE_ENOSYS;
-            *bound[i - 1] = *(const float *)c->in[i].data;
+            bound[i - 1] = *(const float *)c->in[i].data;
         }
-    return m.step[0].p <= m.step[0].q ? heddle_nn_map_step(c, &m, 1, NULL, out) : HEDDLE_ENOSYS;
+    if (!(bound[0] <= bound[1]))
+        return HEDDLE_ENOSYS;
+    heddle_nn_map_one(c, m, DNN_CLIP, bound[0], bound[1]);
+    return HEDDLE_OK;
 }
 
 static heddle_status clip_shape(struct nn_call *c)
@@ -88,7 +90,8 @@ const struct nn_op heddle_nn_op_clip[] = {
      .same = 7,
      .shape = clip_shape,
      .ref = clip_ref,
-     .fast = clip_fast},
+     .fast = heddle_nn_map_fast,
+     .map = clip_map},
     {.name = "Clip",
      .since = 1,
      .nin_min = 1,
@@ -99,6 +102,7 @@ const struct nn_op heddle_nn_op_clip[] = {
      .attrs = attrs,
      .shape = clip_shape,
      .ref = clip_ref,
-     .fast = clip_fast},
+     .fast = heddle_nn_map_fast,
+     .map = clip_map},
     {0},
 };

@@ -93,7 +93,7 @@ static double conv_sum(const struct nn_window *w, size_t cin, const int64_t *at,
     return sum;
 }
 
-static heddle_status conv_ref(struct nn_call *c)
+heddle_status heddle_nn_conv_f64(struct nn_call *c, double **out)
 {
     const double *x = heddle_nn_f64(c, 0), *k = heddle_nn_f64(c, 1),
                  *bias = heddle_nn_has_in(c, 2) ? heddle_nn_f64(c, 2) : NULL;
@@ -122,6 +122,15 @@ static heddle_status conv_ref(struct nn_call *c)
                 at[d] = 0;
         }
     }
+    *out = y;
+    return HEDDLE_OK;
+}
+
+static heddle_status conv_ref(struct nn_call *c)
+{
+    double *y = NULL;
+
+    HEDDLE_TRY(heddle_nn_conv_f64(c, &y));
     heddle_nn_f64_done(c, 0, y);
     return HEDDLE_OK;
 }
@@ -167,8 +176,8 @@ heddle_status heddle_nn_conv_desc(struct nn_call *c, struct dnn_conv *d)
 /* Groups are fast with the channels innermost alone, so an image goes there and back: the copies
  * cost less than what they save. A piece is some of the images. */
 struct grouped {
-    struct heddle_dnn *to, *conv, *back; /* of one image */
-    size_t n, in, out;                   /* images; floats of one */
+    struct heddle_dnn *to, *conv, *back, *res; /* of one image; res: NULL without a residual */
+    size_t n, in, out;                         /* images; floats of one */
 };
 
 static size_t grouped_room(size_t bytes)
@@ -178,11 +187,11 @@ static size_t grouped_room(size_t bytes)
 
 static size_t grouped_inner(const struct grouped *g)
 {
-    const struct heddle_dnn *const all[] = {g->to, g->conv, g->back};
+    const struct heddle_dnn *const all[] = {g->to, g->conv, g->back, g->res};
     size_t most = 0;
 
-    for (size_t i = 0; i < 3; i++) {
-        const size_t bytes = heddle_dnn_scratch_bytes(all[i], 1);
+    for (size_t i = 0; i < 4; i++) {
+        const size_t bytes = all[i] != NULL ? heddle_dnn_scratch_bytes(all[i], 1) : 0;
 
         most = bytes > most ? bytes : most;
     }
@@ -205,11 +214,14 @@ static heddle_status grouped_run(const void *state, const struct nn_args *a, siz
     char *x = (char *)scratch + grouped_inner(g), *y = x + grouped_room(g->in * sizeof(float));
 
     for (size_t i = g->n * part / nparts; i < g->n * (part + 1) / nparts; i++) {
-        const void *const from[] = {(const float *)a->in[0] + i * g->in},
-                          *const image[] = {x, NULL}, *const result[] = {y};
+        const void *const from[] = {(const float *)a->in[0] + i * g->in}, *const image[] = {x, y},
+                          *const result[] = {y};
         void *const px[] = {x}, *const py[] = {y}, *const to[] = {(float *)a->out[0] + i * g->out};
 
         heddle_dnn_run(g->to, from, px, 0, 1, scratch);
+        if (g->res != NULL)
+            heddle_dnn_run(g->res, (const void *const[]){(const float *)a->in[3] + i * g->out}, py,
+                           0, 1, scratch);
         heddle_dnn_run(g->conv, image, py, 0, 1, scratch);
         heddle_dnn_run(g->back, result, to, 0, 1, scratch);
     }
@@ -223,16 +235,18 @@ static void grouped_destroy(const struct heddle_allocator *a, void *state)
     heddle_dnn_destroy(g->to);
     heddle_dnn_destroy(g->conv);
     heddle_dnn_destroy(g->back);
+    heddle_dnn_destroy(g->res);
     heddle_free(a, g, sizeof(*g));
 }
 
-static heddle_status grouped_fast(struct nn_call *c, struct dnn_conv *d, const float *bias,
-                                  struct nn_step *out)
+static heddle_status grouped_fast(struct nn_call *c, struct dnn_conv *d,
+                                  const struct nn_conv_more *w, struct nn_step *out)
 {
     const struct nn_shape *s = &c->out[0].shape;
     const struct dnn_make make = heddle_nn_make(c);
     const size_t oh = s->rank == 4 ? (size_t)s->dim[2] : 1, ow = (size_t)s->dim[s->rank - 1];
     const struct dnn_reorder to = {sizeof(to), 1, d->ci, d->h, d->w, DNN_NCHW, DNN_NHWC},
+                             res = {sizeof(res), 1, d->co, oh, ow, DNN_NCHW, DNN_NHWC},
                              back = {sizeof(back), 1, d->co, oh, ow, DNN_NHWC, DNN_NCHW};
     struct grouped *g = heddle_nn_alloc(c, sizeof(*g));
     heddle_status st;
@@ -242,11 +256,13 @@ static heddle_status grouped_fast(struct nn_call *c, struct dnn_conv *d, const f
     *g = (struct grouped){.n = d->n, .in = d->ci * d->h * d->w, .out = d->co * oh * ow};
     d->n = 1;
     d->in_layout = d->out_layout = DNN_NHWC;
-    st = heddle_dnn_create_conv(d, c->in[1].data, bias, &make, &g->conv);
+    st = heddle_dnn_create_conv(d, w->weights, w->bias, &make, &g->conv);
     if (st == HEDDLE_OK)
         st = heddle_dnn_create_reorder(&to, &make, &g->to);
     if (st == HEDDLE_OK)
         st = heddle_dnn_create_reorder(&back, &make, &g->back);
+    if (st == HEDDLE_OK && w->has_residual)
+        st = heddle_dnn_create_reorder(&res, &make, &g->res);
     if (st != HEDDLE_OK) {
         grouped_destroy(c->run->alloc, g);
         return st;
@@ -259,28 +275,39 @@ static heddle_status grouped_fast(struct nn_call *c, struct dnn_conv *d, const f
     return HEDDLE_OK;
 }
 
-static heddle_status conv_fast(struct nn_call *c, struct nn_step *out)
+heddle_status heddle_nn_conv_step(struct nn_call *c, const struct nn_conv_more *w,
+                                  struct nn_step *out)
 {
     const struct dnn_make make = heddle_nn_make(c);
-    const struct nn_step_in in = heddle_nn_step_in(1);
+    struct nn_step_in in = heddle_nn_step_in(1);
     struct heddle_dnn *o = NULL;
     struct dnn_conv d;
     heddle_status st;
 
-    if (!heddle_nn_is_f32(c) || c->in[1].data == NULL ||
-        (heddle_nn_has_in(c, 2) && c->in[2].data == NULL))
-        return HEDDLE_ENOSYS;
     HEDDLE_TRY(heddle_nn_conv_desc(c, &d));
     if (c->is_plain_in && (d.groups > 1 || d.ci >= CONV_MANY))
         return HEDDLE_ENOSYS;
+    d.has_residual = w->has_residual;
+    d.act = w->act;
     if (d.groups > 1 && !c->is_nhwc)
-        return grouped_fast(c, &d, heddle_nn_has_in(c, 2) ? c->in[2].data : NULL, out);
-    st = heddle_dnn_create_conv(&d, c->in[1].data, heddle_nn_has_in(c, 2) ? c->in[2].data : NULL,
-                                &make, &o);
+        return grouped_fast(c, &d, w, out);
+    in.from[1] = w->has_residual ? 3 : STEP_NONE;
+    st = heddle_dnn_create_conv(&d, w->weights, w->bias, &make, &o);
     return heddle_nn_dnn_step(c, st, o, &in, NULL, 0, out);
 }
 
-static struct heddle_cost conv_cost(const struct nn_call *c)
+static heddle_status conv_fast(struct nn_call *c, struct nn_step *out)
+{
+    struct nn_conv_more w = {.weights = c->in[1].data};
+
+    if (!heddle_nn_is_f32(c) || c->in[1].data == NULL ||
+        (heddle_nn_has_in(c, 2) && c->in[2].data == NULL))
+        return HEDDLE_ENOSYS;
+    w.bias = heddle_nn_has_in(c, 2) ? c->in[2].data : NULL;
+    return heddle_nn_conv_step(c, &w, out);
+}
+
+struct heddle_cost heddle_nn_conv_cost(const struct nn_call *c)
 {
     const struct nn_shape *k = &c->in[1].shape;
 
@@ -311,6 +338,6 @@ const struct nn_op heddle_nn_op_conv[] = {
      .shape = conv_shape,
      .ref = conv_ref,
      .fast = conv_fast,
-     .cost = conv_cost},
+     .cost = heddle_nn_conv_cost},
     {0},
 };

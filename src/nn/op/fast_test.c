@@ -106,6 +106,8 @@ static void make_unary(struct c *c, const struct nn_op *op)
     if (strcmp(op->name, "Log") == 0 || strcmp(op->name, "Sqrt") == 0 ||
         strcmp(op->name, "Reciprocal") == 0)
         positive(c, 0);
+    if (strcmp(op->name, "Gelu") == 0 && rnd(2))
+        c->attr[c->nattrs++] = (struct heddle_onnx_attr){.name = "approximate", .s = {"tanh", 4}};
     if (op->attrs != NULL && strcmp(op->attrs[0].name, "alpha") == 0 && rnd(2))
         attr_f(c, "alpha", 0.3f);
 }
@@ -301,10 +303,9 @@ static void make_layer(struct c *c, const struct nn_op *op)
     int64_t dim[NN_DIMS];
     const int rank = some_dims(dim, 1, 3, 20), axis = (int)rnd((unsigned)rank);
 
-    (void)op;
     add_in(c, NN_F32, rank, dim);
     add_in(c, NN_F32, rank - axis, dim + axis);
-    if (rnd(2))
+    if (op->nin_max > 2 && rnd(2))
         add_in(c, NN_F32, rank - axis, dim + axis);
     attr_i(c, "axis", axis);
 }
@@ -432,7 +433,8 @@ static const struct maker {
     void (*make)(struct c *c, const struct nn_op *op);
 } makers[] = {
     {" Abs Neg Exp Log Sqrt Reciprocal Floor Ceil Sin Cos Tanh Erf Relu Sigmoid LeakyRelu Elu "
-     "HardSigmoid HardSwish Swish Sign Not BitwiseNot Round Tan Asin Acos Atan Sinh Cosh Asinh "
+     "HardSigmoid HardSwish Swish Gelu Sign Not BitwiseNot Round Tan Asin Acos Atan Sinh Cosh "
+     "Asinh "
      "Acosh Atanh Softplus Softsign Celu Selu ThresholdedRelu Mish Shrink ",
      make_unary},
     {" Add Sub Mul Div Pow And Or Xor BitwiseAnd BitwiseOr BitwiseXor Equal Less Greater "
@@ -447,7 +449,7 @@ static const struct maker {
     {" MaxPool AveragePool LpPool GlobalMaxPool GlobalAveragePool GlobalLpPool ", make_pool},
     {" Softmax LogSoftmax Hardmax ", make_axis},
     {" BatchNormalization ", make_batch},
-    {" LayerNormalization ", make_layer},
+    {" LayerNormalization RMSNormalization ", make_layer},
     {" Transpose ", make_transpose},
     {" Gather ", make_gather},
     {" Concat ", make_concat},

@@ -217,13 +217,16 @@ static heddle_status layer_ref(struct nn_call *c)
     return HEDDLE_OK;
 }
 
+static heddle_status rms_ref(struct nn_call *c);
+
 static heddle_status layer_fast(struct nn_call *c, struct nn_step *out)
 {
     const struct nn_shape *s = &c->in[0].shape;
     const struct dnn_make make = heddle_nn_make(c);
     struct nn_step_in in = heddle_nn_step_in(1);
     struct dnn_norm d = {.size = sizeof(d),
-                         .eps = (float)heddle_nn_float(c, "epsilon", (double)1e-5f)};
+                         .eps = (float)heddle_nn_float(c, "epsilon", (double)1e-5f),
+                         .is_rms = c->node->op->ref == rms_ref};
     struct heddle_dnn *o = NULL;
     heddle_status st;
     int axis;
@@ -240,6 +243,38 @@ static heddle_status layer_fast(struct nn_call *c, struct nn_step *out)
     }
     st = heddle_dnn_create_norm(&d, &make, &o);
     return heddle_nn_dnn_step(c, st, o, &in, NULL, 0, out);
+}
+
+/* --- RMSNormalization -------------------------------------------------------------------- */
+
+static heddle_status rms_ref(struct nn_call *c)
+{
+    const struct nn_shape *s = &c->in[0].shape;
+    const double eps = heddle_nn_float(c, "epsilon", (double)1e-5f);
+    const double *x = heddle_nn_f64(c, 0), *scale = heddle_nn_f64(c, 1);
+    double *y = heddle_nn_f64_out(c, 0);
+    size_t rows, n, nscale;
+    int axis;
+
+    if (x == NULL || scale == NULL || y == NULL)
+        return HEDDLE_ENOMEM;
+    HEDDLE_TRY(heddle_nn_axis(c, heddle_nn_int(c, "axis", -1), s->rank, &axis));
+    rows = heddle_nn_count_range(s, 0, axis);
+    n = heddle_nn_count_range(s, axis, s->rank);
+    nscale = heddle_nn_count(&c->in[1].shape);
+    if (nscale == 0 || n % nscale != 0)
+        return heddle_nn_fail(c, HEDDLE_EINVAL, "scale of shape %s for rows of %zu",
+                              heddle_nn_shape_text(&c->in[1].shape).text, n);
+    for (size_t r = 0; r < rows; r++, x += n, y += n) {
+        double square = 0;
+
+        for (size_t i = 0; i < n; i++)
+            square += x[i] * x[i];
+        for (size_t i = 0; i < n; i++)
+            y[i] = x[i] / sqrt(square / (double)n + eps) * scale[i % nscale];
+    }
+    heddle_nn_f64_done(c, 0, y - rows * n);
+    return HEDDLE_OK;
 }
 
 static const struct nn_attr_rule batch_attrs[] = {{"epsilon", NN_FLOAT, false},
@@ -277,6 +312,16 @@ const struct nn_op heddle_nn_op_norm[] = {
      .attrs = layer_attrs,
      .shape = layer_shape,
      .ref = layer_ref,
+     .fast = layer_fast},
+    {.name = "RMSNormalization",
+     .since = 23,
+     .nin_min = 2,
+     .nin_max = 2,
+     .inplace = 1,
+     .type = {NN_M_FLOAT, NN_M_FLOAT},
+     .attrs = layer_attrs,
+     .shape = layer_shape,
+     .ref = rms_ref,
      .fast = layer_fast},
     {0},
 };

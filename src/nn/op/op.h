@@ -44,6 +44,7 @@
 
 struct nn_op;
 struct nn_graph;
+struct nn_map;
 
 /* A node of a graph: constant once the graph is loaded. */
 struct nn_node {
@@ -58,6 +59,7 @@ struct nn_node {
     size_t nattrs;
     struct nn_graph *const *sub; /* sub[i]: the graph of the i-th attribute that is one */
     uint32_t nsubs;
+    const void *own; /* of a node that a pass has made: what its row's functions read */
 };
 #define NN_NONE UINT32_MAX
 
@@ -170,6 +172,9 @@ struct nn_op {
      * the step. HEDDLE_ENOSYS without a sentence: not for these types or shapes, ref() does it.
      * Memory of the state: heddle_nn_alloc(), or c->run->alloc. */
     heddle_status (*fast)(struct nn_call *c, struct nn_step *out);
+
+    /* Optional, as fast(): the elementwise functions of src/dnn that this is (op/step.h). */
+    heddle_status (*map)(struct nn_call *c, struct nn_map *m);
 
     /* Optional: operations and bytes moved, for concrete shapes. NULL: one operation per element
      * of the results, and all bytes once. */

@@ -2,6 +2,7 @@
 /* step: a kernel of src/dnn as a step, and moves of memory as one. */
 #include "nn/op/step.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -34,7 +35,7 @@ struct step_dnn {
 
 struct nn_step_in heddle_nn_step_in(unsigned n)
 {
-    struct nn_step_in in = {{0}, {0}};
+    struct nn_step_in in = {{0}, {0}, {0}};
 
     for (unsigned i = 0; i < DNN_MAX_IN; i++)
         in.from[i] = i < n ? (int8_t)i : STEP_NONE;
@@ -62,7 +63,9 @@ static heddle_status step_dnn_run(const void *state, const struct nn_args *a, si
     void *out[2] = {a->out[0], NULL};
 
     for (unsigned i = 0; i < DNN_MAX_IN; i++)
-        in[i] = s->in.from[i] >= 0 ? a->in[s->in.from[i]] : s->in.own[i];
+        in[i] = s->in.from[i] < 0 ? s->in.own[i]
+                : s->in.at[i] > 0 ? (const float *)a->in[s->in.from[i]] + s->in.at[i]
+                                  : a->in[s->in.from[i]];
     heddle_dnn_run(s->dnn, in, out, part, nparts, scratch);
     return HEDDLE_OK;
 }
@@ -140,6 +143,62 @@ heddle_status heddle_nn_map_step(struct nn_call *c, struct dnn_map *m, unsigned 
     }
     st = heddle_dnn_create_map(m, &make, &o);
     return heddle_nn_dnn_step(c, st, o, &in, NULL, 0, out);
+}
+
+void heddle_nn_map_one(const struct nn_call *c, struct nn_map *m, enum dnn_fn fn, float p, float q)
+{
+    *m = (struct nn_map){.m = {.nsteps = 1, .step = {{.fn = fn, .p = p, .q = q}}},
+                         .nin = 1,
+                         .shape = {c->in[0].shape}};
+}
+
+heddle_status heddle_nn_map_fast(struct nn_call *c, struct nn_step *out)
+{
+    struct nn_map m;
+
+    HEDDLE_TRY(c->node->op->map(c, &m));
+    return heddle_nn_map_step(c, &m.m, m.nin, m.shape, out);
+}
+
+/* The functions of src/dnn that have no row of their own in the standard, and the others. */
+double heddle_nn_fn_f64(enum dnn_fn fn, double p, double q, double a, double b)
+{
+    switch (fn) {
+    case DNN_RELU: return a < 0 ? 0 : a;
+    case DNN_CLIP: return a < p ? p : a > q ? q : a;
+    case DNN_GELU: return 0.5 * a * (1 + erf(a * sqrt(0.5)));
+    case DNN_GELU_TANH: return 0.5 * a * (1 + tanh(sqrt(2 / M_PI) * (a + 0.044715 * a * a * a)));
+    case DNN_SILU: return a / (1 + exp(-a));
+    case DNN_SIGMOID: return 1 / (1 + exp(-a));
+    case DNN_TANH: return tanh(a);
+    case DNN_HARD_SWISH: return a * fmin(fmax(a / 6 + 0.5, 0), 1);
+    case DNN_HARD_SIGMOID: return fmin(fmax(p * a + q, 0), 1);
+    case DNN_LEAKY_RELU: return a < 0 ? p * a : a;
+    case DNN_ELU: return a < 0 ? p * expm1(a) : a;
+    case DNN_EXP: return exp(a);
+    case DNN_LOG: return log(a);
+    case DNN_ERF: return erf(a);
+    case DNN_SQRT: return sqrt(a);
+    case DNN_RECIPROCAL: return 1 / a;
+    case DNN_ABS: return fabs(a);
+    case DNN_NEG: return -a;
+    case DNN_SQUARE: return a * a;
+    case DNN_FLOOR: return floor(a);
+    case DNN_CEIL: return ceil(a);
+    case DNN_SIN: return sin(a);
+    case DNN_COS: return cos(a);
+    case DNN_LINEAR: return p * a + q;
+    case DNN_ADD: return a + b;
+    case DNN_SUB: return a - b;
+    case DNN_MUL: return a * b;
+    case DNN_DIV: return a / b;
+    case DNN_MIN: return isnan(a) || a <= b ? a : b;
+    case DNN_MAX: return isnan(a) || a >= b ? a : b;
+    case DNN_POW: return pow(a, b);
+    case DNN_COPY:
+    case DNN_NFN: break;
+    }
+    return a;
 }
 
 /* --- moves -------------------------------------------------------------------------------- */

@@ -20,6 +20,7 @@ enum { STEP_NONE = -1 };
 struct nn_step_in {
     int8_t from[DNN_MAX_IN];
     const float *own[DNN_MAX_IN];
+    size_t at[DNN_MAX_IN]; /* where in the operand the kernel's begins, in floats */
 };
 /* {-1, ...}, then from[i] = i for the first n. */
 struct nn_step_in heddle_nn_step_in(unsigned n);
@@ -39,6 +40,20 @@ heddle_status heddle_nn_dnn_step(struct nn_call *c, heddle_status st, struct hed
  * those of the operands where they are not as in the call, or NULL. */
 heddle_status heddle_nn_map_step(struct nn_call *c, struct dnn_map *m, unsigned nin,
                                  const struct nn_shape *shape, struct nn_step *out);
+
+/* What is elementwise, in the words of src/dnn: operands 0 .. nin - 1 in these shapes. */
+struct nn_map {
+    struct dnn_map m; /* its steps */
+    unsigned nin;
+    struct nn_shape shape[DNN_MAX_IN];
+};
+/* A function of operand 0 alone. */
+void heddle_nn_map_one(const struct nn_call *c, struct nn_map *m, enum dnn_fn fn, float p, float q);
+/* fast() of rows with map(). */
+heddle_status heddle_nn_map_fast(struct nn_call *c, struct nn_step *out);
+
+/* The functions in double, for reference kernels; b: of functions of two numbers. */
+double heddle_nn_fn_f64(enum dnn_fn fn, double p, double q, double a, double b);
 
 /* A block of memory from an operand to a result: elements of `each` bytes (1, 2, 4, 8, 16), with
  * steps in bytes. */

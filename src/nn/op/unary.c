@@ -17,9 +17,15 @@ struct unary {
     float a0, b0;                           /* where they are absent */
 };
 
+typedef double (*unary_fn)(double x, double a, double b);
+
+/* The function; Gelu's attribute may ask for another one. */
+static unary_fn unary_of(const struct nn_call *c);
+
 static heddle_status unary_ref(struct nn_call *c)
 {
     const struct unary *u = c->node->op->family;
+    const unary_fn f = unary_of(c);
     const unsigned type = c->in[0].type;
     const size_t n = heddle_nn_count(&c->in[0].shape);
     const double a = u->a != NULL ? heddle_nn_float(c, u->a, (double)u->a0) : 0,
@@ -32,7 +38,7 @@ static heddle_status unary_ref(struct nn_call *c)
             heddle_nn_put_i64(type, y, k, u->i(heddle_nn_get_i64(type, x, k), type));
     else
         for (size_t k = 0; k < n; k++)
-            heddle_nn_put_f64(type, y, k, u->f(heddle_nn_get_f64(type, x, k), a, b));
+            heddle_nn_put_f64(type, y, k, f(heddle_nn_get_f64(type, x, k), a, b));
     return HEDDLE_OK;
 }
 
@@ -79,8 +85,18 @@ UNARY(hard_sigmoid, a *x + b < 0 ? 0 : a * x + b > 1 ? 1 : a * x + b)
 UNARY(hard_swish, x *(x / 6 + 0.5 < 0 ? 0 : x / 6 + 0.5 > 1 ? 1 : x / 6 + 0.5))
 UNARY(swish, x *f_sigmoid(a *x, 0, 0))
 UNARY(mish, x *tanh(f_softplus(x, 0, 0)))
+UNARY(gelu, 0.5 * x * (1 + erf(x * 0.70710678118654752440)))
+UNARY(gelu_tanh, 0.5 * x * (1 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x))))
 UNARY(shrink, x<-a ? x + b : x> a ? x - b : 0)
 #undef UNARY
+
+static unary_fn unary_of(const struct nn_call *c)
+{
+    const struct unary *u = c->node->op->family;
+
+    return u->f == f_gelu && heddle_nn_is_text(c, "approximate", "none", "tanh") ? f_gelu_tanh
+                                                                                 : u->f;
+}
 
 /* What src/dnn has. Its parameters p and q are ours, a and b, where there are some. */
 static const struct {
@@ -106,20 +122,22 @@ static const struct {
     {f_hard_sigmoid, DNN_HARD_SIGMOID},
     {f_hard_swish, DNN_HARD_SWISH},
     {f_swish, DNN_SILU},
+    {f_gelu, DNN_GELU},
+    {f_gelu_tanh, DNN_GELU_TANH},
 };
 
-static heddle_status unary_fast(struct nn_call *c, struct nn_step *out)
+static heddle_status unary_map(struct nn_call *c, struct nn_map *m)
 {
     const struct unary *u = c->node->op->family;
+    const unary_fn f = unary_of(c);
     const double a = u->a != NULL ? heddle_nn_float(c, u->a, (double)u->a0) : 0,
                  b = u->b != NULL ? heddle_nn_float(c, u->b, (double)u->b0) : 0;
-    struct dnn_map m = {.nsteps = 1};
 
     for (size_t i = 0; i < sizeof(fast_fn) / sizeof(fast_fn[0]); i++) {
-        if (fast_fn[i].f != u->f || (u->f == f_swish && a != 1))
+        if (fast_fn[i].f != f || (f == f_swish && a != 1))
             continue;
-        m.step[0] = (struct dnn_step){.fn = fast_fn[i].fn, .p = (float)a, .q = (float)b};
-        return heddle_nn_map_step(c, &m, 1, NULL, out);
+        heddle_nn_map_one(c, m, fast_fn[i].fn, (float)a, (float)b);
+        return HEDDLE_OK;
     }
     return HEDDLE_ENOSYS;
 }
@@ -164,6 +182,7 @@ static const struct nn_attr_rule alpha_gamma_attrs[] = {
     {"alpha", NN_FLOAT, false}, {"gamma", NN_FLOAT, false}, {0}};
 static const struct nn_attr_rule shrink_attrs[] = {
     {"lambd", NN_FLOAT, false}, {"bias", NN_FLOAT, false}, {0}};
+static const struct nn_attr_rule gelu_attrs[] = {{"approximate", NN_STRING, false}, {0}};
 /* The first opset had it, for an optimisation that never came. */
 static const struct nn_attr_rule old_attrs[] = {{"consumed_inputs", NN_INTS, false}, {0}};
 static const struct nn_attr_rule old_alpha_attrs[] = {
@@ -173,7 +192,7 @@ static const struct nn_attr_rule old_alpha_attrs[] = {
     {                                                                                              \
         .name = nm, .since = from, .nin_min = 1, .nin_max = 1, .inplace = 1, .type = {types},      \
         .attrs = at, .family = &(const struct unary){__VA_ARGS__}, .ref = unary_ref,               \
-        .fast = unary_fast, .flags = NN_POINT                                                      \
+        .fast = heddle_nn_map_fast, .map = unary_map, .flags = NN_POINT                            \
     }
 
 const struct nn_op heddle_nn_op_unary[] = {
@@ -229,6 +248,7 @@ const struct nn_op heddle_nn_op_unary[] = {
         0.5f),
     ROW("HardSwish", 14, NN_M_FLOAT, NULL, f_hard_swish, NULL, NULL, NULL, 0, 0),
     ROW("Swish", 24, NN_M_FLOAT, alpha_attrs, f_swish, NULL, "alpha", NULL, 1, 0),
+    ROW("Gelu", 20, NN_M_FLOAT, gelu_attrs, f_gelu, NULL, NULL, NULL, 0, 0),
     ROW("Mish", 18, NN_M_FLOAT, NULL, f_mish, NULL, NULL, NULL, 0, 0),
     ROW("Shrink", 9, NN_M_NUM, shrink_attrs, f_shrink, NULL, "lambd", "bias", 0.5f, 0),
     {0},

@@ -108,27 +108,30 @@ static int64_t i_min(int64_t x, int64_t y, bool is_signed)
     return (is_signed ? x < y : (uint64_t)x < (uint64_t)y) ? x : y;
 }
 
-static heddle_status variadic_fast(struct nn_call *c, struct nn_step *out)
+static heddle_status variadic_map(struct nn_call *c, struct nn_map *to)
 {
     const struct variadic *v = c->node->op->family;
     const enum dnn_fn fn = v->f == f_add ? DNN_ADD : v->f == f_max ? DNN_MAX : DNN_MIN;
-    struct dnn_map m = {.nsteps = 0};
+    struct dnn_map *m = &to->m;
 
     if (c->nin > DNN_MAX_IN)
         return HEDDLE_ENOSYS;
+    *to = (struct nn_map){.nin = c->nin};
+    for (uint32_t k = 0; k < c->nin; k++)
+        to->shape[k] = c->in[k].shape;
     for (uint32_t k = 1; k < c->nin; k++) {
-        m.step[m.nsteps] = (struct dnn_step){
-            .fn = fn, .a = (uint8_t)(k == 1 ? 0 : c->nin + m.nsteps - 1), .b = (uint8_t)k};
-        m.nsteps++;
+        m->step[m->nsteps] = (struct dnn_step){
+            .fn = fn, .a = (uint8_t)(k == 1 ? 0 : c->nin + m->nsteps - 1), .b = (uint8_t)k};
+        m->nsteps++;
     }
     if (v->is_mean || c->nin == 1) {
-        m.step[m.nsteps] =
+        m->step[m->nsteps] =
             (struct dnn_step){.fn = DNN_LINEAR,
-                              .a = (uint8_t)(c->nin == 1 ? 0 : c->nin + m.nsteps - 1),
+                              .a = (uint8_t)(c->nin == 1 ? 0 : c->nin + m->nsteps - 1),
                               .p = 1 / (float)c->nin};
-        m.nsteps++;
+        m->nsteps++;
     }
-    return heddle_nn_map_step(c, &m, c->nin, NULL, out);
+    return HEDDLE_OK;
 }
 
 static const struct nn_attr_rule old_attrs[] = {{"consumed_inputs", NN_INTS, false}, {0}};
@@ -138,7 +141,7 @@ static const struct nn_attr_rule old_attrs[] = {{"consumed_inputs", NN_INTS, fal
         .name = nm, .since = from, .nin_min = 1, .nin_max = NN_MANY, .flags = NN_POINT,            \
         .inplace = 1, .type = {NN_M_NUM, NN_M_NUM, NN_M_NUM, NN_M_NUM, NN_M_NUM, NN_M_NUM},        \
         .same = UINT32_MAX, .attrs = at, .shape = variadic_shape, .ref = variadic_ref,             \
-        .fast = variadic_fast, .family = &(const struct variadic)                                  \
+        .fast = heddle_nn_map_fast, .map = variadic_map, .family = &(const struct variadic)        \
         {                                                                                          \
             __VA_ARGS__                                                                            \
         }                                                                                          \

@@ -23,4 +23,17 @@ heddle_status heddle_nn_window(struct nn_call *c, struct nn_window *w);
 /* conv.c: the convolution of operands 0 and 1 as src/dnn has it; HEDDLE_ENOSYS: it has not. */
 heddle_status heddle_nn_conv_desc(struct nn_call *c, struct dnn_conv *d);
 
+/* What a convolution has that may not be as in its node: constant weights and bias (NULL: none), a
+ * residual, which is operand 3, and an activation. */
+struct nn_conv_more {
+    const float *weights, *bias;
+    bool has_residual;
+    struct dnn_act act;
+};
+heddle_status heddle_nn_conv_step(struct nn_call *c, const struct nn_conv_more *w,
+                                  struct nn_step *out);
+/* The convolution of operands 0 to 2, not rounded; the array ends with the call. */
+heddle_status heddle_nn_conv_f64(struct nn_call *c, double **out);
+struct heddle_cost heddle_nn_conv_cost(const struct nn_call *c);
+
 #endif /* HEDDLE_NN_OP_WINDOW_H */
