@@ -80,6 +80,7 @@ struct heddle_nn_opts {
     size_t size;
     char *why; /* a sentence; may be NULL */
     size_t why_bytes;
+    bool as_is; /* run the operators of the file: join none of them to faster ones */
 };
 
 /*

@@ -41,6 +41,7 @@ struct nn_graph {
     uint32_t noutputs, cap_outputs;
     struct nn_capture *capture;
     uint32_t ncaptures, cap_captures;
+    bool as_is; /* plans run the operators of the file: no pass joins them */
 };
 
 struct nn_opts {

@@ -60,6 +60,17 @@ static void arena_input(struct arena *a, uint32_t first, uint32_t number)
     a->input[i] = number;
 }
 
+/* Does another operand, which has to stay while result 0 is written, have the same memory? */
+static bool arena_is_read_elsewhere(const struct arena *a, const struct nn_task *t, uint32_t k,
+                                    uint32_t root)
+{
+    for (uint32_t i = 0; i < t->node->nin; i++)
+        if (i != k && t->in_value[i] != NN_NONE && a->p->root[t->in_value[i]] == root &&
+            (i >= 32 || (t->node->op->inplace >> i & 1) == 0))
+            return true;
+    return false;
+}
+
 /* The operand whose memory result 0 may take. */
 static uint32_t arena_inplace(const struct arena *a, const struct nn_task *t)
 {
@@ -69,6 +80,8 @@ static uint32_t arena_inplace(const struct arena *a, const struct nn_task *t)
         if ((t->node->op->inplace >> i & 1) == 0 || t->in_value[i] == NN_NONE)
             continue;
         v = a->p->root[t->in_value[i]];
+        if (arena_is_read_elsewhere(a, t, i, v))
+            continue;
         if (t->in[i].type == t->out[0].type && a->number[v] != NN_NONE &&
             heddle_nn_bytes(&t->in[i]) == heddle_nn_bytes(&t->out[0]) &&
             heddle_nn_bytes(&a->p->value[v]) == heddle_nn_bytes(&t->out[0]))

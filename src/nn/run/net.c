@@ -69,6 +69,7 @@ heddle_status heddle_nn_open(heddle_ctx *ctx, const char *path, const struct hed
         heddle_free(&from, n, sizeof(*n));
         return st;
     }
+    n->model->graph->as_is = o.as_is;
     n->nworkers = heddle_ctx_get_stats(ctx, &stats) == HEDDLE_OK ? stats.nworkers : 1;
     heddle_mutex_init(&n->lock, HEDDLE_RANK_LEAF, "network");
     *out = n;

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/why.h"
-#include "nn/run/run.h"
+#include "nn/prepare/prepare.h"
 
 /* Less work than this is not worth a child: about 20 us of one core. */
 #define PLAN_CUT_FLOPS 4e5
@@ -107,6 +107,8 @@ heddle_status heddle_nn_plan(const struct nn_graph *g, const struct nn_value *in
         st = heddle_nn_infer(p, in, o);
     p->nvalues = g->nvalues;
     p->output = g->output;
+    if (st == HEDDLE_OK && p->is_static && !g->as_is)
+        st = heddle_nn_prepare(p, o);
     if (st == HEDDLE_OK)
         st = heddle_nn_layout(p, &temp, o);
     for (uint32_t i = 0; i < p->ntasks && st == HEDDLE_OK; i++)

@@ -36,6 +36,13 @@ struct nn_task {
     const uint32_t *in_value, *out_value; /* NN_NONE: absent */
 };
 
+/* What a pass did: operators that went, and the one that came. */
+struct nn_change {
+    uint32_t pass, ngone;
+    const struct nn_node *made; /* NULL: the memory of operand 0 serves */
+    const struct nn_node *const *gone;
+};
+
 struct nn_plan {
     struct nn_plan *next; /* of the network, the last used one first */
     const struct nn_graph *g;
@@ -49,6 +56,8 @@ struct nn_plan {
     const uint32_t *output; /* of the graph, or their copies in the plain layout */
     struct nn_task *task;
     uint32_t ntasks;
+    struct nn_change *change; /* by the passes of nn/prepare */
+    uint32_t nchanges;
     uint64_t arena_bytes, peak_bytes;
     bool is_static; /* false: shapes depend on data; the graph runs as one task */
     double flops;

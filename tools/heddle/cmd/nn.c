@@ -61,7 +61,7 @@ static void show_port(struct cli *c, const char *what, const struct heddle_nn_po
 static int nn_show(struct cli *c, heddle_ctx *ctx, const char *path)
 {
     char why[NN_WHY] = "";
-    const struct heddle_nn_opts o = {sizeof(o), why, sizeof(why)};
+    const struct heddle_nn_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
     struct heddle_nn_port p;
     heddle_nn *net = NULL;
 

@@ -233,7 +233,7 @@ static int run_write(struct run *r, const struct heddle_nn_result *res)
 static int run_net(struct run *r)
 {
     char why[RUN_WHY] = "";
-    const struct heddle_nn_opts o = {sizeof(o), why, sizeof(why)};
+    const struct heddle_nn_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
     struct heddle_nn_plan_info plan = {.size = sizeof(plan)};
     struct heddle_nn_result *res = NULL;
     int rc = run_inputs(r);
@@ -270,14 +270,19 @@ static int run_run(struct cli *c, int argc, char **argv)
 {
     struct run r = {.c = c, .repeat = 1, .seed = 1};
     uint64_t workers = 0;
-    const struct cli_opt opts[] = {
-        {"--input", CLI_STRING, &r.input, 0, 0},       {"--output", CLI_STRING, &r.output, 0, 0},
-        {"--shape", CLI_STRING, &r.shape, 0, 0},       {"--random", CLI_FLAG, &r.random, 0, 0},
-        {"--repeat", CLI_UINT, &r.repeat, 1, 1000000}, {"--seed", CLI_UINT, &r.seed, 0, UINT64_MAX},
-        {"--workers", CLI_UINT, &workers, 1, 4096},    {NULL, CLI_FLAG, NULL, 0, 0}};
+    bool as_is = false;
+    const struct cli_opt opts[] = {{"--input", CLI_STRING, &r.input, 0, 0},
+                                   {"--output", CLI_STRING, &r.output, 0, 0},
+                                   {"--shape", CLI_STRING, &r.shape, 0, 0},
+                                   {"--random", CLI_FLAG, &r.random, 0, 0},
+                                   {"--repeat", CLI_UINT, &r.repeat, 1, 1000000},
+                                   {"--seed", CLI_UINT, &r.seed, 0, UINT64_MAX},
+                                   {"--workers", CLI_UINT, &workers, 1, 4096},
+                                   {"--as-is", CLI_FLAG, &as_is, 0, 0},
+                                   {NULL, CLI_FLAG, NULL, 0, 0}};
     struct cli_args args = {.max = 1};
     char why[RUN_WHY] = "";
-    const struct heddle_nn_opts o = {sizeof(o), why, sizeof(why)};
+    struct heddle_nn_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
     struct heddle_ctx_opts co = {.size = sizeof(co), .why = why, .why_bytes = sizeof(why)};
     heddle_ctx *ctx = NULL;
     int rc = cli_parse(c, "run", argc, argv, opts, &args);
@@ -287,6 +292,7 @@ static int run_run(struct cli *c, int argc, char **argv)
     if (args.n != 1)
         return cli_error(c, "run: which model? Give an ONNX file");
     co.nworkers = (unsigned)workers;
+    o.as_is = as_is;
     if (heddle_ctx_create(&co, &ctx) != HEDDLE_OK)
         return cli_fail(c, "%s", why);
     if (heddle_nn_open(ctx, args.operand[0], &o, &r.net) != HEDDLE_OK)
@@ -303,6 +309,6 @@ const struct heddle_cmd heddle_cmd_run = {
     .help = "runs a network from an ONNX file",
     .usage = "heddle run MODEL [--input NAME=FILE.npy[,NAME=FILE.npy...]] [--random]\n"
              "           [--shape NAME=1x3x224x224[,...]] [--output DIR] [--repeat N]\n"
-             "           [--seed N] [--workers N] [--json]\n",
+             "           [--seed N] [--workers N] [--as-is] [--json]\n",
     .run = run_run,
 };
