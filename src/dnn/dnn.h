@@ -170,6 +170,49 @@ HEDDLE_MUST_USE heddle_status heddle_dnn_create_conv(const struct dnn_conv *d, c
                                                      const float *bias, const struct dnn_make *m,
                                                      struct heddle_dnn **out);
 
+/*
+ * Convolution of images of bytes, DNN_NHWC in and out, with exact sums in 32-bit integers; also the
+ * product of matrices (h 1, w rows, kh = kw = 1).
+ *
+ *     sum = bias + the sum of (x - x_zero) weight over the window; outside of the image x is x_zero
+ *     out = clamp(round_half_even((float)(sum factor)) + y_zero, low, high)   (factor in double)
+ *
+ * in 0 image, u8 or s8   out 0 image: u8, s8, or s32, which gets the sums. Weights: s8, element
+ * (co, ci, tap) at co w_co + ci w_ci + tap w_tap, taps row by row.
+ */
+enum dnn_byte { DNN_U8, DNN_S8, DNN_S32 };
+struct dnn_qconv {
+    size_t size;
+    size_t n, ci, h, w, co, kh, kw;
+    size_t stride_h, stride_w, dilation_h, dilation_w; /* 0 counts as 1 */
+    size_t pad_top, pad_left, pad_bottom, pad_right;
+    size_t w_co, w_ci, w_tap;
+    enum dnn_byte in, out;
+    int x_zero, y_zero, low, high;
+};
+/* bias: co, or NULL. factor: co; NULL for DNN_S32. */
+HEDDLE_MUST_USE heddle_status heddle_dnn_create_qconv(const struct dnn_qconv *d,
+                                                      const int8_t *weights, const int32_t *bias,
+                                                      const double *factor,
+                                                      const struct dnn_make *m,
+                                                      struct heddle_dnn **out);
+
+/* Bytes as numbers: (byte - zero) scale. */
+struct dnn_quant {
+    enum dnn_byte type; /* DNN_U8, DNN_S8 */
+    float scale;
+    int zero;
+};
+/* y = clamp(round_half_even(x / scale) + zero); NaN gives the zero point. */
+void heddle_dnn_quantize(const struct dnn_quant *q, const float *x, void *y, size_t n);
+void heddle_dnn_dequantize(const struct dnn_quant *q, const void *x, float *y, size_t n);
+/* The sum of two such numbers, quantised again: what the three functions give one after another. */
+struct dnn_qadd {
+    struct dnn_quant a, b, y;
+    bool is_relu; /* of the sum */
+};
+void heddle_dnn_qadd(const struct dnn_qadd *q, const void *a, const void *b, void *y, size_t n);
+
 /* Size of the output along one axis; 0: the window does not fit. */
 size_t heddle_dnn_conv_out(size_t in, size_t window, size_t stride, size_t dilation,
                            size_t pad_before, size_t pad_behind);
