@@ -40,7 +40,7 @@ static heddle_status conv_window(struct nn_call *c, struct nn_window *w)
     return heddle_nn_window(c, w);
 }
 
-static heddle_status conv_shape(struct nn_call *c)
+heddle_status heddle_nn_conv_shape(struct nn_call *c)
 {
     struct nn_shape out = {.rank = c->in[0].shape.rank};
     struct nn_window w;
@@ -177,7 +177,7 @@ heddle_status heddle_nn_conv_desc(struct nn_call *c, struct dnn_conv *d)
  * cost less than what they save. A piece is some of the images. */
 struct grouped {
     struct heddle_dnn *to, *conv, *back, *res; /* of one image; res: NULL without a residual */
-    size_t n, in, out;                         /* images; floats of one */
+    size_t n, in, out;                         /* images; bytes of one */
 };
 
 static size_t grouped_room(size_t bytes)
@@ -203,24 +203,23 @@ static size_t grouped_scratch(const void *state, size_t nparts)
     const struct grouped *g = state;
 
     (void)nparts;
-    return grouped_inner(g) + grouped_room(g->in * sizeof(float)) +
-           grouped_room(g->out * sizeof(float));
+    return grouped_inner(g) + grouped_room(g->in) + grouped_room(g->out);
 }
 
 static heddle_status grouped_run(const void *state, const struct nn_args *a, size_t part,
                                  size_t nparts, void *scratch)
 {
     const struct grouped *g = state;
-    char *x = (char *)scratch + grouped_inner(g), *y = x + grouped_room(g->in * sizeof(float));
+    char *x = (char *)scratch + grouped_inner(g), *y = x + grouped_room(g->in);
 
     for (size_t i = g->n * part / nparts; i < g->n * (part + 1) / nparts; i++) {
-        const void *const from[] = {(const float *)a->in[0] + i * g->in}, *const image[] = {x, y},
+        const void *const from[] = {(const char *)a->in[0] + i * g->in}, *const image[] = {x, y},
                           *const result[] = {y};
-        void *const px[] = {x}, *const py[] = {y}, *const to[] = {(float *)a->out[0] + i * g->out};
+        void *const px[] = {x}, *const py[] = {y}, *const to[] = {(char *)a->out[0] + i * g->out};
 
         heddle_dnn_run(g->to, from, px, 0, 1, scratch);
         if (g->res != NULL)
-            heddle_dnn_run(g->res, (const void *const[]){(const float *)a->in[3] + i * g->out}, py,
+            heddle_dnn_run(g->res, (const void *const[]){(const char *)a->in[3] + i * g->out}, py,
                            0, 1, scratch);
         heddle_dnn_run(g->conv, image, py, 0, 1, scratch);
         heddle_dnn_run(g->back, result, to, 0, 1, scratch);
@@ -239,6 +238,52 @@ static void grouped_destroy(const struct heddle_allocator *a, void *state)
     heddle_free(a, g, sizeof(*g));
 }
 
+static heddle_status grouped_step(struct nn_call *c, heddle_status st, struct grouped *g,
+                                  struct nn_step *out)
+{
+    if (st != HEDDLE_OK) {
+        grouped_destroy(c->run->alloc, g);
+        return st;
+    }
+    *out = (struct nn_step){.state = g,
+                            .dnn = g->conv,
+                            .parts = g->n,
+                            .scratch = grouped_scratch,
+                            .run = grouped_run,
+                            .destroy = grouped_destroy};
+    return HEDDLE_OK;
+}
+
+/* An image whose elements have `each` bytes, from one order of its dimensions to the other. */
+static heddle_status grouped_turn(struct nn_call *c, size_t outer, size_t inner, size_t each,
+                                  struct heddle_dnn **out)
+{
+    const struct dnn_make make = heddle_nn_make(c);
+    const struct dnn_transpose d = {
+        .size = sizeof(d), .rank = 2, .elem_bytes = each, .dims = {outer, inner}, .perm = {1, 0}};
+
+    return heddle_dnn_create_transpose(&d, &make, out);
+}
+
+heddle_status heddle_nn_turned_step(struct nn_call *c, heddle_status st, struct heddle_dnn *conv,
+                                    const struct nn_turned *t, struct nn_step *out)
+{
+    struct grouped *g = st == HEDDLE_OK ? heddle_nn_alloc(c, sizeof(*g)) : NULL;
+
+    if (g == NULL) {
+        heddle_dnn_destroy(conv);
+        return st == HEDDLE_OK ? HEDDLE_ENOMEM : st;
+    }
+    *g = (struct grouped){.conv = conv,
+                          .n = t->n,
+                          .in = t->ci * t->in_pixels * t->in_each,
+                          .out = t->co * t->out_pixels * t->out_each};
+    st = grouped_turn(c, t->ci, t->in_pixels, t->in_each, &g->to);
+    if (st == HEDDLE_OK)
+        st = grouped_turn(c, t->out_pixels, t->co, t->out_each, &g->back);
+    return grouped_step(c, st, g, out);
+}
+
 static heddle_status grouped_fast(struct nn_call *c, struct dnn_conv *d,
                                   const struct nn_conv_more *w, struct nn_step *out)
 {
@@ -253,7 +298,9 @@ static heddle_status grouped_fast(struct nn_call *c, struct dnn_conv *d,
 
     if (g == NULL)
         return HEDDLE_ENOMEM;
-    *g = (struct grouped){.n = d->n, .in = d->ci * d->h * d->w, .out = d->co * oh * ow};
+    *g = (struct grouped){.n = d->n,
+                          .in = d->ci * d->h * d->w * sizeof(float),
+                          .out = d->co * oh * ow * sizeof(float)};
     d->n = 1;
     d->in_layout = d->out_layout = DNN_NHWC;
     st = heddle_dnn_create_conv(d, w->weights, w->bias, &make, &g->conv);
@@ -263,16 +310,7 @@ static heddle_status grouped_fast(struct nn_call *c, struct dnn_conv *d,
         st = heddle_dnn_create_reorder(&back, &make, &g->back);
     if (st == HEDDLE_OK && w->has_residual)
         st = heddle_dnn_create_reorder(&res, &make, &g->res);
-    if (st != HEDDLE_OK) {
-        grouped_destroy(c->run->alloc, g);
-        return st;
-    }
-    *out = (struct nn_step){.state = g,
-                            .parts = g->n,
-                            .scratch = grouped_scratch,
-                            .run = grouped_run,
-                            .destroy = grouped_destroy};
-    return HEDDLE_OK;
+    return grouped_step(c, st, g, out);
 }
 
 heddle_status heddle_nn_conv_step(struct nn_call *c, const struct nn_conv_more *w,
@@ -335,7 +373,7 @@ const struct nn_op heddle_nn_op_conv[] = {
      .type = {NN_M_FLOAT, NN_M_FLOAT, NN_M_FLOAT},
      .same = 7,
      .attrs = attrs,
-     .shape = conv_shape,
+     .shape = heddle_nn_conv_shape,
      .ref = conv_ref,
      .fast = conv_fast,
      .cost = heddle_nn_conv_cost},

@@ -11,7 +11,7 @@
 #include "nn/nn.h"
 #include "tests/test.h"
 
-enum { MAX_IN = 6, MAX_OUT = 3, MAX_ATTRS = 8, ROUNDS = 60 };
+enum { MAX_IN = 10, MAX_OUT = 3, MAX_ATTRS = 8, ROUNDS = 60 };
 
 static uint32_t seed = 1;
 static unsigned rnd(unsigned n)
@@ -428,6 +428,102 @@ static void make_reduce(struct c *c, const struct nn_op *op)
         attr_ints(c, "axes", n, axes);
 }
 
+/* An operand of bytes (or of 32 bits) of their whole range; constant but for operand 0. */
+static void add_bytes(struct c *c, unsigned type, int rank, const int64_t *dim)
+{
+    const uint32_t at = c->nin;
+
+    add_in(c, type, rank, dim);
+    for (size_t i = 0; i < heddle_nn_count(&c->in[at].shape); i++)
+        heddle_nn_put_i64(type, c->in[at].data, i,
+                          type == NN_I32 ? (int)rnd(4001) - 2000
+                                         : (int)rnd(256) - (type == NN_I8 ? 128 : 0));
+    c->is_constant[at] = at > 0;
+}
+
+static void add_scale(struct c *c, int rank, const int64_t *dim)
+{
+    add_in(c, NN_F32, rank, dim);
+    for (size_t i = 0; i < heddle_nn_count(&c->in[c->nin - 1].shape); i++)
+        ((float *)c->in[c->nin - 1].data)[i] = (float)(1 + rnd(999)) / 4000;
+    c->is_constant[c->nin - 1] = true;
+}
+
+/* The zero point of weights has to be 0 for signed ones, and near 128 for others, or there is no
+ * step. */
+static void add_weights_zero(struct c *c, unsigned type)
+{
+    add_bytes(c, type, 0, NULL);
+    heddle_nn_put_i64(type, c->in[c->nin - 1].data, 0, type == NN_I8 ? 0 : 128);
+}
+
+static void make_qconv(struct c *c, const struct nn_op *op)
+{
+    const unsigned x = rnd(2) ? NN_U8 : NN_I8, w = rnd(2) ? NN_U8 : NN_I8,
+                   y = rnd(2) ? NN_U8 : NN_I8;
+    const int64_t ci = 1 + rnd(9), co = 1 + rnd(70), k = 1 + rnd(3), p = rnd((unsigned)k + 1),
+                  size[] = {1 + rnd(2), ci, 3 + rnd(5), 3 + rnd(5)}, weights[] = {co, ci, k, k},
+                  pads[] = {p, 0, 1, p}, steps[] = {1 + rnd(2), 1 + rnd(2)};
+    const bool is_linear = op->nin_min == 8;
+
+    add_bytes(c, x, 4, size);
+    if (is_linear) {
+        add_scale(c, 0, NULL);
+        add_bytes(c, x, 0, NULL);
+    }
+    add_bytes(c, w, 4, weights);
+    if (is_linear)
+        add_scale(c, rnd(2) ? 1 : 0, &co);
+    else
+        add_bytes(c, x, 0, NULL);
+    add_weights_zero(c, w);
+    if (is_linear) {
+        add_scale(c, 0, NULL);
+        add_bytes(c, y, 0, NULL);
+        if (rnd(2))
+            add_bytes(c, NN_I32, 1, &co);
+    }
+    attr_ints(c, "pads", 4, pads);
+    attr_ints(c, "strides", 2, steps);
+}
+
+static void make_quantize(struct c *c, const struct nn_op *op)
+{
+    const unsigned type = rnd(2) ? NN_U8 : NN_I8;
+    int64_t dim[NN_DIMS];
+    const int rank = some_dims(dim, 0, 4, 9);
+
+    if (strcmp(op->name, "QuantizeLinear") == 0)
+        add_in(c, NN_F32, rank, dim);
+    else
+        add_bytes(c, type, rank, dim);
+    add_scale(c, 0, NULL);
+    add_bytes(c, type, 0, NULL);
+}
+
+static void make_qmatmul(struct c *c, const struct nn_op *op)
+{
+    const unsigned x = rnd(2) ? NN_U8 : NN_I8, w = rnd(2) ? NN_U8 : NN_I8;
+    const int64_t k = 1 + rnd(40), n = 1 + rnd(80), a[] = {1 + rnd(3), 1 + rnd(9), k}, b[] = {k, n};
+    const bool is_linear = op->nin_min == 8;
+
+    add_bytes(c, x, 3, a);
+    if (is_linear) {
+        add_scale(c, 0, NULL);
+        add_bytes(c, x, 0, NULL);
+    }
+    add_bytes(c, w, 2, b);
+    if (is_linear)
+        add_scale(c, rnd(2) ? 1 : 0, &n);
+    else
+        add_bytes(c, x, 0, NULL);
+    add_weights_zero(c, w);
+    if (is_linear) {
+        add_scale(c, 0, NULL);
+        add_bytes(c, rnd(2) ? NN_U8 : NN_I8, 0, NULL);
+    }
+}
+
 static const struct maker {
     const char *file; /* names, with blanks around */
     void (*make)(struct c *c, const struct nn_op *op);
@@ -450,6 +546,9 @@ static const struct maker {
     {" Softmax LogSoftmax Hardmax ", make_axis},
     {" BatchNormalization ", make_batch},
     {" LayerNormalization RMSNormalization ", make_layer},
+    {" QuantizeLinear DequantizeLinear ", make_quantize},
+    {" ConvInteger QLinearConv ", make_qconv},
+    {" MatMulInteger QLinearMatMul ", make_qmatmul},
     {" Transpose ", make_transpose},
     {" Gather ", make_gather},
     {" Concat ", make_concat},
@@ -548,6 +647,8 @@ static bool compare(const struct nn_op *op, struct c *c)
                 printf("%s since %u, result %u, %zu pieces: %s\n", op->name, op->since, i, n, why);
                 exit(1);
             }
+            if ((NN_M_INT & NN_M(got[i].type)) != 0)
+                CHECK(memcmp(want[i].data, got[i].data, heddle_nn_bytes(&got[i])) == 0);
             if (n > 1)
                 CHECK(memcmp(first[i].data, got[i].data, heddle_nn_bytes(&got[i])) == 0);
         }

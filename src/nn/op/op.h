@@ -45,6 +45,7 @@
 struct nn_op;
 struct nn_graph;
 struct nn_map;
+struct heddle_dnn;
 
 /* A node of a graph: constant once the graph is loaded. */
 struct nn_node {
@@ -94,8 +95,9 @@ struct nn_args {
     void *const *out;      /* NULL: nobody reads this result */
 };
 struct nn_step {
-    void *state;  /* for the functions below; a struct heddle_dnn, often */
-    size_t parts; /* it may be cut into up to this many pieces; >= 1 */
+    void *state;                  /* for the functions below; a struct heddle_dnn, often */
+    const struct heddle_dnn *dnn; /* what state is, for those who look; NULL: something else */
+    size_t parts;                 /* it may be cut into up to this many pieces; >= 1 */
     /* Optional: bytes for one piece while it runs, aligned to 64, not zeroed. NULL: none. */
     size_t (*scratch)(const void *state, size_t nparts);
     /* Required. Computes piece `part` of `nparts`, 1 to `parts`. Pieces run in any order and at

@@ -7,7 +7,9 @@
  * Rounding  to nearest, ties to even.
  */
 #include <math.h>
+#include <string.h>
 
+#include "base/alloc.h"
 #include "base/assert.h"
 #include "nn/op/op.h"
 #include "nn/op/quantize.h"
@@ -88,6 +90,162 @@ size_t heddle_nn_quant_at(const struct nn_quant *q, size_t i)
     if (!q->is_blocked)
         return along;
     return (i / (q->inner * q->length) * q->nblocks + along / q->block) * q->inner + i % q->inner;
+}
+
+bool heddle_nn_quant_one(const struct nn_call *c, uint32_t i, double absent, double *out)
+{
+    *out = absent;
+    if (!heddle_nn_has_in(c, i))
+        return true;
+    if (c->in[i].data == NULL || heddle_nn_count(&c->in[i].shape) != 1)
+        return false;
+    *out = heddle_nn_get_f64(c->in[i].type, c->in[i].data, 0);
+    return true;
+}
+
+heddle_status heddle_nn_quant_factors(struct nn_call *c, double x, uint32_t weights, double y,
+                                      size_t n, double *factor)
+{
+    const struct nn_value *s = &c->in[weights];
+    const size_t count = heddle_nn_count(&s->shape);
+
+    if (s->data == NULL || (count != 1 && count != n))
+        return HEDDLE_ENOSYS;
+    for (size_t i = 0; i < n; i++) {
+        factor[i] = x * heddle_nn_get_f64(s->type, s->data, count == 1 ? 0 : i) / y;
+        if (!isfinite(factor[i]))
+            return HEDDLE_ENOSYS;
+    }
+    return HEDDLE_OK;
+}
+
+/* The zero point, where all of them are the same. */
+static bool quant_all(const struct nn_call *c, uint32_t zero, double *out)
+{
+    const struct nn_value *z = &c->in[zero];
+
+    *out = 0;
+    if (!heddle_nn_has_in(c, zero))
+        return true;
+    if (z->data == NULL || heddle_nn_count(&z->shape) == 0)
+        return false;
+    *out = heddle_nn_get_f64(z->type, z->data, 0);
+    for (size_t i = 1; i < heddle_nn_count(&z->shape); i++)
+        if (heddle_nn_get_f64(z->type, z->data, i) != *out)
+            return false;
+    return true;
+}
+
+heddle_status heddle_nn_quant_weights(struct nn_call *c, uint32_t weights, uint32_t zero,
+                                      const int8_t **out)
+{
+    const struct nn_value *w = &c->in[weights];
+    const size_t n = heddle_nn_count(&w->shape);
+    int8_t *to;
+    double z;
+
+    if (w->data == NULL || (w->type != NN_I8 && w->type != NN_U8) || !quant_all(c, zero, &z))
+        return HEDDLE_ENOSYS;
+    *out = w->data;
+    if (w->type == NN_I8 && z == 0)
+        return HEDDLE_OK;
+    to = heddle_nn_temp(c, n + 1, 1);
+    if (to == NULL)
+        return HEDDLE_ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        const int v = (int)heddle_nn_get_i64(w->type, w->data, i) - (int)z;
+
+        if (v < -128 || v > 127)
+            return HEDDLE_ENOSYS;
+        to[i] = (int8_t)v;
+    }
+    *out = to;
+    return HEDDLE_OK;
+}
+
+bool heddle_nn_quant_desc(const struct nn_call *c, unsigned type, uint32_t scale, uint32_t zero,
+                          struct dnn_quant *out)
+{
+    double s, z;
+
+    if ((type != NN_U8 && type != NN_I8) || c->in[scale].type != NN_F32 ||
+        !heddle_nn_quant_one(c, scale, 1, &s) || !heddle_nn_quant_one(c, zero, 0, &z) ||
+        (heddle_nn_has_in(c, zero) && c->in[zero].type != type))
+        return false;
+    *out = (struct dnn_quant){type == NN_I8 ? DNN_S8 : DNN_U8, (float)s, (int)z};
+    return s > 0 && isfinite(s);
+}
+
+/* --- steps of elements one by one -------------------------------------------------------- */
+
+enum { POINT_PART = 1 << 14 };
+
+struct point {
+    nn_point_fn run;
+    size_t n, bytes;
+    _Alignas(8) char state[];
+};
+
+static heddle_status point_run(const void *state, const struct nn_args *a, size_t part,
+                               size_t nparts, void *scratch)
+{
+    const struct point *p = state;
+    const size_t from = p->n * part / nparts, to = p->n * (part + 1) / nparts;
+
+    (void)scratch;
+    p->run(p->state, a, from, to - from);
+    return HEDDLE_OK;
+}
+
+static void point_destroy(const struct heddle_allocator *a, void *state)
+{
+    struct point *p = state;
+
+    heddle_free(a, p, sizeof(*p) + p->bytes);
+}
+
+heddle_status heddle_nn_point_step(struct nn_call *c, nn_point_fn run, const void *state,
+                                   size_t bytes, struct nn_step *out)
+{
+    struct point *p = heddle_nn_alloc(c, sizeof(*p) + bytes);
+
+    if (p == NULL)
+        return HEDDLE_ENOMEM;
+    p->run = run;
+    p->n = heddle_nn_count(&c->out[0].shape);
+    p->bytes = bytes;
+    memcpy(p->state, state, bytes);
+    *out = (struct nn_step){
+        .state = p, .parts = p->n / POINT_PART + 1, .run = point_run, .destroy = point_destroy};
+    return HEDDLE_OK;
+}
+
+static void run_quantize(const void *state, const struct nn_args *a, size_t at, size_t n)
+{
+    heddle_dnn_quantize(state, (const float *)a->in[0] + at, (char *)a->out[0] + at, n);
+}
+
+static void run_dequantize(const void *state, const struct nn_args *a, size_t at, size_t n)
+{
+    heddle_dnn_dequantize(state, (const char *)a->in[0] + at, (float *)a->out[0] + at, n);
+}
+
+static heddle_status quantize_fast(struct nn_call *c, struct nn_step *out)
+{
+    struct dnn_quant q;
+
+    if (c->in[0].type != NN_F32 || !heddle_nn_quant_desc(c, c->out[0].type, 1, 2, &q))
+        return HEDDLE_ENOSYS;
+    return heddle_nn_point_step(c, run_quantize, &q, sizeof(q), out);
+}
+
+static heddle_status dequantize_fast(struct nn_call *c, struct nn_step *out)
+{
+    struct dnn_quant q;
+
+    if (c->out[0].type != NN_F32 || !heddle_nn_quant_desc(c, c->in[0].type, 1, 2, &q))
+        return HEDDLE_ENOSYS;
+    return heddle_nn_point_step(c, run_dequantize, &q, sizeof(q), out);
 }
 
 /* --- QuantizeLinear, DequantizeLinear ------------------------------------------------- */
@@ -211,16 +369,20 @@ const struct nn_op heddle_nn_op_quantize[] = {
      .nin_max = 3,
      .type = {NN_M_FLOAT | NN_M(NN_I32), NN_M_FLOAT | NN_M(NN_I32) | NN_M(NN_F8E8M0), SMALL},
      .attrs = attrs,
+     .flags = NN_POINT,
      .shape = quantize_shape,
-     .ref = quantize_ref},
+     .ref = quantize_ref,
+     .fast = quantize_fast},
     {.name = "DequantizeLinear",
      .since = 10,
      .nin_min = 2,
      .nin_max = 3,
      .type = {SMALL, NN_M_FLOAT | NN_M(NN_F8E8M0), SMALL},
      .attrs = attrs,
+     .flags = NN_POINT,
      .shape = dequantize_shape,
-     .ref = dequantize_ref},
+     .ref = dequantize_ref,
+     .fast = dequantize_fast},
     {.name = "DynamicQuantizeLinear",
      .since = 11,
      .nin_min = 1,

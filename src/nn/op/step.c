@@ -95,6 +95,7 @@ heddle_status heddle_nn_dnn_step(struct nn_call *c, heddle_status st, struct hed
     }
     *s = (struct step_dnn){o, *in, block, bytes};
     *out = (struct nn_step){.state = s,
+                            .dnn = o,
                             .parts = heddle_dnn_parts(o),
                             .scratch = step_dnn_scratch,
                             .run = step_dnn_run,

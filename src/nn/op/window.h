@@ -35,5 +35,14 @@ heddle_status heddle_nn_conv_step(struct nn_call *c, const struct nn_conv_more *
 /* The convolution of operands 0 to 2, not rounded; the array ends with the call. */
 heddle_status heddle_nn_conv_f64(struct nn_call *c, double **out);
 struct heddle_cost heddle_nn_conv_cost(const struct nn_call *c);
+heddle_status heddle_nn_conv_shape(struct nn_call *c);
+
+/* A kernel for one image with the channels innermost, run on n images that have them outermost:
+ * they are turned on the way. The step owns the kernel, also when the call fails. */
+struct nn_turned {
+    size_t n, ci, in_pixels, in_each, co, out_pixels, out_each; /* each: bytes of an element */
+};
+heddle_status heddle_nn_turned_step(struct nn_call *c, heddle_status st, struct heddle_dnn *conv,
+                                    const struct nn_turned *t, struct nn_step *out);
 
 #endif /* HEDDLE_NN_OP_WINDOW_H */
