@@ -2,7 +2,7 @@
 #ifndef HEDDLE_NN_MODEL_TEST_H
 #define HEDDLE_NN_MODEL_TEST_H
 
-/* Helpers of tests: small models as files, and the outputs of tasks against the reference kernels. */
+/* Helpers of tests: small models as files, and tasks against the reference kernels. */
 #include <math.h>
 
 #include "heddle/heddle.h"
@@ -153,6 +153,28 @@ static inline void put_number(struct wire_out *g, const char *name, double v)
     const float f = (float)v;
 
     put_floats(g, name, 0, NULL, 1, &f);
+}
+
+/* A constant of integers of a type of 1 or 4 bytes. */
+static inline void put_integers(struct wire_out *g, const char *name, int type, unsigned rank,
+                                const unsigned *dim, const int *v)
+{
+    struct wire_out t = {.len = 0};
+    const size_t each = type == HEDDLE_ONNX_INT32 ? 4 : 1;
+    uint8_t data[2000];
+    size_t n = 1;
+
+    for (unsigned d = 0; d < rank; d++) {
+        wire_int(&t, 1, dim[d]);
+        n *= dim[d];
+    }
+    CHECK(n * each <= sizeof(data));
+    for (size_t i = 0; i < n; i++)
+        memcpy(data + i * each, &v[i], each); /* the low bytes come first */
+    wire_int(&t, 2, type);
+    wire_str(&t, 8, name);
+    wire_mem(&t, 9, data, n * each);
+    wire_sub_message(g, 5, &t);
 }
 
 /* A constant list of integers. */

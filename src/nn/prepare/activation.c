@@ -23,23 +23,23 @@ struct activation {
 static bool activation_is_x(const struct nn_prep *q, const struct activation *a,
                             const struct nn_task *t, uint32_t k)
 {
-    return prep_same(q, t, k, a->of, a->k);
+    return heddle_prep_same(q, t, k, a->of, a->k);
 }
 
 /* Operand k of t is v x, or x / (1 / v); *j: x is operand j of the task that says so. */
 static struct nn_task *activation_scaled(const struct nn_prep *q, const struct nn_task *t,
                                          uint32_t k, double v, uint32_t *j)
 {
-    struct nn_task *m = prep_maker(q, t, k);
+    struct nn_task *m = heddle_prep_maker(q, t, k);
 
-    if (m == NULL || !prep_reads(q, t, k, m))
+    if (m == NULL || !heddle_prep_reads(q, t, k, m))
         return NULL;
     *j = 0;
-    if ((prep_is(m, "Mul") && prep_is_number(m, 1, v)) ||
-        (prep_is(m, "Div") && prep_is_number(m, 1, 1 / v)))
+    if ((heddle_prep_is(m, "Mul") && heddle_prep_is_number(m, 1, v)) ||
+        (heddle_prep_is(m, "Div") && heddle_prep_is_number(m, 1, 1 / v)))
         return m;
     *j = 1;
-    return prep_is(m, "Mul") && prep_is_number(m, 0, v) ? m : NULL;
+    return heddle_prep_is(m, "Mul") && heddle_prep_is_number(m, 0, v) ? m : NULL;
 }
 
 /* From `e` on: products with x and with `by`, each once; by 1: x alone. */
@@ -49,29 +49,29 @@ static bool activation_product(struct nn_prep *q, struct activation *a, struct n
     bool has_x = false, has_by = by == 1;
 
     while (!has_x || !has_by) {
-        struct nn_task *t = prep_only(q, e), *m;
+        struct nn_task *t = heddle_prep_only(q, e), *m;
         uint32_t j = 0;
         int k;
 
-        if (!has_by && prep_is(t, "Div") && prep_reads(q, t, 0, e) &&
-            prep_is_number(t, 1, 1 / by)) {
+        if (!has_by && heddle_prep_is(t, "Div") && heddle_prep_reads(q, t, 0, e) &&
+            heddle_prep_is_number(t, 1, 1 / by)) {
             has_by = true;
         } else {
-            k = prep_is(t, "Mul") ? prep_other(q, t, e) : -1;
+            k = heddle_prep_is(t, "Mul") ? heddle_prep_other(q, t, e) : -1;
             if (k < 0)
                 return false;
             m = !has_x && !has_by ? activation_scaled(q, t, (uint32_t)k, by, &j) : NULL;
             if (!has_x && activation_is_x(q, a, t, (uint32_t)k)) {
                 has_x = true;
-            } else if (!has_by && prep_is_number(t, (uint32_t)k, by)) {
+            } else if (!has_by && heddle_prep_is_number(t, (uint32_t)k, by)) {
                 has_by = true;
-            } else if (m != NULL && activation_is_x(q, a, m, j) && prep_add(&a->c, m)) {
+            } else if (m != NULL && activation_is_x(q, a, m, j) && heddle_prep_add(&a->c, m)) {
                 has_x = has_by = true;
             } else {
                 return false;
             }
         }
-        if (!prep_add(&a->c, t))
+        if (!heddle_prep_add(&a->c, t))
             return false;
         e = t;
     }
@@ -83,10 +83,11 @@ static bool activation_product(struct nn_prep *q, struct activation *a, struct n
 static struct nn_task *activation_plus_one(struct nn_prep *q, struct activation *a,
                                            struct nn_task *e)
 {
-    struct nn_task *t = prep_only(q, e);
-    const int k = prep_is(t, "Add") ? prep_other(q, t, e) : -1;
+    struct nn_task *t = heddle_prep_only(q, e);
+    const int k = heddle_prep_is(t, "Add") ? heddle_prep_other(q, t, e) : -1;
 
-    return k >= 0 && prep_is_number(t, (uint32_t)k, 1) && prep_add(&a->c, e) && prep_add(&a->c, t)
+    return k >= 0 && heddle_prep_is_number(t, (uint32_t)k, 1) && heddle_prep_add(&a->c, e) &&
+                   heddle_prep_add(&a->c, t)
                ? t
                : NULL;
 }
@@ -96,7 +97,7 @@ static bool activation_gelu(struct nn_prep *q, struct activation *a, struct nn_t
     struct nn_task *one;
 
     a->of = activation_scaled(q, e, 0, sqrt(0.5), &a->k);
-    if (a->of == NULL || !prep_add(&a->c, prep_maker(q, e, 0)))
+    if (a->of == NULL || !heddle_prep_add(&a->c, heddle_prep_maker(q, e, 0)))
         return false;
     one = activation_plus_one(q, a, e);
     return one != NULL && activation_product(q, a, one, 0.5);
@@ -105,22 +106,23 @@ static bool activation_gelu(struct nn_prep *q, struct activation *a, struct nn_t
 /* Operand k of t is x^3: a power, or two products. */
 static bool activation_cube(struct nn_prep *q, struct activation *a, struct nn_task *t, uint32_t k)
 {
-    struct nn_task *m = prep_maker(q, t, k), *square;
+    struct nn_task *m = heddle_prep_maker(q, t, k), *square;
 
-    if (m == NULL || !prep_reads(q, t, k, m) || !prep_add(&a->c, m))
+    if (m == NULL || !heddle_prep_reads(q, t, k, m) || !heddle_prep_add(&a->c, m))
         return false;
-    if (prep_is(m, "Pow") && prep_is_number(m, 1, 3))
+    if (heddle_prep_is(m, "Pow") && heddle_prep_is_number(m, 1, 3))
         return activation_is_x(q, a, m, 0);
-    if (!prep_is(m, "Mul"))
+    if (!heddle_prep_is(m, "Mul"))
         return false;
     for (uint32_t j = 0; j < 2; j++) {
-        square = prep_maker(q, m, j);
-        if (activation_is_x(q, a, m, 1 - j) && square != NULL && prep_reads(q, m, j, square) &&
-            ((prep_is(square, "Mul") && activation_is_x(q, a, square, 0) &&
+        square = heddle_prep_maker(q, m, j);
+        if (activation_is_x(q, a, m, 1 - j) && square != NULL &&
+            heddle_prep_reads(q, m, j, square) &&
+            ((heddle_prep_is(square, "Mul") && activation_is_x(q, a, square, 0) &&
               activation_is_x(q, a, square, 1)) ||
-             (prep_is(square, "Pow") && prep_is_number(square, 1, 2) &&
+             (heddle_prep_is(square, "Pow") && heddle_prep_is_number(square, 1, 2) &&
               activation_is_x(q, a, square, 0))))
-            return prep_add(&a->c, square);
+            return heddle_prep_add(&a->c, square);
     }
     return false;
 }
@@ -136,8 +138,8 @@ static bool activation_inner(struct nn_prep *q, struct activation *a, struct nn_
         a->of = sum;
         a->k = 1 - k;
         m = activation_scaled(q, sum, k, 0.044715, &j);
-        if (m != NULL && prep_add(&a->c, m) && activation_cube(q, a, m, j))
-            return prep_add(&a->c, sum);
+        if (m != NULL && heddle_prep_add(&a->c, m) && activation_cube(q, a, m, j))
+            return heddle_prep_add(&a->c, sum);
         a->c.ngone = had;
     }
     return false;
@@ -148,9 +150,9 @@ static bool activation_gelu_tanh(struct nn_prep *q, struct activation *a, struct
     uint32_t j;
     struct nn_task *scaled = activation_scaled(q, e, 0, sqrt(2 / M_PI), &j), *sum, *one;
 
-    sum = scaled != NULL ? prep_maker(q, scaled, j) : NULL;
-    if (!prep_is(sum, "Add") || !prep_reads(q, scaled, j, sum) || !prep_add(&a->c, scaled) ||
-        !activation_inner(q, a, sum))
+    sum = scaled != NULL ? heddle_prep_maker(q, scaled, j) : NULL;
+    if (!heddle_prep_is(sum, "Add") || !heddle_prep_reads(q, scaled, j, sum) ||
+        !heddle_prep_add(&a->c, scaled) || !activation_inner(q, a, sum))
         return false;
     one = activation_plus_one(q, a, e);
     return one != NULL && activation_product(q, a, one, 0.5);
@@ -160,29 +162,29 @@ static bool activation_swish(struct nn_prep *q, struct activation *a, struct nn_
 {
     a->of = e;
     a->k = 0;
-    return prep_add(&a->c, e) && activation_product(q, a, e, 1);
+    return heddle_prep_add(&a->c, e) && activation_product(q, a, e, 1);
 }
 
 /* clip(x + 3, 0, 6) x / 6 */
 static bool activation_clip(struct nn_prep *q, struct activation *a, struct nn_task *e)
 {
-    struct nn_task *sum = prep_maker(q, e, 0);
+    struct nn_task *sum = heddle_prep_maker(q, e, 0);
     struct dnn_act act;
 
-    if (!prep_is(sum, "Add") || !prep_reads(q, e, 0, sum) || !prep_act(e, &act) ||
-        act.fn != DNN_CLIP || act.p != 0 || act.q != 6)
+    if (!heddle_prep_is(sum, "Add") || !heddle_prep_reads(q, e, 0, sum) ||
+        !heddle_prep_act(e, &act) || act.fn != DNN_CLIP || act.p != 0 || act.q != 6)
         return false;
     a->of = sum;
-    a->k = prep_is_number(sum, 1, 3) ? 0 : 1;
-    return (a->k == 0 || prep_is_number(sum, 0, 3)) && prep_add(&a->c, sum) && prep_add(&a->c, e) &&
-           activation_product(q, a, e, 1.0 / 6);
+    a->k = heddle_prep_is_number(sum, 1, 3) ? 0 : 1;
+    return (a->k == 0 || heddle_prep_is_number(sum, 0, 3)) && heddle_prep_add(&a->c, sum) &&
+           heddle_prep_add(&a->c, e) && activation_product(q, a, e, 1.0 / 6);
 }
 
 static bool activation_hard_swish(struct nn_prep *q, struct activation *a, struct nn_task *e)
 {
     struct dnn_act act;
 
-    return prep_act(e, &act) && act.fn == DNN_HARD_SIGMOID &&
+    return heddle_prep_act(e, &act) && act.fn == DNN_HARD_SIGMOID &&
            fabs((double)act.p - 1.0 / 6) < 1e-7 && act.q == 0.5f && activation_swish(q, a, e);
 }
 
@@ -207,7 +209,7 @@ static heddle_status activation_replace(struct nn_prep *q, struct activation *a,
     a->c.in[0] = (struct prep_operand){a->of, a->k};
     a->c.nin = 1;
     if (how != NULL) {
-        attr = prep_keep(q, 1, sizeof(*attr));
+        attr = heddle_prep_keep(q, 1, sizeof(*attr));
         if (attr == NULL)
             return HEDDLE_ENOMEM;
         *attr = (struct heddle_onnx_attr){
@@ -215,7 +217,7 @@ static heddle_status activation_replace(struct nn_prep *q, struct activation *a,
         a->c.attr = attr;
         a->c.nattrs = 1;
     }
-    return prep_replace(q, &a->c, a->last);
+    return heddle_prep_replace(q, &a->c, a->last);
 }
 
 static heddle_status activation_run(struct nn_prep *q)
@@ -225,8 +227,9 @@ static heddle_status activation_run(struct nn_prep *q)
             struct nn_task *e = prep_task(q, i);
             struct activation a = {.c = {.ngone = 0}};
 
-            if (!prep_is(e, patterns[k].begins) || !prep_is_f32(e) || !patterns[k].find(q, &a, e) ||
-                !prep_is_f32(a.last) || !prep_closed(q, &a.c, a.last) ||
+            if (!heddle_prep_is(e, patterns[k].begins) || !heddle_prep_is_f32(e) ||
+                !patterns[k].find(q, &a, e) || !heddle_prep_is_f32(a.last) ||
+                !heddle_prep_closed(q, &a.c, a.last) ||
                 !heddle_nn_same_shape(&a.last->out[0].shape, &a.of->in[a.k].shape))
                 continue;
             HEDDLE_TRY(activation_replace(q, &a, patterns[k].op, patterns[k].how));

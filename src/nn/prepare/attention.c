@@ -13,7 +13,7 @@
 
 #include "nn/prepare/prepare.h"
 
-/* --- views ---------------------------------------------------------------------------------- */
+/* --- views --------------------------------------------------------------------------- */
 
 enum { VIEW_DEPTH = 8 };
 
@@ -177,7 +177,7 @@ static struct view view_of(const struct nn_prep *q, const struct nn_task *t, uin
                            unsigned depth)
 {
     const struct view own = view_dense(t, k);
-    const uint32_t root = prep_root(q, t->in_value[k]);
+    const uint32_t root = heddle_prep_root(q, t->in_value[k]);
     const struct nn_task *m = prep_task(q, q->maker[root]);
     struct view v = own;
     bool is_view = false;
@@ -186,16 +186,16 @@ static struct view view_of(const struct nn_prep *q, const struct nn_task *t, uin
         m->in[0].shape.rank < 1)
         return own;
     v = view_of(q, m, 0, depth - 1);
-    if (prep_is(m, "Transpose"))
+    if (heddle_prep_is(m, "Transpose"))
         is_view = view_transpose(&v, m);
-    else if (prep_is(m, "Expand"))
+    else if (heddle_prep_is(m, "Expand"))
         is_view = view_expand(&v, &m->out[0].shape);
     else if (strcmp(m->node->op->name, "Split") == 0 && m->node->op->domain == NULL)
         is_view = view_split(&v, m, root, q);
     return is_view && view_reshape(&v, &t->in[k].shape) ? v : own;
 }
 
-/* --- the pattern ------------------------------------------------------------------------------ */
+/* --- the pattern --------------------------------------------------------------------- */
 
 struct attention {
     struct prep_change c;
@@ -217,7 +217,7 @@ static bool attention_back(struct nn_prep *q, struct attention *a)
     const struct nn_call c = {.node = a->softmax->node};
     const int rank = a->softmax->in[0].shape.rank;
     const int64_t axis = heddle_nn_int(&c, "axis", a->softmax->node->op->since < 13 ? 1 : -1);
-    struct nn_task *t = prep_inner(q, a->softmax, 0);
+    struct nn_task *t = heddle_prep_inner(q, a->softmax, 0);
     double by = 1;
     int at = 0;
 
@@ -225,29 +225,30 @@ static bool attention_back(struct nn_prep *q, struct attention *a)
     a->d.scale = 1;
     if (rank < 3 || rank > 4 || (axis != -1 && axis != rank - 1))
         return false;
-    if (prep_is(t, "Add")) {
+    if (heddle_prep_is(t, "Add")) {
         for (int k = 0; k < 2 && a->mask < 0; k++) {
-            struct nn_task *m = prep_inner(q, t, (uint32_t)k);
+            struct nn_task *m = heddle_prep_inner(q, t, (uint32_t)k);
 
-            if (prep_is(m, "MatMul") || ((prep_is(m, "Mul") || prep_is(m, "Div")) &&
-                                         (prep_number(m, 1, &by) || prep_number(m, 0, &by)))) {
+            if (heddle_prep_is(m, "MatMul") ||
+                ((heddle_prep_is(m, "Mul") || heddle_prep_is(m, "Div")) &&
+                 (heddle_prep_number(m, 1, &by) || heddle_prep_number(m, 0, &by)))) {
                 a->mask = 1 - k;
                 a->masked = t;
             }
         }
-        if (a->mask < 0 || !prep_add(&a->c, t))
+        if (a->mask < 0 || !heddle_prep_add(&a->c, t))
             return false;
-        t = prep_inner(q, t, 1 - (uint32_t)a->mask);
+        t = heddle_prep_inner(q, t, 1 - (uint32_t)a->mask);
     }
-    if (prep_is(t, "Mul") || prep_is(t, "Div")) {
-        at = prep_is(t, "Mul") && prep_number(t, 0, &by) ? 1 : 0;
-        if ((at == 0 && !prep_number(t, 1, &by)) || !prep_add(&a->c, t))
+    if (heddle_prep_is(t, "Mul") || heddle_prep_is(t, "Div")) {
+        at = heddle_prep_is(t, "Mul") && heddle_prep_number(t, 0, &by) ? 1 : 0;
+        if ((at == 0 && !heddle_prep_number(t, 1, &by)) || !heddle_prep_add(&a->c, t))
             return false;
-        a->d.scale = (float)(prep_is(t, "Mul") ? by : 1 / by);
-        t = prep_inner(q, t, (uint32_t)at);
+        a->d.scale = (float)(heddle_prep_is(t, "Mul") ? by : 1 / by);
+        t = heddle_prep_inner(q, t, (uint32_t)at);
     }
     a->scores = t;
-    return prep_is(t, "MatMul") && prep_is_f32(t) && prep_add(&a->c, t) &&
+    return heddle_prep_is(t, "MatMul") && heddle_prep_is_f32(t) && heddle_prep_add(&a->c, t) &&
            heddle_nn_same_shape(&t->out[0].shape, &a->softmax->in[0].shape) && a->d.scale != 0 &&
            isfinite(a->d.scale);
 }
@@ -255,19 +256,21 @@ static bool attention_back(struct nn_prep *q, struct attention *a)
 /* From the softmax on: the second product, and the heads back behind the positions. */
 static bool attention_on(struct nn_prep *q, struct attention *a)
 {
-    struct nn_task *t = prep_only(q, a->softmax), *turn;
+    struct nn_task *t = heddle_prep_only(q, a->softmax), *turn;
     struct view v;
 
-    if (!prep_add(&a->c, a->softmax) || !prep_is(t, "MatMul") || !prep_reads(q, t, 0, a->softmax) ||
-        !prep_add(&a->c, t) || !prep_is_f32(t))
+    if (!heddle_prep_add(&a->c, a->softmax) || !heddle_prep_is(t, "MatMul") ||
+        !heddle_prep_reads(q, t, 0, a->softmax) || !heddle_prep_add(&a->c, t) ||
+        !heddle_prep_is_f32(t))
         return false;
     a->product = a->last = t;
-    turn = prep_only(q, t);
-    if (prep_is(turn, "Transpose") && prep_reads(q, turn, 0, t) && turn->in[0].shape.rank == 4) {
+    turn = heddle_prep_only(q, t);
+    if (heddle_prep_is(turn, "Transpose") && heddle_prep_reads(q, turn, 0, t) &&
+        turn->in[0].shape.rank == 4) {
         v = view_dense(turn, 0);
         (void)view_transpose(&v, turn);
         if (v.step[0] == view_dense(turn, 0).step[0] && v.step[1] == view_dense(turn, 0).step[2] &&
-            v.step[3] == 1 && prep_add(&a->c, turn))
+            v.step[3] == 1 && heddle_prep_add(&a->c, turn))
             a->last = turn;
     }
     return true;
@@ -389,7 +392,7 @@ static void attention_result(struct attention *a)
             .batch = d->heads * each, .head = d->dim_v, .pos = d->heads * d->dim_v};
 }
 
-/* --- the operator --------------------------------------------------------------------------- */
+/* --- the operator -------------------------------------------------------------------- */
 
 static heddle_status attention_fast(struct nn_call *c, struct nn_step *out)
 {
@@ -477,11 +480,11 @@ static const struct nn_op attention_op = {.name = "FusedAttention",
                                           .fast = attention_fast,
                                           .cost = attention_cost};
 
-/* --- the pass ----------------------------------------------------------------------------------- */
+/* --- the pass ------------------------------------------------------------------------ */
 
 static heddle_status attention_replace(struct nn_prep *q, struct attention *a)
 {
-    struct attention_own *own = prep_keep(q, 1, sizeof(*own));
+    struct attention_own *own = heddle_prep_keep(q, 1, sizeof(*own));
     const struct view *const view[] = {&a->q, &a->k, &a->v};
 
     if (own == NULL)
@@ -496,7 +499,7 @@ static heddle_status attention_replace(struct nn_prep *q, struct attention *a)
         a->c.in[a->c.nin++] = (struct prep_operand){a->masked, (uint32_t)a->mask};
     a->c.own = own;
     a->c.op = &attention_op;
-    return prep_replace(q, &a->c, a->last);
+    return heddle_prep_replace(q, &a->c, a->last);
 }
 
 static heddle_status attention_run(struct nn_prep *q)
@@ -504,8 +507,9 @@ static heddle_status attention_run(struct nn_prep *q)
     for (uint32_t i = 0; i < q->p->ntasks; i++) {
         struct attention a = {.softmax = prep_task(q, i)};
 
-        if (!prep_is(a.softmax, "Softmax") || !prep_is_f32(a.softmax) || !attention_back(q, &a) ||
-            !attention_on(q, &a) || !prep_closed(q, &a.c, a.last) || !attention_operands(q, &a) ||
+        if (!heddle_prep_is(a.softmax, "Softmax") || !heddle_prep_is_f32(a.softmax) ||
+            !attention_back(q, &a) || !attention_on(q, &a) ||
+            !heddle_prep_closed(q, &a.c, a.last) || !attention_operands(q, &a) ||
             !attention_mask(&a))
             continue;
         attention_result(&a);

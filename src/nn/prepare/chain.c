@@ -8,7 +8,7 @@
 
 #include "nn/prepare/prepare.h"
 
-/* --- the operator ---------------------------------------------------------------------------- */
+/* --- the operator -------------------------------------------------------------------- */
 
 static heddle_status chain_map(struct nn_call *c, struct nn_map *m)
 {
@@ -67,7 +67,7 @@ static const struct nn_op chain_op = {.name = "FusedMap",
                                       .map = chain_map,
                                       .cost = chain_cost};
 
-/* --- the pass ------------------------------------------------------------------------------------ */
+/* --- the pass ------------------------------------------------------------------------ */
 
 struct chain {
     struct prep_change c;
@@ -80,10 +80,10 @@ static bool chain_can(const struct nn_prep *q, const struct nn_task *t, struct n
     struct nn_run run;
     struct nn_call c;
 
-    if (t == NULL || t->node->op->map == NULL || t->node->nout != 1 || !prep_is_f32(t) ||
+    if (t == NULL || t->node->op->map == NULL || t->node->nout != 1 || !heddle_prep_is_f32(t) ||
         t->out[0].shape.rank > DNN_MAX_RANK)
         return false;
-    c = prep_call(q, t, &run);
+    c = heddle_prep_call(q, t, &run);
     return t->node->op->map(&c, m) == HEDDLE_OK && m->nin <= t->node->nin;
 }
 
@@ -95,7 +95,7 @@ static bool chain_operand(const struct nn_prep *q, struct chain *h, const struct
     for (uint32_t i = 0; i < h->c.nin; i++) {
         const struct prep_operand *o = &h->c.in[i];
 
-        if (prep_same(q, o->of, o->k, t, k) && heddle_nn_same_shape(&h->m.shape[i], shape)) {
+        if (heddle_prep_same(q, o->of, o->k, t, k) && heddle_nn_same_shape(&h->m.shape[i], shape)) {
             *reg = (uint8_t)i;
             return true;
         }
@@ -115,7 +115,7 @@ static bool chain_steps(const struct nn_prep *q, struct chain *h, struct nn_task
     uint8_t reg[DNN_MAX_IN + DNN_MAX_STEPS];
     bool is_used[DNN_MAX_IN] = {false};
 
-    if (h->m.m.nsteps + m->m.nsteps > DNN_MAX_STEPS || !prep_add(&h->c, t))
+    if (h->m.m.nsteps + m->m.nsteps > DNN_MAX_STEPS || !heddle_prep_add(&h->c, t))
         return false;
     for (unsigned i = 0; i < m->m.nsteps; i++) {
         const struct dnn_step *s = &m->m.step[i];
@@ -149,9 +149,9 @@ static bool chain_steps(const struct nn_prep *q, struct chain *h, struct nn_task
 static struct nn_task *chain_before(const struct nn_prep *q, const struct nn_task *t, uint32_t k,
                                     struct nn_map *m)
 {
-    struct nn_task *b = prep_inner(q, t, k);
+    struct nn_task *b = heddle_prep_inner(q, t, k);
 
-    return b != NULL && prep_reads(q, t, k, b) &&
+    return b != NULL && heddle_prep_reads(q, t, k, b) &&
                    heddle_nn_same_shape(&b->out[0].shape, &t->out[0].shape) && chain_can(q, b, m)
                ? b
                : NULL;
@@ -194,13 +194,13 @@ static heddle_status chain_one(struct nn_prep *q, struct nn_task *t)
         s->a = (uint8_t)(s->a >= DNN_MAX_IN ? s->a - DNN_MAX_IN + h.c.nin : s->a);
         s->b = (uint8_t)(s->b >= DNN_MAX_IN ? s->b - DNN_MAX_IN + h.c.nin : s->b);
     }
-    kept = prep_keep(q, 1, sizeof(*kept));
+    kept = heddle_prep_keep(q, 1, sizeof(*kept));
     if (kept == NULL)
         return HEDDLE_ENOMEM;
     *kept = h.m;
     h.c.own = kept;
     h.c.op = &chain_op;
-    return prep_replace(q, &h.c, t);
+    return heddle_prep_replace(q, &h.c, t);
 }
 
 static heddle_status chain_run(struct nn_prep *q)

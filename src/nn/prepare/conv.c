@@ -16,7 +16,7 @@ struct conv_own {
     bool has_residual;
 };
 
-/* --- the operator ------------------------------------------------------------------------- */
+/* --- the operator -------------------------------------------------------------------- */
 
 static heddle_status conv_fast(struct nn_call *c, struct nn_step *out)
 {
@@ -74,7 +74,7 @@ static const struct nn_op conv_op = {.name = "FusedConv",
                                      .fast = conv_fast,
                                      .cost = heddle_nn_conv_cost};
 
-/* --- the pass --------------------------------------------------------------------------------- */
+/* --- the pass ------------------------------------------------------------------------ */
 
 struct conv {
     struct prep_change c;
@@ -107,7 +107,7 @@ static bool conv_norm(struct conv *v, const struct nn_task *t)
     const struct nn_call c = {.node = t->node};
     const double eps = heddle_nn_float(&c, "epsilon", (double)1e-5f);
 
-    if (!prep_is(t, "BatchNormalization") || heddle_nn_int(&c, "training_mode", 0) != 0)
+    if (!heddle_prep_is(t, "BatchNormalization") || heddle_nn_int(&c, "training_mode", 0) != 0)
         return false;
     for (uint32_t i = 1; i < 5; i++)
         if (t->in[i].data == NULL || heddle_nn_count(&t->in[i].shape) != v->co)
@@ -126,8 +126,8 @@ static bool conv_norm(struct conv *v, const struct nn_task *t)
 /* A factor or an addend of each channel. */
 static bool conv_scaled(struct conv *v, const struct nn_task *t, uint32_t k)
 {
-    const bool is_add = prep_is(t, "Add"), is_sub = prep_is(t, "Sub") && k == 1;
-    const bool is_mul = prep_is(t, "Mul"), is_div = prep_is(t, "Div") && k == 1;
+    const bool is_add = heddle_prep_is(t, "Add"), is_sub = heddle_prep_is(t, "Sub") && k == 1;
+    const bool is_mul = heddle_prep_is(t, "Mul"), is_div = heddle_prep_is(t, "Div") && k == 1;
     const float *x = t->in[k].data;
     size_t step;
 
@@ -162,37 +162,37 @@ static bool conv_take(struct nn_prep *q, struct conv *v, struct nn_task *t)
     struct dnn_act act;
     int k;
 
-    if (t == NULL || !prep_is_f32(t) || v->own.act.fn != DNN_COPY ||
-        !prep_reads(q, t, 0, v->last) + !prep_reads(q, t, 1, v->last) > 1 ||
+    if (t == NULL || !heddle_prep_is_f32(t) || v->own.act.fn != DNN_COPY ||
+        !heddle_prep_reads(q, t, 0, v->last) + !heddle_prep_reads(q, t, 1, v->last) > 1 ||
         !heddle_nn_same_shape(&t->out[0].shape, &v->last->out[0].shape))
         return false;
-    k = t->node->nin == 2 ? prep_other(q, t, v->last) : -1;
+    k = t->node->nin == 2 ? heddle_prep_other(q, t, v->last) : -1;
     if (is_early && k < 0 && conv_norm(v, t)) {
         v->has_scale = true;
     } else if (is_early && k >= 0 && conv_scaled(v, t, (uint32_t)k)) {
         v->has_scale = true;
-    } else if (is_early && k >= 0 && (prep_is(t, "Add") || prep_is(t, "Sum")) &&
+    } else if (is_early && k >= 0 && (heddle_prep_is(t, "Add") || heddle_prep_is(t, "Sum")) &&
                heddle_nn_same_shape(&t->in[k].shape, &t->out[0].shape) && t->in[k].data == NULL) {
         v->own.has_residual = true;
         v->c.in[3] = (struct prep_operand){t, (uint32_t)k};
         v->c.nin = 4;
-    } else if (prep_act(t, &act)) {
+    } else if (heddle_prep_act(t, &act)) {
         v->own.act = act;
     } else {
         return false;
     }
-    return prep_add(&v->c, t);
+    return heddle_prep_add(&v->c, t);
 }
 
 static heddle_status conv_replace(struct nn_prep *q, struct conv *v)
 {
-    struct conv_own *own = prep_keep(q, 1, sizeof(*own));
+    struct conv_own *own = heddle_prep_keep(q, 1, sizeof(*own));
 
     if (own == NULL)
         return HEDDLE_ENOMEM;
     if (v->has_scale) {
-        v->own.scale = prep_keep(q, v->co + 1, sizeof(float));
-        v->own.shift = prep_keep(q, v->co + 1, sizeof(float));
+        v->own.scale = heddle_prep_keep(q, v->co + 1, sizeof(float));
+        v->own.shift = heddle_prep_keep(q, v->co + 1, sizeof(float));
         if (v->own.scale == NULL || v->own.shift == NULL)
             return HEDDLE_ENOMEM;
         for (size_t m = 0; m < v->co; m++) {
@@ -208,7 +208,7 @@ static heddle_status conv_replace(struct nn_prep *q, struct conv *v)
     v->c.attr = v->conv->node->attr;
     v->c.nattrs = v->conv->node->nattrs;
     v->c.own = own;
-    return prep_replace(q, &v->c, v->last);
+    return heddle_prep_replace(q, &v->c, v->last);
 }
 
 static heddle_status conv_one(struct nn_prep *q, struct nn_task *t)
@@ -225,8 +225,8 @@ static heddle_status conv_one(struct nn_prep *q, struct nn_task *t)
     v.shift = v.scale + v.co;
     for (size_t m = 0; m < v.co; m++)
         v.scale[m] = 1;
-    (void)prep_add(&v.c, t);
-    for (next = prep_only(q, t); conv_take(q, &v, next); next = prep_only(q, next))
+    (void)heddle_prep_add(&v.c, t);
+    for (next = heddle_prep_only(q, t); conv_take(q, &v, next); next = heddle_prep_only(q, next))
         v.last = next;
     return v.last != t && conv_is_sane(&v) ? conv_replace(q, &v) : HEDDLE_OK;
 }
@@ -236,7 +236,7 @@ static heddle_status conv_run(struct nn_prep *q)
     for (uint32_t i = 0; i < q->p->ntasks; i++) {
         struct nn_task *t = prep_task(q, i);
 
-        if (prep_is(t, "Conv") && prep_is_f32(t))
+        if (heddle_prep_is(t, "Conv") && heddle_prep_is_f32(t))
             HEDDLE_TRY(conv_one(q, t));
     }
     return HEDDLE_OK;

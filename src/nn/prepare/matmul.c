@@ -16,7 +16,7 @@ struct matmul_own {
     struct dnn_act act;
 };
 
-/* --- the operator ---------------------------------------------------------------------------- */
+/* --- the operator -------------------------------------------------------------------- */
 
 static heddle_status matmul_desc(struct nn_call *c, struct dnn_matmul *d)
 {
@@ -116,7 +116,7 @@ static const struct nn_op matmul_op = {.name = "FusedMatMul",
                                        .fast = matmul_fast,
                                        .cost = matmul_cost};
 
-/* --- the pass ------------------------------------------------------------------------------------ */
+/* --- the pass ------------------------------------------------------------------------ */
 
 struct matmul {
     struct prep_change c;
@@ -137,7 +137,7 @@ static bool matmul_from_gemm(const struct nn_task *t, struct matmul *m)
     m->own.alpha = (float)heddle_nn_float(&c, "alpha", 1);
     if (!heddle_nn_has_in(&c, 2))
         return m->own.alpha != 0;
-    if (heddle_nn_float(&c, "beta", 1) != 1 || !prep_is_row(t, 2, m->n))
+    if (heddle_nn_float(&c, "beta", 1) != 1 || !heddle_prep_is_row(t, 2, m->n))
         return false;
     m->c.in[2] = (struct prep_operand){t, 2};
     m->has_bias = true;
@@ -147,11 +147,11 @@ static bool matmul_from_gemm(const struct nn_task *t, struct matmul *m)
 /* B is the transpose of a constant matrix: the constant itself, stored n x k. */
 static bool matmul_turned(const struct nn_prep *q, struct nn_task *t, struct matmul *m)
 {
-    struct nn_task *turn = prep_maker(q, t, 1);
+    struct nn_task *turn = heddle_prep_maker(q, t, 1);
 
-    if (!prep_is(turn, "Transpose") || turn->in[0].data == NULL || turn->in[0].shape.rank != 2 ||
-        t->in[1].shape.rank != 2 || t->in[0].shape.rank < 2 || !prep_reads(q, t, 1, turn) ||
-        turn->in[0].shape.dim[0] != t->in[1].shape.dim[1])
+    if (!heddle_prep_is(turn, "Transpose") || turn->in[0].data == NULL ||
+        turn->in[0].shape.rank != 2 || t->in[1].shape.rank != 2 || t->in[0].shape.rank < 2 ||
+        !heddle_prep_reads(q, t, 1, turn) || turn->in[0].shape.dim[0] != t->in[1].shape.dim[1])
         return false;
     m->own.trans_b = true;
     m->c.in[1] = (struct prep_operand){turn, 0};
@@ -165,34 +165,36 @@ static bool matmul_take(struct nn_prep *q, struct matmul *m, struct nn_task *t)
     struct nn_task as = *m->last;
     int k = -1;
 
-    if (t == NULL || !prep_is_f32(t) || m->own.act.fn != DNN_COPY || t->out[0].shape.rank < 1 ||
+    if (t == NULL || !heddle_prep_is_f32(t) || m->own.act.fn != DNN_COPY ||
+        t->out[0].shape.rank < 1 ||
         t->out[0].shape.dim[t->out[0].shape.rank - 1] != (int64_t)m->n ||
         heddle_nn_count(&t->out[0].shape) != heddle_nn_count(&m->last->out[0].shape))
         return false;
     /* The result in the shape that t sees. */
-    if (prep_is(t, "Add") || prep_is(t, "Sum"))
+    if (heddle_prep_is(t, "Add") || heddle_prep_is(t, "Sum"))
         for (uint32_t i = 0; i < t->node->nin && k < 0; i++)
-            if (prep_root(q, t->in_value[i]) == prep_root(q, as.out_value[0])) {
+            if (heddle_prep_root(q, t->in_value[i]) == heddle_prep_root(q, as.out_value[0])) {
                 struct nn_value seen = t->in[i];
 
                 as.out = &seen;
-                k = heddle_nn_same_shape(&seen.shape, &t->out[0].shape) ? prep_other(q, t, &as)
-                                                                        : -1;
+                k = heddle_nn_same_shape(&seen.shape, &t->out[0].shape)
+                        ? heddle_prep_other(q, t, &as)
+                        : -1;
                 as.out = m->last->out;
             }
-    if (k >= 0 && !m->has_bias && !m->has_residual && prep_is_row(t, (uint32_t)k, m->n)) {
+    if (k >= 0 && !m->has_bias && !m->has_residual && heddle_prep_is_row(t, (uint32_t)k, m->n)) {
         m->has_bias = true;
         m->c.in[2] = (struct prep_operand){t, (uint32_t)k};
     } else if (k >= 0 && !m->has_residual && t->in[k].data == NULL &&
                heddle_nn_same_shape(&t->in[k].shape, &t->out[0].shape)) {
         m->has_residual = true;
         m->c.in[3] = (struct prep_operand){t, (uint32_t)k};
-    } else if (prep_act(t, &act)) {
+    } else if (heddle_prep_act(t, &act)) {
         m->own.act = act;
     } else {
         return false;
     }
-    return prep_add(&m->c, t);
+    return heddle_prep_add(&m->c, t);
 }
 
 static heddle_status matmul_one(struct nn_prep *q, struct nn_task *t)
@@ -210,24 +212,24 @@ static heddle_status matmul_one(struct nn_prep *q, struct nn_task *t)
     m.n = (size_t)s->dim[s->rank - 1];
     m.c.in[0] = (struct prep_operand){t, 0};
     m.c.in[1] = (struct prep_operand){t, 1};
-    is_new = prep_is(t, "MatMul") && matmul_turned(q, t, &m);
-    if (prep_is(t, "Gemm") && !matmul_from_gemm(t, &m))
+    is_new = heddle_prep_is(t, "MatMul") && matmul_turned(q, t, &m);
+    if (heddle_prep_is(t, "Gemm") && !matmul_from_gemm(t, &m))
         return HEDDLE_OK;
-    c = prep_call(q, t, &run);
-    if (prep_is(t, "MatMul") && !m.own.trans_b && heddle_nn_matmul_desc(&c, &d) != HEDDLE_OK)
+    c = heddle_prep_call(q, t, &run);
+    if (heddle_prep_is(t, "MatMul") && !m.own.trans_b && heddle_nn_matmul_desc(&c, &d) != HEDDLE_OK)
         return HEDDLE_OK;
-    (void)prep_add(&m.c, t);
-    for (next = prep_only(q, t); matmul_take(q, &m, next); next = prep_only(q, next))
+    (void)heddle_prep_add(&m.c, t);
+    for (next = heddle_prep_only(q, t); matmul_take(q, &m, next); next = heddle_prep_only(q, next))
         m.last = next;
     if (m.last == t && !is_new)
         return HEDDLE_OK;
     m.c.nin = 4;
     m.c.op = &matmul_op;
-    m.c.own = prep_keep(q, 1, sizeof(m.own));
+    m.c.own = heddle_prep_keep(q, 1, sizeof(m.own));
     if (m.c.own == NULL)
         return HEDDLE_ENOMEM;
     memcpy((void *)(uintptr_t)m.c.own, &m.own, sizeof(m.own));
-    return prep_replace(q, &m.c, m.last);
+    return heddle_prep_replace(q, &m.c, m.last);
 }
 
 static heddle_status matmul_run(struct nn_prep *q)
@@ -235,7 +237,7 @@ static heddle_status matmul_run(struct nn_prep *q)
     for (uint32_t i = 0; i < q->p->ntasks; i++) {
         struct nn_task *t = prep_task(q, i);
 
-        if ((prep_is(t, "MatMul") || prep_is(t, "Gemm")) && prep_is_f32(t))
+        if ((heddle_prep_is(t, "MatMul") || heddle_prep_is(t, "Gemm")) && heddle_prep_is_f32(t))
             HEDDLE_TRY(matmul_one(q, t));
     }
     return HEDDLE_OK;

@@ -28,7 +28,7 @@ static bool norm_is_mean(const struct nn_task *t)
     int64_t axis = 0;
     size_t n = 0;
 
-    if (!prep_is(t, "ReduceMean") || heddle_nn_int(&c, "keepdims", 1) == 0)
+    if (!heddle_prep_is(t, "ReduceMean") || heddle_nn_int(&c, "keepdims", 1) == 0)
         return false;
     if (t->node->op->nin_max > 1) {
         if (t->node->nin < 2 || t->in[1].data == NULL || heddle_nn_count(&t->in[1].shape) != 1)
@@ -47,50 +47,53 @@ static bool norm_is_mean(const struct nn_task *t)
 /* From the root back: the variance and what it is of. */
 static bool norm_back(struct nn_prep *q, struct norm *m)
 {
-    struct nn_task *add = prep_maker(q, m->root, 0), *mean, *of;
+    struct nn_task *add = heddle_prep_maker(q, m->root, 0), *mean, *of;
 
-    if (!prep_is(add, "Add") || !prep_reads(q, m->root, 0, add))
+    if (!heddle_prep_is(add, "Add") || !heddle_prep_reads(q, m->root, 0, add))
         return false;
-    mean = prep_number(add, 1, &m->eps)   ? prep_maker(q, add, 0)
-           : prep_number(add, 0, &m->eps) ? prep_maker(q, add, 1)
-                                          : NULL;
+    mean = heddle_prep_number(add, 1, &m->eps)   ? heddle_prep_maker(q, add, 0)
+           : heddle_prep_number(add, 0, &m->eps) ? heddle_prep_maker(q, add, 1)
+                                                 : NULL;
     if (!norm_is_mean(mean) || !(m->eps >= 0) || isinf(m->eps))
         return false;
-    m->square = prep_maker(q, mean, 0);
-    if (m->square == NULL || !prep_reads(q, mean, 0, m->square) || !prep_is_f32(m->square))
+    m->square = heddle_prep_maker(q, mean, 0);
+    if (m->square == NULL || !heddle_prep_reads(q, mean, 0, m->square) ||
+        !heddle_prep_is_f32(m->square))
         return false;
-    if (!(prep_is(m->square, "Pow") && prep_is_number(m->square, 1, 2)) &&
-        !(prep_is(m->square, "Mul") && prep_same(q, m->square, 0, m->square, 1)))
+    if (!(heddle_prep_is(m->square, "Pow") && heddle_prep_is_number(m->square, 1, 2)) &&
+        !(heddle_prep_is(m->square, "Mul") && heddle_prep_same(q, m->square, 0, m->square, 1)))
         return false;
-    m->minus = prep_maker(q, m->square, 0);
-    of = prep_is(m->minus, "Sub") && prep_reads(q, m->square, 0, m->minus)
-             ? prep_maker(q, m->minus, 1)
+    m->minus = heddle_prep_maker(q, m->square, 0);
+    of = heddle_prep_is(m->minus, "Sub") && heddle_prep_reads(q, m->square, 0, m->minus)
+             ? heddle_prep_maker(q, m->minus, 1)
              : NULL;
-    if (!norm_is_mean(of) || !prep_reads(q, m->minus, 1, of) || !prep_same(q, m->minus, 0, of, 0)) {
+    if (!norm_is_mean(of) || !heddle_prep_reads(q, m->minus, 1, of) ||
+        !heddle_prep_same(q, m->minus, 0, of, 0)) {
         m->minus = NULL;
         of = NULL;
     }
-    return prep_add(&m->c, m->root) && prep_add(&m->c, add) && prep_add(&m->c, mean) &&
-           prep_add(&m->c, m->square) && (of == NULL || prep_add(&m->c, of)) &&
-           (m->minus == NULL || prep_add(&m->c, m->minus));
+    return heddle_prep_add(&m->c, m->root) && heddle_prep_add(&m->c, add) &&
+           heddle_prep_add(&m->c, mean) && heddle_prep_add(&m->c, m->square) &&
+           (of == NULL || heddle_prep_add(&m->c, of)) &&
+           (m->minus == NULL || heddle_prep_add(&m->c, m->minus));
 }
 
 /* Is operand k of t what was squared, or the same difference computed again? */
 static bool norm_is_centred(struct nn_prep *q, struct norm *m, struct nn_task *t, uint32_t k)
 {
-    struct nn_task *again = prep_maker(q, t, k);
+    struct nn_task *again = heddle_prep_maker(q, t, k);
 
-    if (prep_same(q, t, k, m->square, 0))
+    if (heddle_prep_same(q, t, k, m->square, 0))
         return true;
-    return m->minus != NULL && prep_is(again, "Sub") && prep_reads(q, t, k, again) &&
-           prep_same(q, again, 0, m->minus, 0) && prep_same(q, again, 1, m->minus, 1) &&
-           prep_add(&m->c, again);
+    return m->minus != NULL && heddle_prep_is(again, "Sub") && heddle_prep_reads(q, t, k, again) &&
+           heddle_prep_same(q, again, 0, m->minus, 0) &&
+           heddle_prep_same(q, again, 1, m->minus, 1) && heddle_prep_add(&m->c, again);
 }
 
 /* From the root on: the division, the scale, the shift. */
 static bool norm_on(struct nn_prep *q, struct norm *m)
 {
-    struct nn_task *t = prep_only(q, m->root);
+    struct nn_task *t = heddle_prep_only(q, m->root);
     const struct nn_task *by = m->root;
     const struct nn_shape *s = &m->square->in[0].shape;
     const size_t n = (size_t)s->dim[s->rank - 1];
@@ -101,26 +104,28 @@ static bool norm_on(struct nn_prep *q, struct norm *m)
     if (!heddle_nn_same_shape(&m->root->out[0].shape, &one))
         return false;
 
-    if (prep_is(t, "Reciprocal") || (prep_is(t, "Div") && prep_is_number(t, 0, 1))) {
-        if (!prep_add(&m->c, t))
+    if (heddle_prep_is(t, "Reciprocal") ||
+        (heddle_prep_is(t, "Div") && heddle_prep_is_number(t, 0, 1))) {
+        if (!heddle_prep_add(&m->c, t))
             return false;
         by = t;
-        t = prep_only(q, t);
-        k = prep_is(t, "Mul") ? prep_other(q, t, by) : -1;
+        t = heddle_prep_only(q, t);
+        k = heddle_prep_is(t, "Mul") ? heddle_prep_other(q, t, by) : -1;
     } else {
-        k = prep_is(t, "Div") && prep_reads(q, t, 1, by) ? 0 : -1;
+        k = heddle_prep_is(t, "Div") && heddle_prep_reads(q, t, 1, by) ? 0 : -1;
     }
-    if (k < 0 || !norm_is_centred(q, m, t, (uint32_t)k) || !prep_add(&m->c, t))
+    if (k < 0 || !norm_is_centred(q, m, t, (uint32_t)k) || !heddle_prep_add(&m->c, t))
         return false;
     m->unit = t;
-    t = prep_only(q, t);
-    m->scale = prep_is(t, "Mul") ? prep_other(q, t, m->unit) : -1;
-    if (m->scale < 0 || !prep_is_row(t, (uint32_t)m->scale, n) || !prep_add(&m->c, t))
+    t = heddle_prep_only(q, t);
+    m->scale = heddle_prep_is(t, "Mul") ? heddle_prep_other(q, t, m->unit) : -1;
+    if (m->scale < 0 || !heddle_prep_is_row(t, (uint32_t)m->scale, n) || !heddle_prep_add(&m->c, t))
         return false;
     m->scaled = m->last = t;
-    t = prep_only(q, t);
-    m->shift = m->minus != NULL && prep_is(t, "Add") ? prep_other(q, t, m->scaled) : -1;
-    if (m->shift >= 0 && prep_is_row(t, (uint32_t)m->shift, n) && prep_add(&m->c, t))
+    t = heddle_prep_only(q, t);
+    m->shift =
+        m->minus != NULL && heddle_prep_is(t, "Add") ? heddle_prep_other(q, t, m->scaled) : -1;
+    if (m->shift >= 0 && heddle_prep_is_row(t, (uint32_t)m->shift, n) && heddle_prep_add(&m->c, t))
         m->last = t;
     else
         m->shift = -1;
@@ -129,7 +134,7 @@ static bool norm_on(struct nn_prep *q, struct norm *m)
 
 static heddle_status norm_replace(struct nn_prep *q, struct norm *m)
 {
-    struct heddle_onnx_attr *attr = prep_keep(q, 2, sizeof(*attr));
+    struct heddle_onnx_attr *attr = heddle_prep_keep(q, 2, sizeof(*attr));
 
     if (attr == NULL)
         return HEDDLE_ENOMEM;
@@ -145,7 +150,7 @@ static heddle_status norm_replace(struct nn_prep *q, struct norm *m)
     m->c.nin = 2;
     if (m->shift >= 0)
         m->c.in[m->c.nin++] = (struct prep_operand){m->last, (uint32_t)m->shift};
-    return prep_replace(q, &m->c, m->last);
+    return heddle_prep_replace(q, &m->c, m->last);
 }
 
 static heddle_status norm_run(struct nn_prep *q)
@@ -153,8 +158,8 @@ static heddle_status norm_run(struct nn_prep *q)
     for (uint32_t i = 0; i < q->p->ntasks; i++) {
         struct norm m = {.root = prep_task(q, i)};
 
-        if (prep_is(m.root, "Sqrt") && prep_is_f32(m.root) && norm_back(q, &m) && norm_on(q, &m) &&
-            prep_is_f32(m.last) && prep_closed(q, &m.c, m.last))
+        if (heddle_prep_is(m.root, "Sqrt") && heddle_prep_is_f32(m.root) && norm_back(q, &m) &&
+            norm_on(q, &m) && heddle_prep_is_f32(m.last) && heddle_prep_closed(q, &m.c, m.last))
             HEDDLE_TRY(norm_replace(q, &m));
     }
     return HEDDLE_OK;

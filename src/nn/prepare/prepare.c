@@ -24,20 +24,20 @@ const struct nn_pass *heddle_nn_get_pass(uint32_t i)
     return i < sizeof(passes) / sizeof(passes[0]) ? passes[i] : NULL;
 }
 
-void *prep_keep(struct nn_prep *q, size_t n, size_t bytes)
+void *heddle_prep_keep(struct nn_prep *q, size_t n, size_t bytes)
 {
     return heddle_scratch_get(&q->p->mem, n, bytes);
 }
 
-/* --- what passes ask for ------------------------------------------------------------------ */
+/* --- what passes ask for ------------------------------------------------------------- */
 
-bool prep_is(const struct nn_task *t, const char *op)
+bool heddle_prep_is(const struct nn_task *t, const char *op)
 {
     return t != NULL && t->node->nout == 1 && t->node->out[0] != NN_NONE &&
            strcmp(t->node->op->name, op) == 0;
 }
 
-bool prep_is_f32(const struct nn_task *t)
+bool heddle_prep_is_f32(const struct nn_task *t)
 {
     const struct nn_call c = {
         .node = t->node, .nin = t->node->nin, .nout = t->node->nout, .in = t->in, .out = t->out};
@@ -45,66 +45,90 @@ bool prep_is_f32(const struct nn_task *t)
     return heddle_nn_is_f32(&c);
 }
 
-uint32_t prep_root(const struct nn_prep *q, uint32_t v)
+uint32_t heddle_prep_root(const struct nn_prep *q, uint32_t v)
 {
     while (v != NN_NONE && q->p->root[v] != v)
         v = q->p->root[v];
     return v;
 }
 
-struct nn_task *prep_maker(const struct nn_prep *q, const struct nn_task *t, uint32_t k)
+struct nn_task *heddle_prep_maker(const struct nn_prep *q, const struct nn_task *t, uint32_t k)
 {
     struct nn_task *m;
 
     if (t == NULL || k >= t->node->nin || t->in_value[k] == NN_NONE)
         return NULL;
-    m = prep_task(q, q->maker[prep_root(q, t->in_value[k])]);
+    m = prep_task(q, q->maker[heddle_prep_root(q, t->in_value[k])]);
     return m != NULL && m->node->nout == 1 ? m : NULL;
 }
 
-struct nn_task *prep_only(const struct nn_prep *q, const struct nn_task *t)
+struct nn_task *heddle_prep_folded(struct nn_prep *q, const struct nn_task *t, uint32_t k)
+{
+    const struct nn_graph *g = q->p->g;
+    const struct nn_node *n;
+    struct nn_task *made;
+    uint32_t v;
+
+    if (k >= t->node->nin || t->in_value[k] >= g->nvalues || t->in[k].data == NULL)
+        return NULL;
+    v = heddle_prep_root(q, t->in_value[k]);
+    if (v >= g->nvalues || g->value[v].maker == NN_NONE)
+        return NULL;
+    n = &g->node[g->value[v].maker];
+    made = heddle_scratch_get(q->temp, 1, sizeof(*made));
+    if (made == NULL)
+        return NULL;
+    *made = (struct nn_task){.node = n, .in_value = n->in, .out_value = n->out};
+    made->in = heddle_scratch_get(q->temp, n->nin, sizeof(*made->in));
+    for (uint32_t i = 0; made->in != NULL && i < n->nin; i++)
+        if (n->in[i] != NN_NONE)
+            made->in[i] = q->p->value[n->in[i]];
+    return made->in != NULL ? made : NULL;
+}
+
+struct nn_task *heddle_prep_only(const struct nn_prep *q, const struct nn_task *t)
 {
     uint32_t r;
 
     if (t == NULL || t->node->nout != 1 || t->out_value[0] == NN_NONE)
         return NULL;
-    r = prep_root(q, t->out_value[0]);
+    r = heddle_prep_root(q, t->out_value[0]);
     return q->nreads[r] == 1 ? prep_task(q, q->reader[r]) : NULL;
 }
 
-struct nn_task *prep_inner(const struct nn_prep *q, const struct nn_task *t, uint32_t k)
+struct nn_task *heddle_prep_inner(const struct nn_prep *q, const struct nn_task *t, uint32_t k)
 {
-    struct nn_task *m = prep_maker(q, t, k);
+    struct nn_task *m = heddle_prep_maker(q, t, k);
 
-    return m != NULL && prep_only(q, m) == t ? m : NULL;
+    return m != NULL && heddle_prep_only(q, m) == t ? m : NULL;
 }
 
-bool prep_same(const struct nn_prep *q, const struct nn_task *a, uint32_t i,
-               const struct nn_task *b, uint32_t k)
+bool heddle_prep_same(const struct nn_prep *q, const struct nn_task *a, uint32_t i,
+                      const struct nn_task *b, uint32_t k)
 {
     return i < a->node->nin && k < b->node->nin && a->in_value[i] != NN_NONE &&
            b->in_value[k] != NN_NONE &&
-           prep_root(q, a->in_value[i]) == prep_root(q, b->in_value[k]) &&
+           heddle_prep_root(q, a->in_value[i]) == heddle_prep_root(q, b->in_value[k]) &&
            heddle_nn_same_shape(&a->in[i].shape, &b->in[k].shape);
 }
 
-bool prep_reads(const struct nn_prep *q, const struct nn_task *t, uint32_t k,
-                const struct nn_task *made)
+bool heddle_prep_reads(const struct nn_prep *q, const struct nn_task *t, uint32_t k,
+                       const struct nn_task *made)
 {
     return k < t->node->nin && t->in_value[k] != NN_NONE &&
-           prep_root(q, t->in_value[k]) == prep_root(q, made->out_value[0]) &&
+           heddle_prep_root(q, t->in_value[k]) == heddle_prep_root(q, made->out_value[0]) &&
            heddle_nn_same_shape(&t->in[k].shape, &made->out[0].shape);
 }
 
-int prep_other(const struct nn_prep *q, const struct nn_task *t, const struct nn_task *made)
+int heddle_prep_other(const struct nn_prep *q, const struct nn_task *t, const struct nn_task *made)
 {
     /* Before opset 7 an attribute said along which axis a smaller operand lies. */
     if (t->node->nin != 2 || (t->node->op->since < 7 && t->node->nattrs > 0))
         return -1;
-    return prep_reads(q, t, 0, made) ? 1 : prep_reads(q, t, 1, made) ? 0 : -1;
+    return heddle_prep_reads(q, t, 0, made) ? 1 : heddle_prep_reads(q, t, 1, made) ? 0 : -1;
 }
 
-bool prep_number(const struct nn_task *t, uint32_t k, double *out)
+bool heddle_prep_number(const struct nn_task *t, uint32_t k, double *out)
 {
     if (k >= t->node->nin || t->in[k].kind != NN_TENSOR || t->in[k].data == NULL ||
         t->in[k].type != NN_F32 || heddle_nn_count(&t->in[k].shape) != 1)
@@ -113,14 +137,14 @@ bool prep_number(const struct nn_task *t, uint32_t k, double *out)
     return true;
 }
 
-bool prep_is_number(const struct nn_task *t, uint32_t k, double v)
+bool heddle_prep_is_number(const struct nn_task *t, uint32_t k, double v)
 {
     double x;
 
-    return prep_number(t, k, &x) && fabs(x - v) <= 2e-7 * fabs(v);
+    return heddle_prep_number(t, k, &x) && fabs(x - v) <= 2e-7 * fabs(v);
 }
 
-bool prep_is_row(const struct nn_task *t, uint32_t k, size_t n)
+bool heddle_prep_is_row(const struct nn_task *t, uint32_t k, size_t n)
 {
     const struct nn_value *v = &t->in[k];
 
@@ -128,33 +152,35 @@ bool prep_is_row(const struct nn_task *t, uint32_t k, size_t n)
            heddle_nn_count(&v->shape) == n && v->shape.dim[v->shape.rank - 1] == (int64_t)n;
 }
 
-bool prep_closed(const struct nn_prep *q, const struct prep_change *c, const struct nn_task *last)
+bool heddle_prep_closed(const struct nn_prep *q, const struct prep_change *c,
+                        const struct nn_task *last)
 {
     for (uint32_t i = 0; i < c->ngone; i++) {
-        const uint32_t r = prep_root(q, c->gone[i]->out_value[0]);
+        const uint32_t r = heddle_prep_root(q, c->gone[i]->out_value[0]);
         uint32_t n = 0;
 
         for (uint32_t j = 0; j < c->ngone; j++)
             for (uint32_t k = 0; k < c->gone[j]->node->nin; k++)
-                n += prep_root(q, c->gone[j]->in_value[k]) == r;
+                n += heddle_prep_root(q, c->gone[j]->in_value[k]) == r;
         if (c->gone[i] != last && (c->gone[i]->node->nout != 1 || q->nreads[r] != n))
             return false;
     }
     return true;
 }
 
-struct nn_call prep_call(const struct nn_prep *q, const struct nn_task *t, struct nn_run *run)
+struct nn_call heddle_prep_call(const struct nn_prep *q, const struct nn_task *t,
+                                struct nn_run *run)
 {
     *run = (struct nn_run){.keep = &q->p->mem, .temp = q->temp, .alloc = q->o->alloc};
     return heddle_nn_task_call(t, run, q->o);
 }
 
-bool prep_act(const struct nn_task *t, struct dnn_act *out)
+bool heddle_prep_act(const struct nn_task *t, struct dnn_act *out)
 {
     struct nn_call c;
     struct nn_map m;
 
-    if (t == NULL || t->node->op->map == NULL || t->node->nout != 1 || !prep_is_f32(t))
+    if (t == NULL || t->node->op->map == NULL || t->node->nout != 1 || !heddle_prep_is_f32(t))
         return false;
     c = heddle_nn_task_call(t, NULL, &(struct nn_opts){0});
     if (t->node->op->map(&c, &m) != HEDDLE_OK || m.nin != 1 || m.m.nsteps != 1)
@@ -163,9 +189,9 @@ bool prep_act(const struct nn_task *t, struct dnn_act *out)
     return out->fn < DNN_ADD;
 }
 
-/* --- changes --------------------------------------------------------------------------------- */
+/* --- changes ------------------------------------------------------------------------- */
 
-bool prep_add(struct prep_change *c, struct nn_task *t)
+bool heddle_prep_add(struct prep_change *c, struct nn_task *t)
 {
     for (uint32_t i = 0; i < c->ngone; i++)
         if (c->gone[i] == t)
@@ -180,7 +206,7 @@ static void prep_forget(struct nn_prep *q, struct nn_task *t)
 {
     for (uint32_t k = 0; k < t->node->nin; k++)
         if (t->in_value[k] != NN_NONE)
-            q->nreads[prep_root(q, t->in_value[k])]--;
+            q->nreads[heddle_prep_root(q, t->in_value[k])]--;
     t->node = NULL;
 }
 
@@ -189,7 +215,7 @@ static heddle_status prep_record(struct nn_prep *q, const struct prep_change *c,
                                  const struct nn_node *made)
 {
     struct nn_plan *p = q->p;
-    const struct nn_node **gone = prep_keep(q, c->ngone, sizeof(*gone));
+    const struct nn_node **gone = heddle_prep_keep(q, c->ngone, sizeof(*gone));
 
     if (gone == NULL ||
         !heddle_nn_grow(&p->mem, &p->change, &q->cap_changes, p->nchanges, sizeof(*p->change)))
@@ -201,12 +227,13 @@ static heddle_status prep_record(struct nn_prep *q, const struct prep_change *c,
     return HEDDLE_OK;
 }
 
-heddle_status prep_replace(struct nn_prep *q, const struct prep_change *c, struct nn_task *last)
+heddle_status heddle_prep_replace(struct nn_prep *q, const struct prep_change *c,
+                                  struct nn_task *last)
 {
     const struct nn_node *from = last->node;
-    struct nn_node *node = prep_keep(q, 1, sizeof(*node));
-    struct nn_value *value = prep_keep(q, (size_t)c->nin + 1, sizeof(*value));
-    uint32_t *number = prep_keep(q, (size_t)c->nin + 1, sizeof(*number));
+    struct nn_node *node = heddle_prep_keep(q, 1, sizeof(*node));
+    struct nn_value *value = heddle_prep_keep(q, (size_t)c->nin + 1, sizeof(*value));
+    uint32_t *number = heddle_prep_keep(q, (size_t)c->nin + 1, sizeof(*number));
     struct nn_task t = {0};
 
     if (node == NULL || value == NULL || number == NULL)
@@ -241,24 +268,24 @@ heddle_status prep_replace(struct nn_prep *q, const struct prep_change *c, struc
     *last = t;
     for (uint32_t k = 0; k < c->nin; k++)
         if (number[k] != NN_NONE) {
-            q->nreads[prep_root(q, number[k])]++;
-            q->reader[prep_root(q, number[k])] = (uint32_t)(last - q->p->task);
+            q->nreads[heddle_prep_root(q, number[k])]++;
+            q->reader[heddle_prep_root(q, number[k])] = (uint32_t)(last - q->p->task);
         }
-    q->maker[prep_root(q, number[c->nin])] = (uint32_t)(last - q->p->task);
+    q->maker[heddle_prep_root(q, number[c->nin])] = (uint32_t)(last - q->p->task);
     return HEDDLE_OK;
 }
 
-heddle_status prep_alias(struct nn_prep *q, struct nn_task *t)
+heddle_status heddle_prep_alias(struct nn_prep *q, struct nn_task *t)
 {
     const struct prep_change c = {.gone = {t}, .ngone = 1};
 
-    return prep_alias_of(q, &c, t, t->in_value[0]);
+    return heddle_prep_alias_of(q, &c, t, t->in_value[0]);
 }
 
-heddle_status prep_alias_of(struct nn_prep *q, const struct prep_change *c, struct nn_task *t,
-                            uint32_t value)
+heddle_status heddle_prep_alias_of(struct nn_prep *q, const struct prep_change *c,
+                                   struct nn_task *t, uint32_t value)
 {
-    const uint32_t from = prep_root(q, value), to = t->out_value[0];
+    const uint32_t from = heddle_prep_root(q, value), to = t->out_value[0];
 
     HEDDLE_TRY(prep_record(q, c, NULL));
     prep_forget(q, t);
@@ -269,7 +296,7 @@ heddle_status prep_alias_of(struct nn_prep *q, const struct prep_change *c, stru
     return HEDDLE_OK;
 }
 
-/* --- the walk ---------------------------------------------------------------------------------- */
+/* --- the walk ------------------------------------------------------------------------ */
 
 /* Aliases of aliases lead to a root in one step again: they are in the order of the graph. */
 static void prep_roots(struct nn_prep *q)

@@ -11,8 +11,9 @@
  * read has been made before.
  *
  * A value inside of a group must have no other reader and be no output of the graph:
- * prep_only() says so. A value that is an alias (Reshape and the like) has the memory of its
- * root; makers and readers are those of roots, shapes those that a task sees.
+ * heddle_prep_only() and heddle_prep_closed() say so. A value that is an alias (Reshape and the
+ * like) has the memory of its root; makers and readers are those of roots, shapes those that a
+ * task sees.
  *
  * Cost     a pass may look at a bounded number of tasks around each task: all of them together
  *          are linear in the number of tasks.
@@ -22,7 +23,8 @@
 #include "nn/op/step.h"
 #include "nn/run/run.h"
 
-enum { PREP_GROUP = 24 }; /* the most tasks that one change replaces */
+/* The most tasks that one change replaces; the most operands of what comes. */
+enum { PREP_GROUP = 24, PREP_IN = 9 };
 
 struct nn_prep {
     struct nn_plan *p;
@@ -46,7 +48,7 @@ const struct nn_pass *heddle_nn_get_pass(uint32_t i);
 /* Runs all passes on the tasks of a plan, which have no steps yet. HEDDLE_ENOMEM. */
 heddle_status heddle_nn_prepare(struct nn_plan *p, const struct nn_opts *o);
 
-/* --- for passes -------------------------------------------------------------- */
+/* --- for passes ---------------------------------------------------------------------- */
 
 /* Task i, or NULL where it is gone. */
 static inline struct nn_task *prep_task(const struct nn_prep *q, uint32_t i)
@@ -55,35 +57,38 @@ static inline struct nn_task *prep_task(const struct nn_prep *q, uint32_t i)
 }
 
 /* The value whose memory value v has. */
-uint32_t prep_root(const struct nn_prep *q, uint32_t v);
+uint32_t heddle_prep_root(const struct nn_prep *q, uint32_t v);
 /* A task of this operator of the standard, with one result. NULL is fine. */
-bool prep_is(const struct nn_task *t, const char *op);
+bool heddle_prep_is(const struct nn_task *t, const char *op);
 /* All operands and results are f32. */
-bool prep_is_f32(const struct nn_task *t);
+bool heddle_prep_is_f32(const struct nn_task *t);
 /* The task whose only result is operand k of t, perhaps in another shape; NULL. */
-struct nn_task *prep_maker(const struct nn_prep *q, const struct nn_task *t, uint32_t k);
+struct nn_task *heddle_prep_maker(const struct nn_prep *q, const struct nn_task *t, uint32_t k);
 /* The only reader of the task's result, which it reads once; NULL: there is none, or more. */
-struct nn_task *prep_only(const struct nn_prep *q, const struct nn_task *t);
+struct nn_task *heddle_prep_only(const struct nn_prep *q, const struct nn_task *t);
 /* The task that makes operand k of t, when t is the only reader of the result. */
-struct nn_task *prep_inner(const struct nn_prep *q, const struct nn_task *t, uint32_t k);
+struct nn_task *heddle_prep_inner(const struct nn_prep *q, const struct nn_task *t, uint32_t k);
+/* The node that made operand k of t, a constant, when the plan was made, as a task; NULL. */
+struct nn_task *heddle_prep_folded(struct nn_prep *q, const struct nn_task *t, uint32_t k);
 /* The two operands are the same elements in the same shape. */
-bool prep_same(const struct nn_prep *q, const struct nn_task *a, uint32_t i,
-               const struct nn_task *b, uint32_t k);
+bool heddle_prep_same(const struct nn_prep *q, const struct nn_task *a, uint32_t i,
+                      const struct nn_task *b, uint32_t k);
 /* Operand k of t is the result of `made`, in its shape. */
-bool prep_reads(const struct nn_prep *q, const struct nn_task *t, uint32_t k,
-                const struct nn_task *made);
+bool heddle_prep_reads(const struct nn_prep *q, const struct nn_task *t, uint32_t k,
+                       const struct nn_task *made);
 /* Of a task with two operands: the other one than the result of `made`; -1: neither is. */
-int prep_other(const struct nn_prep *q, const struct nn_task *t, const struct nn_task *made);
+int heddle_prep_other(const struct nn_prep *q, const struct nn_task *t, const struct nn_task *made);
 /* Operand k is a constant f32 of one element. */
-bool prep_number(const struct nn_task *t, uint32_t k, double *out);
+bool heddle_prep_number(const struct nn_task *t, uint32_t k, double *out);
 /* The same, and the number is v, but for the rounding of a float. */
-bool prep_is_number(const struct nn_task *t, uint32_t k, double v);
+bool heddle_prep_is_number(const struct nn_task *t, uint32_t k, double v);
 /* Operand k is a row of n numbers, the same for all rows of what it is combined with. */
-bool prep_is_row(const struct nn_task *t, uint32_t k, size_t n);
+bool heddle_prep_is_row(const struct nn_task *t, uint32_t k, size_t n);
 /* The task is a function of operand 0 alone that kernels can do at their end. */
-bool prep_act(const struct nn_task *t, struct dnn_act *out);
+bool heddle_prep_act(const struct nn_task *t, struct dnn_act *out);
 /* A call of a function of the task's row. */
-struct nn_call prep_call(const struct nn_prep *q, const struct nn_task *t, struct nn_run *run);
+struct nn_call heddle_prep_call(const struct nn_prep *q, const struct nn_task *t,
+                                struct nn_run *run);
 
 /* A change: the group, and what takes its place. Operands are those of tasks of the group. */
 struct prep_change {
@@ -94,27 +99,29 @@ struct prep_change {
     struct prep_operand {
         const struct nn_task *of; /* NULL: absent */
         uint32_t k;
-    } in[DNN_MAX_IN];
+    } in[PREP_IN];
     const struct heddle_onnx_attr *attr; /* in the memory of the plan */
     size_t nattrs;
     const void *own; /* the same */
 };
 
 /* Adds a task to the group. False: it is full. */
-bool prep_add(struct prep_change *c, struct nn_task *t);
+bool heddle_prep_add(struct prep_change *c, struct nn_task *t);
 /* Only tasks of the group read results of the group, but for that of the last one. */
-bool prep_closed(const struct nn_prep *q, const struct prep_change *c, const struct nn_task *last);
+bool heddle_prep_closed(const struct nn_prep *q, const struct prep_change *c,
+                        const struct nn_task *last);
 /* Replaces the group by one task in the place of the last one, which makes its result. The other
  * tasks of the group go. */
-heddle_status prep_replace(struct nn_prep *q, const struct prep_change *c, struct nn_task *last);
+heddle_status heddle_prep_replace(struct nn_prep *q, const struct prep_change *c,
+                                  struct nn_task *last);
 /* The result of the task becomes operand 0, byte for byte, and the task goes. */
-heddle_status prep_alias(struct nn_prep *q, struct nn_task *t);
+heddle_status heddle_prep_alias(struct nn_prep *q, struct nn_task *t);
 
 /* The same with another value than operand 0, which has the shape of the result. */
-heddle_status prep_alias_of(struct nn_prep *q, const struct prep_change *c, struct nn_task *t,
-                            uint32_t value);
+heddle_status heddle_prep_alias_of(struct nn_prep *q, const struct prep_change *c,
+                                   struct nn_task *t, uint32_t value);
 
 /* Memory that goes with the plan. */
-void *prep_keep(struct nn_prep *q, size_t n, size_t bytes);
+void *heddle_prep_keep(struct nn_prep *q, size_t n, size_t bytes);
 
 #endif /* HEDDLE_NN_PREPARE_PREPARE_H */

@@ -27,7 +27,7 @@ static bool same_dropout(const struct nn_task *t)
 /* A slice of everything, forwards: the steps are operand 4, or 1. */
 static bool same_slice(const struct nn_task *t)
 {
-    if (!prep_is(t, "Slice"))
+    if (!heddle_prep_is(t, "Slice"))
         return false;
     if (t->node->nin < 5 || t->in[4].kind == NN_ABSENT)
         return true;
@@ -40,19 +40,20 @@ static bool same_slice(const struct nn_task *t)
 /* The operand that the result is; -1: none. */
 static int same_operand(const struct nn_task *t)
 {
-    bool is_same = same_dropout(t) || same_slice(t) || prep_is(t, "Cast") || prep_is(t, "CastLike");
+    bool is_same = same_dropout(t) || same_slice(t) || heddle_prep_is(t, "Cast") ||
+                   heddle_prep_is(t, "CastLike");
 
     for (size_t i = 0; i < sizeof(shape_tells) / sizeof(shape_tells[0]); i++)
-        is_same |= prep_is(t, shape_tells[i]) &&
+        is_same |= heddle_prep_is(t, shape_tells[i]) &&
                    (t->node->nin == 1 || strcmp(shape_tells[i], "Expand") == 0);
     if (is_same)
         return 0;
     for (size_t i = 0; i < sizeof(neutral) / sizeof(neutral[0]); i++) {
-        if (!prep_is(t, neutral[i].op) || t->node->nin != 2)
+        if (!heddle_prep_is(t, neutral[i].op) || t->node->nin != 2)
             continue;
-        if (prep_is_number(t, 1, neutral[i].v))
+        if (heddle_prep_is_number(t, 1, neutral[i].v))
             return 0;
-        if (neutral[i].both && prep_is_number(t, 0, neutral[i].v))
+        if (neutral[i].both && heddle_prep_is_number(t, 0, neutral[i].v))
             return 1;
     }
     return -1;
@@ -68,7 +69,7 @@ static heddle_status same_run(struct nn_prep *q)
         if (k < 0 || t->in[k].data != NULL || t->in[k].type != t->out[0].type ||
             !heddle_nn_same_shape(&t->in[k].shape, &t->out[0].shape))
             continue;
-        HEDDLE_TRY(prep_alias_of(q, &c, t, t->in_value[k]));
+        HEDDLE_TRY(heddle_prep_alias_of(q, &c, t, t->in_value[k]));
     }
     return HEDDLE_OK;
 }

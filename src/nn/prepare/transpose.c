@@ -34,8 +34,8 @@ static heddle_status transpose_join(struct nn_prep *q, struct nn_task *t, const 
                                     const int perm[NN_DIMS])
 {
     struct prep_change c = {.op = t->node->op, .nin = 1, .in = {{in, 0}}, .nattrs = 1};
-    struct heddle_onnx_attr *attr = prep_keep(q, 1, sizeof(*attr));
-    int64_t *list = prep_keep(q, NN_DIMS, sizeof(*list));
+    struct heddle_onnx_attr *attr = heddle_prep_keep(q, 1, sizeof(*attr));
+    int64_t *list = heddle_prep_keep(q, NN_DIMS, sizeof(*list));
 
     if (attr == NULL || list == NULL)
         return HEDDLE_ENOMEM;
@@ -46,27 +46,27 @@ static heddle_status transpose_join(struct nn_prep *q, struct nn_task *t, const 
                                       .ints = list,
                                       .nints = (size_t)t->in[0].shape.rank};
     c.attr = attr;
-    (void)prep_add(&c, t);
-    return prep_replace(q, &c, t);
+    (void)heddle_prep_add(&c, t);
+    return heddle_prep_replace(q, &c, t);
 }
 
 static heddle_status transpose_one(struct nn_prep *q, struct nn_task *t)
 {
-    const struct nn_task *before = prep_maker(q, t, 0);
+    const struct nn_task *before = heddle_prep_maker(q, t, 0);
     const struct prep_change c = {.gone = {t}, .ngone = 1};
     int perm[NN_DIMS], first[NN_DIMS], both[NN_DIMS];
 
     if (!transpose_perm(t, perm) || t->in[0].data != NULL)
         return HEDDLE_OK;
     if (transpose_stays(&t->in[0].shape, perm))
-        return prep_alias(q, t);
-    if (!prep_is(before, "Transpose") || !prep_reads(q, t, 0, before) ||
+        return heddle_prep_alias(q, t);
+    if (!heddle_prep_is(before, "Transpose") || !heddle_prep_reads(q, t, 0, before) ||
         !transpose_perm(before, first))
         return HEDDLE_OK;
     for (int i = 0; i < t->in[0].shape.rank; i++)
         both[i] = first[perm[i]];
     if (transpose_stays(&before->in[0].shape, both) && before->in[0].data == NULL)
-        return prep_alias_of(q, &c, t, before->in_value[0]);
+        return heddle_prep_alias_of(q, &c, t, before->in_value[0]);
     return transpose_join(q, t, before, both);
 }
 
@@ -75,7 +75,7 @@ static heddle_status transpose_run(struct nn_prep *q)
     for (uint32_t i = 0; i < q->p->ntasks; i++) {
         struct nn_task *t = prep_task(q, i);
 
-        if (prep_is(t, "Transpose"))
+        if (heddle_prep_is(t, "Transpose"))
             HEDDLE_TRY(transpose_one(q, t));
     }
     return HEDDLE_OK;

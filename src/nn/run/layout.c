@@ -31,6 +31,24 @@ struct layout {
 
 /* --- copies as tasks --------------------------------------------------------------- */
 
+static heddle_status reorder_bytes(struct nn_call *c, struct nn_step *out)
+{
+    const struct dnn_make make = heddle_nn_make(c);
+    const struct nn_step_in in = heddle_nn_step_in(1);
+    const int64_t *dim = c->in[0].shape.dim;
+    const size_t channels = (size_t)dim[1], pixels = (size_t)(dim[2] * dim[3]);
+    const struct dnn_transpose d = {
+        .size = sizeof(d),
+        .rank = 3,
+        .elem_bytes = 1,
+        .dims = {(size_t)dim[0], c->is_nhwc ? channels : pixels, c->is_nhwc ? pixels : channels},
+        .perm = {0, 2, 1}};
+    struct heddle_dnn *o = NULL;
+    const heddle_status st = heddle_dnn_create_transpose(&d, &make, &o);
+
+    return heddle_nn_dnn_step(c, st, o, &in, NULL, 0, out);
+}
+
 static heddle_status reorder_fast(struct nn_call *c, struct nn_step *out)
 {
     const struct dnn_make make = heddle_nn_make(c);
@@ -44,8 +62,11 @@ static heddle_status reorder_fast(struct nn_call *c, struct nn_step *out)
                                   .from = c->is_nhwc ? DNN_NCHW : DNN_NHWC,
                                   .to = c->is_nhwc ? DNN_NHWC : DNN_NCHW};
     struct heddle_dnn *o = NULL;
-    const heddle_status st = heddle_dnn_create_reorder(&d, &make, &o);
+    heddle_status st;
 
+    if (c->in[0].type != NN_F32)
+        return reorder_bytes(c, out);
+    st = heddle_dnn_create_reorder(&d, &make, &o);
     return heddle_nn_dnn_step(c, st, o, &in, NULL, 0, out);
 }
 
@@ -95,8 +116,10 @@ static heddle_status reorder_task(struct layout *l, uint32_t v, struct nn_task *
 /* An image that requests bring or compute. */
 static bool layout_is_image(const struct nn_value *v)
 {
-    return v->kind == NN_TENSOR && v->type == NN_F32 && v->data == NULL && v->shape.rank == 4 &&
-           heddle_nn_count(&v->shape) > 0;
+    const bool is_bytes = v->type == NN_U8 || v->type == NN_I8;
+
+    return v->kind == NN_TENSOR && (v->type == NN_F32 || is_bytes) && v->data == NULL &&
+           v->shape.rank == 4 && heddle_nn_count(&v->shape) > 0;
 }
 
 /* One whose layouts differ. */
