@@ -196,6 +196,75 @@ HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_nn_get_tasks(heddle_nn *net,
 /* Frees the arrays and zeroes the struct but for its size. NULL is fine. */
 HEDDLE_API void heddle_nn_tasks_fini(struct heddle_nn_tasks *tasks);
 
+/* What became of an operator of the file. */
+enum heddle_nn_fate {
+    HEDDLE_NN_RUNS,     /* a task of its own */
+    HEDDLE_NN_JOINED,   /* part of another task */
+    HEDDLE_NN_CONSTANT, /* computed when the plan was made */
+    HEDDLE_NN_NO_WORK,  /* its result is the memory of its operand */
+    HEDDLE_NN_UNUSED    /* nobody needs its result any more */
+};
+
+/* An operator of the file, or a task of the plan. */
+struct heddle_nn_node {
+    const char *name, *op;
+    enum heddle_nn_fate fate;
+    uint32_t task;       /* which one computes this; UINT32_MAX: none */
+    const char *kernel;  /* of a task: the kernel; "": loops of the operator; NULL: the reference */
+    const char *isa;     /* of a kernel: its instruction set; "" */
+    double flops, bytes; /* work, and bytes read and written */
+    uint64_t packed;     /* of a task: bytes of weights in the kernel's own form */
+    unsigned pieces;     /* of a task: into how many it may be cut */
+    unsigned nin, nout;
+    const uint32_t *in, *out; /* values; UINT32_MAX: absent */
+};
+
+/* A value between operators. */
+struct heddle_nn_value {
+    const char *name;
+    int type;      /* enum heddle_nn_type; 0: no tensor */
+    unsigned ndim; /* with dim: the shape for the inputs of the view */
+    int64_t dim[HEDDLE_NN_DIMS];
+    size_t bytes;
+    bool is_constant;
+    uint32_t root; /* the value whose memory this one has */
+};
+
+/* A pass of the preparation, and a change that it made. */
+struct heddle_nn_pass {
+    const char *name, *what;
+    unsigned nchanges, ngone; /* operators that went */
+};
+struct heddle_nn_change {
+    unsigned pass;
+    const char *made, *name; /* operator and name of what came; NULL: nothing had to */
+    unsigned ngone;
+    const char *const *gone, *const *gone_name;
+};
+
+/* A network before and after its preparation, for inputs of some shapes. */
+struct heddle_nn_view {
+    unsigned nnodes, ntasks, nvalues, npasses, nchanges;
+    const struct heddle_nn_node *node; /* of the file */
+    const struct heddle_nn_node *task; /* of the plan */
+    const struct heddle_nn_value *value;
+    const struct heddle_nn_pass *pass;
+    const struct heddle_nn_change *change;
+    uint64_t arena_bytes, peak_bytes; /* as in heddle_nn_plan_info */
+    double flops;
+    void *own;
+};
+/* The view of the plan for these inputs (their data are not looked at). *out is yours; end it with
+ * heddle_nn_view_destroy(), after which the network may be closed. HEDDLE_ENOSYS: shapes depend on
+ * data, so that there is no plan; others as heddle_nn_get_plan(). */
+HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_nn_view_create(heddle_nn *net,
+                                                               const struct heddle_nn_tensor *input,
+                                                               unsigned ninputs,
+                                                               const struct heddle_nn_opts *opts,
+                                                               struct heddle_nn_view **out);
+/* NULL is fine. */
+HEDDLE_API void heddle_nn_view_destroy(struct heddle_nn_view *v);
+
 /* Counts of cases, or an operator: see below. */
 struct heddle_nn_operator {
     const char *domain, *name;

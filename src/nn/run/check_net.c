@@ -60,8 +60,7 @@ static heddle_status check_run(void *user, const struct nn_model *m, const struc
                                struct nn_value *out, struct heddle_scratch *mem,
                                const struct nn_opts *o)
 {
-    const struct heddle_nn_opts no = {
-        .size = sizeof(no), .why = o->why, .why_bytes = o->why_bytes};
+    const struct heddle_nn_opts no = {.size = sizeof(no), .why = o->why, .why_bytes = o->why_bytes};
     const struct nn_graph *g = m->graph;
     heddle_nn *net = NULL;
     heddle_status st;

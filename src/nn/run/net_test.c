@@ -388,7 +388,7 @@ TEST(tasks_without_memory)
         st = heddle_nn_get_tasks(net, &t, 1, 2, NULL, &tasks);
         f.fail_at = 0;
         CHECK_STATUS(st, f.has_failed ? HEDDLE_ENOMEM : HEDDLE_OK);
-        CHECK_EQ(tasks.ntasks, f.has_failed ? 0 : 5);
+        CHECK_EQ(tasks.ntasks, f.has_failed ? 0 : 3);
         heddle_nn_tasks_fini(&tasks);
     }
     heddle_nn_close(net);

@@ -10,7 +10,7 @@
 /* Less work than this is not worth a child: about 20 us of one core. */
 #define PLAN_CUT_FLOPS 4e5
 
-static struct heddle_cost plan_cost(const struct nn_call *c)
+struct heddle_cost heddle_nn_cost(const struct nn_call *c)
 {
     struct heddle_cost cost = {0, 0};
 
@@ -56,7 +56,7 @@ static void plan_cut(struct nn_plan *p, struct nn_task *t, unsigned nworkers,
     struct nn_run run = {.keep = &p->mem, .temp = temp, .alloc = o->alloc};
     const struct nn_call c = heddle_nn_task_call(t, &run, o);
 
-    t->cost = plan_cost(&c);
+    t->cost = heddle_nn_cost(&c);
     heddle_scratch_drop(temp);
     p->flops += t->cost.flops;
     t->pieces = 1;

@@ -87,6 +87,8 @@ heddle_status heddle_nn_layout(struct nn_plan *p, struct heddle_scratch *temp,
 /* plan.c: the call of a function of a task's row. */
 struct nn_call heddle_nn_task_call(const struct nn_task *t, struct nn_run *run,
                                    const struct nn_opts *o);
+/* plan.c: what an operator costs, all of its shapes being known. */
+struct heddle_cost heddle_nn_cost(const struct nn_call *c);
 /* plan.c: a plan for inputs of these types and shapes. */
 heddle_status heddle_nn_plan(const struct nn_graph *g, const struct nn_value *in, unsigned nworkers,
                              const struct nn_opts *o, struct nn_plan **out);

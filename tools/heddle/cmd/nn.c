@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nn: looks at networks: `ops` lists operators, `show` the ports of a model, `check` runs cases of
- * ONNX's test data, `place` (nn/place.c) says which operator runs where.
+ * nn: looks at networks: `ops` lists operators, `show` (nn/show.c) a model before and after its
+ * preparation, `check` runs cases of ONNX's test data, `place` (nn/place.c) says which operator runs
+ * where.
  */
 #include <dirent.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "cmd/cmd.h"
 #include "heddle/nn.h"
 #include "nn/cmd.h"
+#include "nn/show.h"
 
 enum { NN_WHY = 500, NN_ROWS = 512 };
 
@@ -39,40 +41,6 @@ static int nn_ops(struct cli *c)
     const heddle_status st = heddle_json_finish(&j);
 
     return st == HEDDLE_OK ? 0 : cli_output_failed(c, st);
-}
-
-/* --- show ----------------------------------------------------------------------------- */
-
-static void show_port(struct cli *c, const char *what, const struct heddle_nn_port *p)
-{
-    fprintf(c->out, "%s %s: %s ", what, p->name, p->type == 0 ? "?" : heddle_nn_type_text(p->type));
-    if (p->ndim < 1)
-        fprintf(c->out, "%s", p->ndim < 0 ? "of any rank" : "scalar");
-    for (int d = 0; d < p->ndim; d++) {
-        fprintf(c->out, "%s", d > 0 ? "x" : "");
-        if (p->dim[d] >= 0)
-            fprintf(c->out, "%lld", (long long)p->dim[d]);
-        else
-            fprintf(c->out, "%s", p->symbol[d][0] != '\0' ? p->symbol[d] : "?");
-    }
-    fprintf(c->out, "\n");
-}
-
-static int nn_show(struct cli *c, heddle_ctx *ctx, const char *path)
-{
-    char why[NN_WHY] = "";
-    const struct heddle_nn_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
-    struct heddle_nn_port p;
-    heddle_nn *net = NULL;
-
-    if (heddle_nn_open(ctx, path, &o, &net) != HEDDLE_OK)
-        return cli_fail(c, "%s", why);
-    for (unsigned i = 0; heddle_nn_get_input(net, i, &p) == HEDDLE_OK; i++)
-        show_port(c, "input ", &p);
-    for (unsigned i = 0; heddle_nn_get_output(net, i, &p) == HEDDLE_OK; i++)
-        show_port(c, "output", &p);
-    heddle_nn_close(net);
-    return 0;
 }
 
 /* --- check ---------------------------------------------------------------------------- */
@@ -187,9 +155,26 @@ static int ops_run(struct cli *c, int argc, char **argv)
 
 static int show_run(struct cli *c, int argc, char **argv)
 {
-    const struct cli_opt opts[] = {{NULL, CLI_FLAG, NULL, 0, 0}};
+    struct nn_show show = {NULL, NULL, NULL};
+    const struct cli_opt opts[] = {{"--shape", CLI_STRING, &show.shape, 0, 0},
+                                   {"-o", CLI_OUTPUT, &show.page, 0, 0},
+                                   {NULL, CLI_FLAG, NULL, 0, 0}};
+    struct cli_args args = {.max = 1};
+    char why[NN_WHY] = "";
+    const struct heddle_ctx_opts co = {.size = sizeof(co), .why = why, .why_bytes = sizeof(why)};
+    heddle_ctx *ctx = NULL;
+    int rc = cli_parse(c, "nn show", argc, argv, opts, &args);
 
-    return nn_with(c, argc, argv, opts, nn_show, NULL);
+    if (rc != 0)
+        return rc;
+    if (args.n != 1)
+        return cli_error(c, "nn show: which model? Give an ONNX file");
+    show.model = args.operand[0];
+    if (heddle_ctx_create(&co, &ctx) != HEDDLE_OK)
+        return cli_fail(c, "%s", why);
+    rc = nn_show(c, ctx, &show);
+    (void)heddle_ctx_destroy(ctx);
+    return rc;
 }
 
 static int check_run(struct cli *c, int argc, char **argv)
@@ -209,8 +194,8 @@ static const struct heddle_cmd nn_verb_ops = {
 };
 static const struct heddle_cmd nn_verb_show = {
     .name = "show",
-    .help = "prints the inputs and outputs of a model",
-    .usage = "heddle nn show MODEL\n",
+    .help = "shows a model before and after its preparation",
+    .usage = "heddle nn show MODEL [--shape NAME=1x3x224x224[,...]] [-o PAGE.html] [--json]\n",
     .run = show_run,
 };
 static const struct heddle_cmd nn_verb_check = {
@@ -241,7 +226,7 @@ const struct heddle_cmd heddle_cmd_nn = {
     .name = "nn",
     .help = "looks at networks: operators, models, test cases",
     .usage = "heddle nn ops [--json]\n"
-             "heddle nn show MODEL\n"
+             "heddle nn show MODEL [--shape NAME=1x3x224x224[,...]] [-o PAGE.html] [--json]\n"
              "heddle nn check FOLDER [--reference]\n"
              "heddle nn place MODEL --machine FILE [options], see heddle nn place --help\n",
     .run = nn_run,

@@ -18,6 +18,7 @@
 #include "cmd/cmd.h"
 #include "heddle/nn.h"
 #include "nn/npy.h"
+#include "nn/shape.h"
 
 enum { RUN_PATH = 1024, RUN_TOP = 5, RUN_WHY = 500 };
 
@@ -32,51 +33,6 @@ struct run {
     uint64_t best_ns, total_ns;
 };
 
-/* The value of NAME in "NAME=VALUE,NAME=VALUE"; false: it is not there. */
-static bool run_pair(const char *list, const char *name, char *out, size_t bytes)
-{
-    const size_t n = strlen(name);
-
-    while (list != NULL && *list != '\0') {
-        const size_t len = strcspn(list, ",");
-
-        if (len > n && strncmp(list, name, n) == 0 && list[n] == '=' && len - n - 1 < bytes) {
-            memcpy(out, list + n + 1, len - n - 1);
-            out[len - n - 1] = '\0';
-            return true;
-        }
-        list += len + (list[len] == ',');
-    }
-    return false;
-}
-
-/* "1x3x224x224" for a port. */
-static int run_shape(struct run *r, const struct heddle_nn_port *p, struct heddle_nn_tensor *t)
-{
-    char text[200];
-    const char *s = text;
-
-    t->ndim = p->ndim < 0 ? 0 : (unsigned)p->ndim;
-    memcpy(t->dim, p->dim, sizeof(t->dim));
-    if (run_pair(r->shape, p->name, text, sizeof(text)))
-        for (t->ndim = 0; *s != '\0' && t->ndim < HEDDLE_NN_DIMS;) {
-            char *end;
-
-            t->dim[t->ndim++] = strtoll(s, &end, 10);
-            if (end == s || (*end != 'x' && *end != '\0'))
-                return cli_error(r->c, "run: '%s' is no shape: write 1x3x224x224", text);
-            s = end + (*end == 'x');
-        }
-    t->bytes = heddle_nn_type_size(t->type);
-    for (unsigned d = 0; d < t->ndim; d++) {
-        if (t->dim[d] < 0)
-            t->dim[d] = 1; /* a dimension that the model leaves open */
-        if (__builtin_mul_overflow(t->bytes, (size_t)t->dim[d], &t->bytes))
-            return cli_error(r->c, "run: the shape of input '%s' overflows", p->name);
-    }
-    return 0;
-}
-
 /* Floats in [0, 1), small whole numbers. */
 static int run_random(struct run *r, const struct heddle_nn_port *p, struct heddle_nn_tensor *t)
 {
@@ -85,7 +41,7 @@ static int run_random(struct run *r, const struct heddle_nn_port *p, struct hedd
     int rc;
 
     t->type = p->type;
-    rc = run_shape(r, p, t);
+    rc = nn_shape(r->c, "run", r->shape, p, t);
     if (rc != 0)
         return rc;
     t->data = calloc(t->bytes > 0 ? t->bytes : 1, 1);
@@ -116,7 +72,7 @@ static int run_inputs(struct run *r)
         int rc = 0;
 
         (void)heddle_nn_get_input(r->net, i, &p);
-        if (run_pair(r->input, p.name, path, sizeof(path))) {
+        if (nn_pair(r->input, p.name, path, sizeof(path))) {
             if (!npy_read(path, &r->in[i], &what))
                 rc = cli_fail(r->c, "%s: %s", path, what);
         } else if (r->random) {

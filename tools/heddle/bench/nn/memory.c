@@ -24,7 +24,7 @@ enum { GROWTH_BATCHES = 16 };
 static int arena_of(struct nn_bench *b, const struct nn_file *f)
 {
     char why[NN_WHY] = "";
-    const struct heddle_nn_opts o = {sizeof(o), why, sizeof(why)};
+    const struct heddle_nn_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
     struct heddle_nn_plan_info plan = {.size = sizeof(plan)};
     struct bench_case k;
     struct nn_net n;

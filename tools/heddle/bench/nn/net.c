@@ -83,7 +83,7 @@ int nn_net_open(struct nn_net *n, struct nn_bench *b, const struct nn_file *f, u
                 bool helps, int64_t batch)
 {
     char why[NN_WHY] = "";
-    const struct heddle_nn_opts o = {sizeof(o), why, sizeof(why)};
+    const struct heddle_nn_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
     const struct heddle_ctx_opts co = {.size = sizeof(co),
                                        .nworkers = workers,
                                        .helps = helps ? HEDDLE_ON : HEDDLE_OFF,
@@ -128,7 +128,7 @@ void nn_net_close(struct nn_net *n)
 int nn_net_run(struct nn_net *n, double *ns_out, struct heddle_nn_result **result_out)
 {
     char why[NN_WHY] = "";
-    const struct heddle_nn_opts o = {sizeof(o), why, sizeof(why)};
+    const struct heddle_nn_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
     struct heddle_nn_result *r = NULL;
     const uint64_t t0 = heddle_clock_ns();
 
@@ -187,7 +187,7 @@ int nn_net_flood(struct nn_net *n, uint64_t total, unsigned in_flight, int64_t (
                  void *user, double *ns_out)
 {
     char why[NN_WHY] = "";
-    const struct heddle_nn_opts o = {sizeof(o), why, sizeof(why)};
+    const struct heddle_nn_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
     struct flood f = {.failures = 0};
     uint64_t started = 0, ended = 0;
     heddle_status st = HEDDLE_OK;

@@ -45,7 +45,7 @@ static int kernels_ns(struct nn_bench *b, heddle_ctx *ctx, size_t ntasks, double
 static int runtime_rounds(struct nn_bench *b, struct nn_net *n, struct bench_case *k)
 {
     char why[NN_WHY] = "";
-    const struct heddle_nn_opts o = {sizeof(o), why, sizeof(why)};
+    const struct heddle_nn_opts o = {.size = sizeof(o), .why = why, .why_bytes = sizeof(why)};
     struct heddle_nn_plan_info plan = {.size = sizeof(plan)};
     int rc = nn_net_run(n, NULL, NULL);
 
