@@ -271,6 +271,38 @@ static struct nn_plan *net_evict(struct heddle_nn *net)
     return p;
 }
 
+/* Gives back what a request has. */
+static void net_leave(struct heddle_nn *net, struct nn_plan *p, struct nn_instance *i)
+{
+    heddle_mutex_lock(&net->lock);
+    if (i != NULL) {
+        *heddle_nn_instance_next(i) = p->idle;
+        p->idle = i;
+    }
+    p->nrefs--;
+    heddle_mutex_unlock(&net->lock);
+}
+
+/* A new plan. Its weights are those of the plan that was used last. */
+static heddle_status net_make(struct heddle_nn *net, const struct nn_value *in,
+                              const struct nn_opts *o, struct nn_plan **out)
+{
+    struct nn_plan_with with = {0};
+    struct nn_plan *like;
+    heddle_status st;
+
+    heddle_mutex_lock(&net->lock);
+    like = net->plan;
+    if (like != NULL)
+        like->nrefs++;
+    heddle_mutex_unlock(&net->lock);
+    with.like = like;
+    st = heddle_nn_plan(net->model->graph, in, &with, net->nworkers, o, out);
+    if (like != NULL)
+        net_leave(net, like, NULL);
+    return st;
+}
+
 static heddle_status net_plan(struct heddle_nn *net, const struct nn_value *in,
                               const struct nn_opts *o, struct nn_plan **out)
 {
@@ -281,7 +313,7 @@ static heddle_status net_plan(struct heddle_nn *net, const struct nn_value *in,
     heddle_mutex_unlock(&net->lock);
     if (*out != NULL)
         return HEDDLE_OK;
-    HEDDLE_TRY(heddle_nn_plan(net->model->graph, in, net->nworkers, o, &made));
+    HEDDLE_TRY(net_make(net, in, o, &made));
     heddle_mutex_lock(&net->lock);
     found = net_find(net, in); /* another thread may have made it meanwhile */
     if (found == NULL) {
@@ -309,18 +341,6 @@ static heddle_status net_instance(struct heddle_nn *net, struct nn_plan *p, cons
         p->idle = *heddle_nn_instance_next(p->idle);
     heddle_mutex_unlock(&net->lock);
     return *out != NULL ? HEDDLE_OK : heddle_nn_instance_create(net, p, o, out);
-}
-
-/* Gives back what a request has. */
-static void net_leave(struct heddle_nn *net, struct nn_plan *p, struct nn_instance *i)
-{
-    heddle_mutex_lock(&net->lock);
-    if (i != NULL) {
-        *heddle_nn_instance_next(i) = p->idle;
-        p->idle = i;
-    }
-    p->nrefs--;
-    heddle_mutex_unlock(&net->lock);
 }
 
 /* --- results -------------------------------------------------------------------------------- */

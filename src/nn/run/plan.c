@@ -84,9 +84,11 @@ void heddle_nn_plan_destroy(struct nn_plan *p)
     heddle_free(a, p, sizeof(*p));
 }
 
-heddle_status heddle_nn_plan(const struct nn_graph *g, const struct nn_value *in, unsigned nworkers,
+heddle_status heddle_nn_plan(const struct nn_graph *g, const struct nn_value *in,
+                             const struct nn_plan_with *with, unsigned nworkers,
                              const struct nn_opts *o, struct nn_plan **out)
 {
+    static const struct nn_plan_with nothing = {0};
     struct nn_plan *p = heddle_zalloc(o->alloc, 1, sizeof(*p));
     struct heddle_scratch temp = heddle_scratch_make(o->alloc);
     struct nn_shape *key;
@@ -94,6 +96,7 @@ heddle_status heddle_nn_plan(const struct nn_graph *g, const struct nn_value *in
 
     if (p == NULL)
         return heddle_why(o->why, o->why_bytes, HEDDLE_ENOMEM, "no memory for a plan");
+    with = with != NULL ? with : &nothing;
     p->g = g;
     p->alloc = o->alloc;
     p->mem = heddle_scratch_make(o->alloc);
@@ -108,7 +111,7 @@ heddle_status heddle_nn_plan(const struct nn_graph *g, const struct nn_value *in
     p->nvalues = g->nvalues;
     p->output = g->output;
     if (st == HEDDLE_OK)
-        st = heddle_nn_layout(p, &temp, o);
+        st = heddle_nn_layout(p, with->like, &temp, o);
     for (uint32_t i = 0; i < p->ntasks && st == HEDDLE_OK; i++)
         plan_cut(p, &p->task[i], nworkers, &temp, o);
     if (st == HEDDLE_OK && p->is_static)

@@ -67,19 +67,26 @@ struct heddle_nn {
     unsigned nplans;
 };
 
+/* What a plan is made with besides. */
+struct nn_plan_with {
+    const struct nn_plan *like; /* of the same graph, whose packed weights are shared; or NULL */
+};
+
 /* infer.c: shapes, constants, and which nodes are needed. is_static says whether the plan can be
  * made; *task, *root are filled. */
 heddle_status heddle_nn_infer(struct nn_plan *p, const struct nn_value *in,
                               const struct nn_opts *o);
 /* layout.c: a step for each task that can have one; images stay with the channels innermost where
- * that is faster, and tasks that reorder are put where a reader needs the other layout. */
-heddle_status heddle_nn_layout(struct nn_plan *p, struct heddle_scratch *temp,
-                               const struct nn_opts *o);
+ * that is faster, and tasks that reorder are put where a reader needs the other layout. Weights
+ * that the plan `like` (NULL: none) has packed are shared. */
+heddle_status heddle_nn_layout(struct nn_plan *p, const struct nn_plan *like,
+                               struct heddle_scratch *temp, const struct nn_opts *o);
 /* plan.c: the call of a function of a task's row. */
 struct nn_call heddle_nn_task_call(const struct nn_task *t, struct nn_run *run,
                                    const struct nn_opts *o);
-/* plan.c: a plan for inputs of these types and shapes. */
-heddle_status heddle_nn_plan(const struct nn_graph *g, const struct nn_value *in, unsigned nworkers,
+/* plan.c: a plan for inputs of these types and shapes. with: NULL is fine. */
+heddle_status heddle_nn_plan(const struct nn_graph *g, const struct nn_value *in,
+                             const struct nn_plan_with *with, unsigned nworkers,
                              const struct nn_opts *o, struct nn_plan **out);
 void heddle_nn_plan_destroy(struct nn_plan *p);
 /* arena.c: addresses. */
