@@ -285,9 +285,9 @@ static void net_leave(struct heddle_nn *net, struct nn_plan *p, struct nn_instan
 
 /* A new plan. Its weights are those of the plan that was used last. */
 static heddle_status net_make(struct heddle_nn *net, const struct nn_value *in,
-                              const struct nn_opts *o, struct nn_plan **out)
+                              struct nn_plan_with with, const struct nn_opts *o,
+                              struct nn_plan **out)
 {
-    struct nn_plan_with with = {0};
     struct nn_plan *like;
     heddle_status st;
 
@@ -313,7 +313,7 @@ static heddle_status net_plan(struct heddle_nn *net, const struct nn_value *in,
     heddle_mutex_unlock(&net->lock);
     if (*out != NULL)
         return HEDDLE_OK;
-    HEDDLE_TRY(net_make(net, in, o, &made));
+    HEDDLE_TRY(net_make(net, in, (struct nn_plan_with){0}, o, &made));
     heddle_mutex_lock(&net->lock);
     found = net_find(net, in); /* another thread may have made it meanwhile */
     if (found == NULL) {
@@ -341,6 +341,37 @@ static heddle_status net_instance(struct heddle_nn *net, struct nn_plan *p, cons
         p->idle = *heddle_nn_instance_next(p->idle);
     heddle_mutex_unlock(&net->lock);
     return *out != NULL ? HEDDLE_OK : heddle_nn_instance_create(net, p, o, out);
+}
+
+/* --- for decoders ---------------------------------------------------------------------------- */
+
+heddle_status heddle_nn_lease(heddle_nn *net, const struct nn_value *in, const struct nn_opts *o,
+                              struct nn_plan **plan, struct nn_instance **instance)
+{
+    struct nn_plan *p = NULL;
+    heddle_status st;
+
+    HEDDLE_TRY(net_plan(net, in, o, &p));
+    st = p->is_static ? net_instance(net, p, o, instance)
+                      : heddle_why(o->why, o->why_bytes, HEDDLE_ENOSYS,
+                                   "shapes of the network depend on data");
+    if (st != HEDDLE_OK)
+        net_leave(net, p, NULL);
+    else
+        *plan = p;
+    return st;
+}
+
+void heddle_nn_unlease(heddle_nn *net, struct nn_plan *plan, struct nn_instance *instance)
+{
+    net_leave(net, plan, instance);
+}
+
+heddle_status heddle_nn_plan_keeping(heddle_nn *net, const struct nn_value *in,
+                                     const struct nn_keep *keep, uint32_t n,
+                                     const struct nn_opts *o, struct nn_plan **out)
+{
+    return net_make(net, in, (struct nn_plan_with){.keep = keep, .nkeep = n}, o, out);
 }
 
 /* --- results -------------------------------------------------------------------------------- */

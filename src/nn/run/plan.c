@@ -110,6 +110,9 @@ heddle_status heddle_nn_plan(const struct nn_graph *g, const struct nn_value *in
         st = heddle_nn_infer(p, in, o);
     p->nvalues = g->nvalues;
     p->output = g->output;
+    p->rows = NN_NONE;
+    if (st == HEDDLE_OK && with->nkeep > 0)
+        st = heddle_nn_keep_past(p, with->keep, with->nkeep, o);
     if (st == HEDDLE_OK)
         st = heddle_nn_layout(p, with->like, &temp, o);
     for (uint32_t i = 0; i < p->ntasks && st == HEDDLE_OK; i++)
