@@ -70,7 +70,7 @@ struct heddle_ctx_opts {
                                   default: only kernels that have a cost */
     const char *model_dir;     /* NULL: the user's cache directory; "": memory only */
     unsigned watchdog_ms;      /* report a wait without progress after this; 0: never */
-    heddle_message_fn message; /* NULL: sentences are kept, not reported */
+    heddle_message_fn message; /* NULL: see `messages` */
     void *message_user;
     struct heddle_allocator allocator; /* zero: the C library's */
 
@@ -110,6 +110,9 @@ struct heddle_ctx_opts {
 
     char *why;        /* gets a sentence when heddle_ctx_create() fails; may be NULL */
     size_t why_bytes; /* of `why` */
+
+    const char *messages; /* when there is no `message`: "stderr" prints the sentences there,
+                             "off" (default) prints none */
 };
 
 /*

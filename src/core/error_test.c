@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* error: what waits return after failures, and which sentence goes with it. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "heddle/heddle.h"
 #include "tests/test.h"
@@ -217,5 +220,62 @@ TEST(too_many_operands)
     rig_fini(&r);
 }
 
-TEST_MAIN(missing, restored, failure_first, failed_event, cancelled_group, stale, acquire,
-          too_many_operands)
+/* --- where sentences go ------------------------------------------------------------ */
+
+/* Creates a context with stderr in a file, and reads the file. */
+static heddle_status create_and_read(struct heddle_ctx_opts o, char *text, size_t bytes)
+{
+    FILE *f = tmpfile();
+    const int saved = dup(2);
+    heddle_ctx *ctx = NULL;
+    heddle_status st;
+    size_t n;
+
+    CHECK(f != NULL && saved >= 0);
+    CHECK(dup2(fileno(f), 2) == 2);
+    o.size = sizeof(o);
+    o.devices = "none";
+    st = heddle_ctx_create(&o, &ctx);
+    (void)heddle_ctx_destroy(ctx);
+    CHECK(dup2(saved, 2) == 2);
+    CHECK_EQ(close(saved), 0);
+    rewind(f);
+    n = fread(text, 1, bytes - 1, f);
+    text[n] = '\0';
+    CHECK_EQ(fclose(f), 0);
+    return st;
+}
+
+TEST(messages_on_stderr)
+{
+    char text[1000];
+
+    CHECK_EQ(setenv("HEDDLE_WORKRES", "3", 1), 0);
+    CHECK_STATUS(create_and_read((struct heddle_ctx_opts){.sched = "lws"}, text, sizeof(text)),
+                 HEDDLE_EINVAL);
+    CHECK_STR(text, ""); /* silent by default */
+    CHECK_EQ(setenv("HEDDLE_MESSAGES", "stderr", 1), 0);
+    CHECK_STATUS(create_and_read((struct heddle_ctx_opts){.sched = "lws"}, text, sizeof(text)),
+                 HEDDLE_EINVAL);
+    CHECK(strstr(text, "heddle: warning: the environment variable HEDDLE_WORKRES is not known, "
+                       "did you mean HEDDLE_WORKERS?\n") != NULL);
+    CHECK(strstr(text, "heddle: error: there is no scheduler 'lws', there are ws, ") != NULL);
+    CHECK_STATUS(create_and_read((struct heddle_ctx_opts){.ignore_env = true, .sched = "lws"}, text,
+                                 sizeof(text)),
+                 HEDDLE_EINVAL);
+    CHECK_STR(text, "");
+    CHECK_OK(create_and_read((struct heddle_ctx_opts){.messages = "off"}, text, sizeof(text)));
+    CHECK_STR(text, ""); /* the program goes before the environment */
+    /* A variable that is malformed is told as well. */
+    CHECK_EQ(setenv("HEDDLE_WORKERS", "many", 1), 0);
+    CHECK_STATUS(create_and_read((struct heddle_ctx_opts){0}, text, sizeof(text)), HEDDLE_EINVAL);
+    CHECK(strstr(text, "HEDDLE_WORKERS is \"many\"") != NULL);
+    CHECK_EQ(unsetenv("HEDDLE_WORKERS"), 0);
+    CHECK_EQ(setenv("HEDDLE_MESSAGES", "syslog", 1), 0);
+    CHECK_STATUS(create_and_read((struct heddle_ctx_opts){0}, text, sizeof(text)), HEDDLE_EINVAL);
+    CHECK_EQ(unsetenv("HEDDLE_MESSAGES"), 0);
+    CHECK_EQ(unsetenv("HEDDLE_WORKRES"), 0);
+}
+
+TEST_MAIN(messages_on_stderr, missing, restored, failure_first, failed_event, cancelled_group,
+          stale, acquire, too_many_operands)
