@@ -156,7 +156,9 @@ HEDDLE_API heddle_status heddle_ctx_destroy(heddle_ctx *ctx);
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_wait(heddle_ctx *ctx);
 
 /* heddle_wait() for at most `timeout_ns` (0: no limit). HEDDLE_ETIMEDOUT: tasks remain,
- * or a task missed its deadline; heddle_ctx_error() then names that task. */
+ * or a task missed its deadline; heddle_ctx_error() then names that task. With several
+ * workers the calling thread runs only tasks whose kernel has always been short enough, as the
+ * recorder has seen it (option `log`), and those of gangs. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_wait_for(heddle_ctx *ctx, uint64_t timeout_ns);
 
 /* Cancels every task that has not started: it ends without running, after the tasks it

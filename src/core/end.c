@@ -63,6 +63,8 @@ void heddle_end_trace(struct heddle_exec *x, heddle_status st, uint64_t start, u
         log = HEDDLE_LOG_CANCELLED;
     if (w->current != NULL)
         flags |= HEDDLE_LOG_INLINE;
+    if (start != 0 && st == HEDDLE_OK)
+        heddle_kinfo_took(x->kinfo, now - start);
     heddle_trace_task(w->lane, x->id, x->kinfo->id,
                       (uint8_t)(x->slow != NULL ? x->slow->variant : 0),
                       (uint8_t)((unsigned)log | flags), start != 0 ? start : now, now, 0);
