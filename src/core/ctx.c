@@ -230,22 +230,25 @@ heddle_status heddle_ctx_get_allocator(const heddle_ctx *ctx, struct heddle_allo
 heddle_status heddle_ctx_get_stats(heddle_ctx *ctx, struct heddle_ctx_stats *out)
 {
     struct heddle_ctx_stats s = {.size = sizeof(s)};
+    uint64_t hidden = 0;
 
     HEDDLE_CHECK(ctx != NULL);
     HEDDLE_TRY(HEDDLE_MAY_FILL(ctx, struct heddle_ctx_stats, out));
     s.nworkers = ctx->nworkers;
     s.sched = ctx->sched->name;
-    s.submitted = heddle_load_acq(&ctx->submitted);
+    s.submitted = heddle_load_acq(&ctx->submitted) - heddle_load_rlx(&ctx->nhidden);
     /* Relaxed: counters. */
     for (unsigned i = 0; i < ctx->nall; i++) {
         const struct worker *w = &ctx->worker[i];
 
+        hidden += heddle_load_rlx(&w->hidden);
         s.done += heddle_load_rlx(&w->done);
         s.executed += heddle_load_rlx(&w->executed);
         s.failed += heddle_load_rlx(&w->failed);
         s.cancelled += heddle_load_rlx(&w->cancelled);
         s.parks += heddle_load_rlx(&w->parks);
     }
+    s.done -= hidden < s.done ? hidden : s.done; /* `hidden` may be ahead by one */
     if (ctx->sched->steals != NULL)
         s.steals = ctx->sched->steals(ctx->sched_self);
     heddle_spin_lock(&ctx->pool.lock);

@@ -97,6 +97,7 @@ struct heddle_ctx {
     uint32_t window_now; /* grows when nothing moves, shrinks again */
     struct submitter root;
     _Atomic uint64_t submitted; /* written under the lock */
+    _Atomic uint64_t nhidden;   /* of these the engine's own: acquires, ends of handles, ... */
 
     /* outside threads */
     _Alignas(HEDDLE_CACHE_LINE) struct heddle_spin master; /* owns slot 0 */

@@ -108,6 +108,8 @@ void heddle_engine_settle(struct worker *w, struct heddle_cell *c, heddle_status
     if (HEDDLE_UNLIKELY(ctx->dev != NULL))
         heddle_dev_settle(w, &c->sched, st);
     heddle_cell_exec_ext(w, c, ext, &x);
+    if ((c->flags & (TASK_HIDDEN | TASK_LOOSE)) == TASK_HIDDEN && c->scope == NULL)
+        heddle_counter_add(&w->hidden, 1);
     if (st == HEDDLE_ECANCELED)
         heddle_store_rlx(&w->cancelled, heddle_load_rlx(&w->cancelled) + 1);
     else if (st != HEDDLE_OK)

@@ -369,6 +369,7 @@ static void grant_give(struct worker *w, struct heddle_cell *c, struct grant *g)
         grant_drop(w->ctx, g);
         grant_call(w, fn, user, HEDDLE_OK, ptr);
     }
+    heddle_counter_add(&w->hidden, 1);
     heddle_store_rel(&w->done, heddle_load_rlx(&w->done) + 1);
     if (fn == NULL) /* release: ptr, and what tasks wrote */
         heddle_store_rel(&g->status, (int)HEDDLE_OK);

@@ -150,9 +150,9 @@ struct heddle_registry {
     void *owner;          /* the context */
     heddle_handle *units; /* list */
     uint32_t next_id;
-    size_t budget; /* bytes of runtime-allocated data; 0: none */
-    _Atomic size_t used;
-    _Atomic uint32_t nmarks; /* units that carry a mark of failure */
+    size_t budget;             /* bytes of runtime-allocated data; 0: none */
+    _Atomic size_t used, peak; /* now, and the most so far */
+    _Atomic uint32_t nmarks;   /* units that carry a mark of failure */
     /* Called before a unit that has `where` goes; NULL: nobody sets `where`. */
     void (*forget)(void *owner, heddle_handle *h);
     /* The memory of a root came (or: went), and `used` with it. Lock held; may be

@@ -476,7 +476,10 @@ static char *unit_allocate(heddle_handle *root)
         (reg->budget == 0 || heddle_load_rlx(&reg->used) + root->span_bytes <= reg->budget))
         p = unit_zalloc(&root->alloc, root->span_bytes);
     if (p != NULL && heddle_load_rlx(&root->base) == NULL) {
-        heddle_add_rlx(&reg->used, root->span_bytes); /* a counter */
+        const size_t used = heddle_add_rlx(&reg->used, root->span_bytes) + root->span_bytes;
+
+        if (used > heddle_load_rlx(&reg->peak)) /* both are counters */
+            heddle_store_rlx(&reg->peak, used);
         if (reg->changed != NULL)
             reg->changed(reg->owner, root, false);
         /* Publishes the zeroed memory; pairs with heddle_unit_base(). */
