@@ -16,6 +16,7 @@
 #include "base/park.h"
 #include "base/sized.h"
 #include "base/spin.h"
+#include "base/text.h"
 #include "base/thread.h"
 #include "core/dev/dev.h"
 #include "core/error.h"
@@ -111,6 +112,21 @@ static void end_models(heddle_ctx *ctx)
         heddle_report(ctx, HEDDLE_WARNING, "The performance models were not saved: %s.", why);
 }
 
+/* How long the run was on the machine that was described. */
+static void tell_virtual_time(heddle_ctx *ctx)
+{
+    struct heddle_ctx_stats s = {.size = sizeof(s)};
+    char time[48];
+    struct heddle_text t;
+
+    if (ctx->time->virtual_ns(ctx) == 0 || heddle_ctx_get_stats(ctx, &s) != HEDDLE_OK)
+        return;
+    heddle_text_init(&t, time, sizeof(time));
+    heddle_text_ns(&t, s.virtual_ns);
+    heddle_report(ctx, HEDDLE_INFO, "virtual time %s, %llu tasks, scheduler %s", time,
+                  (unsigned long long)s.done, s.sched);
+}
+
 void heddle_ctx_free(heddle_ctx *ctx)
 {
     const struct heddle_allocator a = ctx->alloc;
@@ -179,6 +195,7 @@ heddle_status heddle_ctx_destroy(heddle_ctx *ctx)
     while (heddle_load_acq(&ctx->nforeign) != 0)
         heddle_thread_yield();
     st = ctx_take_failure(ctx);
+    tell_virtual_time(ctx);
     ctx_stop(ctx);
     heddle_ctx_watch_memory(ctx, NULL);
     heddle_sampler_end(ctx);
