@@ -121,6 +121,7 @@ struct heddle_ctx {
     char cause[320];           /* the sentence of the latest failure that a wait returns */
     bool is_missing;           /* `waited` is of a task that did not run after a failure */
     bool is_refusal;           /* `error` is of a refused call, not of a task */
+    uint64_t refused_in;       /* the task that made this call; 0: none did */
     char untold[320];          /* the latest sentence, until it is reported */
     struct heddle_mutex event_lock;
     struct heddle_object *objects;

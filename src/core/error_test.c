@@ -277,5 +277,45 @@ TEST(messages_on_stderr)
     CHECK_EQ(unsetenv("HEDDLE_WORKRES"), 0);
 }
 
-TEST_MAIN(messages_on_stderr, missing, restored, failure_first, failed_event, cancelled_group,
-          stale, acquire, too_many_operands)
+/* --- a task that passes a refusal on ------------------------------------------------ */
+
+static heddle_status parent_run(struct heddle_exec *x)
+{
+    return heddle_exec_go(x, &updates, HEDDLE_NO_ARG, heddle_exec_operand(x, 0));
+}
+
+KERNEL(reads, parent_run, 1, HEDDLE_R);
+KERNEL(reduces, parent_run, 1, HEDDLE_REDUCE);
+
+static heddle_status other_run(struct heddle_exec *x)
+{
+    (void)!heddle_exec_go(x, &updates, HEDDLE_NO_ARG, heddle_exec_operand(x, 0));
+    return HEDDLE_EIO; /* for a reason of its own */
+}
+
+KERNEL(other, other_run, 1, HEDDLE_R);
+
+/* The sentence says which operand of which child it was. */
+TEST(refused_in_a_task)
+{
+    const heddle_kernel *const k[] = {&reads, &reduces};
+    struct rig r;
+
+    rig_init(&r);
+    CHECK_OK(heddle_handle_set_sum(r.h));
+    for (size_t i = 0; i < 2; i++) {
+        submit(&r, k[i]);
+        CHECK_STATUS(heddle_wait(r.ctx), HEDDLE_EACCESS);
+        says(&r, HEDDLE_EACCESS, k[i]->name);
+        says(&r, HEDDLE_EACCESS, "failed: kernel updates: operand 0 (");
+        says(&r, HEDDLE_EACCESS, ") is not held by the parent task in such a mode");
+        CHECK_OK(heddle_handle_restore(r.h));
+    }
+    submit(&r, &other);
+    CHECK_STATUS(heddle_wait(r.ctx), HEDDLE_EIO);
+    says(&r, HEDDLE_EIO, "failed: input or output failed");
+    rig_fini(&r);
+}
+
+TEST_MAIN(refused_in_a_task, messages_on_stderr, missing, restored, failure_first, failed_event,
+          cancelled_group, stale, acquire, too_many_operands)
