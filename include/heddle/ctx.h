@@ -113,6 +113,10 @@ struct heddle_ctx_opts {
 
     const char *messages; /* when there is no `message`: "stderr" prints the sentences there,
                              "off" (default) prints none */
+    enum heddle_switch memory_waits; /* heddle_handle_create() of data that the runtime
+                             allocates runs tasks until memory_budget has room for them;
+                             default off: the first task that uses the data fails. No effect
+                             with disk_path */
 };
 
 /*

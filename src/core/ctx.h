@@ -54,6 +54,7 @@ struct heddle_ctx {
     bool helps;
     bool runs_inline; /* one worker: ready tasks run in submit() */
     bool checks;
+    bool memory_waits; /* new data wait for room in the budget */
     bool has_models;
     bool allows_handoff;     /* the scheduler does, and there are only cores */
     bool has_short_cut;      /* children may take the way of child.c */

@@ -99,6 +99,8 @@ enum env_kind {
       "in virtual time, states of devices, as in cuda0:250W,cuda1:150W")                           \
     X("HEDDLE_WATCHDOG_MS", ENV_COUNT, watchdog_ms,                                                \
       "report a wait without progress after so many milliseconds; 0: never")                       \
+    X("HEDDLE_MEMORY_WAITS", ENV_SWITCH, memory_waits,                                             \
+      "new data wait for room in HEDDLE_MEMORY; default off")                                      \
     X("HEDDLE_MESSAGES", ENV_WORD, messages,                                                       \
       "where sentences about failures go: stderr, or off, which is the default")
 

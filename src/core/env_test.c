@@ -33,7 +33,7 @@ TEST(list_is_complete)
         CHECK(v->help != NULL && v->help[0] != '\0');
         n++;
     }
-    CHECK_EQ(n, 33);
+    CHECK_EQ(n, 34);
 }
 
 TEST(nothing_set_changes_nothing)

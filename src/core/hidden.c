@@ -27,6 +27,7 @@
 #include "core/handle.h"
 #include "core/hidden.h"
 #include "core/kinfo.h"
+#include "core/outside.h"
 #include "core/submit.h"
 #include "core/submitter.h"
 #include "core/worker.h"
@@ -201,6 +202,8 @@ bool heddle_hidden_run(struct worker *w, struct heddle_cell *c, struct heddle_sc
         c->flags |= TASK_LOOSE;
         *next_out = heddle_engine_end(w, c);
         heddle_unit_unref(unit); /* the one it inherited */
+        if (ctx->memory_waits)
+            heddle_ctx_signal(ctx); /* there may be room now */
         /* Counted last: its root may need a release of its own. */
         heddle_counter_add(&w->hidden, 1);
         heddle_store_rel(&w->done, heddle_load_rlx(&w->done) + 1);

@@ -370,6 +370,7 @@ static void ctx_configure(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
                   : window > MIN_WINDOW ? window
                                         : MIN_WINDOW;
     ctx->window_now = ctx->window;
+    ctx->memory_waits = o->memory_waits == HEDDLE_ON && o->disk_path == NULL;
     ctx->watchdog_ms = o->watchdog_ms;
     ctx->message = o->message;
     ctx->message_user = o->message_user;
@@ -385,7 +386,8 @@ static void ctx_configure(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
 /* Is every field in its range? `from` says where the values come from. */
 static heddle_status ctx_check_opts(const struct heddle_ctx_opts *o, const char *from)
 {
-    const enum heddle_switch sw[] = {o->bind, o->helps, o->log, o->check, o->models, o->execute};
+    const enum heddle_switch sw[] = {o->bind,   o->helps,   o->log,         o->check,
+                                     o->models, o->execute, o->memory_waits};
     struct energy_choice energy;
     char why[160] = "";
 

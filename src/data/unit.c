@@ -443,6 +443,8 @@ heddle_handle *heddle_unit_destroy(heddle_handle *h)
             heddle_mutex_unlock(&reg->lock);
         }
         heddle_free(&a, p, h->span_bytes);
+        if (h->has_promise && reg != NULL)
+            (void)heddle_sub_acqrel(&reg->promised, h->span_bytes);
     }
     if (h->dep.member != h->dep.inl)
         heddle_free(&a, h->dep.member, h->dep.cap * sizeof(heddle_ref));
@@ -462,6 +464,21 @@ static char *unit_zalloc(const struct heddle_allocator *a, size_t bytes)
     if (p != NULL)
         memset(p, 0, bytes);
     return p;
+}
+
+bool heddle_unit_promise(heddle_handle *root)
+{
+    struct heddle_registry *reg = root->reg;
+    size_t have = heddle_load_acq(&reg->promised);
+
+    if (!root->owns_memory || root->has_promise || reg->budget == 0)
+        return true;
+    do
+        if (root->span_bytes > reg->budget || have > reg->budget - root->span_bytes)
+            return false;
+    while (!heddle_cas_acqrel(&reg->promised, &have, have + root->span_bytes));
+    root->has_promise = true;
+    return true;
 }
 
 /* Allocates the memory of a root unless somebody has; NULL: cannot be. */
