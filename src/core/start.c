@@ -148,6 +148,8 @@ static void ctx_define(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
     heddle_trace_define_info(tr, "cpu", ctx->topo->model);
     snprintf(text, sizeof(text), "%u", ctx->dev != NULL ? ctx->has_devs.nworkers : ctx->nworkers);
     heddle_trace_define_info(tr, "workers", text);
+    snprintf(text, sizeof(text), "%d", o->log_level);
+    heddle_trace_define_info(tr, "log level", text);
     if (ctx->dev != NULL)
         return; /* the rest: heddle_dev_log_define() */
     snprintf(text, sizeof(text), "%u cpu %s", ctx->nworkers, ctx->device);
