@@ -9,9 +9,11 @@ activations neither vanish nor overflow. Nothing is downloaded. PyPI's `onnx` an
 
     models.py --out DIR [--tiny] [--list] [NAME ...]
 
---tiny divides widths and depths, for tests that have to be quick. The graphs look as
-exporters write them: some keep batch normalisation, and GELU, RMS normalisation and
-attention appear in their parts.
+Without a NAME all networks are written, and --list prints them, but not the decoders with
+past keys and values, gpt2_past and llama_past, which `generate` runs. --tiny divides
+widths and depths, for tests that have to be quick. The graphs look as exporters write
+them: some keep batch normalisation, and GELU, RMS normalisation and attention appear in
+their parts.
 """
 import argparse
 import os
@@ -501,6 +503,120 @@ def repeat(net, x, groups, heads, hd):
     return net.node("Reshape", x, flat)
 
 
+# --- decoders with past keys and values --------------------------------------------
+#
+# Inputs and outputs have the names and symbols that Hugging Face's exporters give them.
+
+
+MIN = float(np.finfo(np.float32).min)
+
+
+class Decoder(Net):
+    """Ports of a decoder, and what all of its layers need."""
+
+    def __init__(self, name, layers, groups, hd):
+        super().__init__(name)
+        self.groups, self.hd = groups, hd
+        total = "past_sequence_length + sequence_length"
+        self.ids = self.input("input_ids", ["batch_size", "sequence_length"], TensorProto.INT64)
+        self.past = [[self.input(f"past_key_values.{i}.{kind}",
+                                 ["batch_size", groups, "past_sequence_length", hd])
+                      for kind in ("key", "value")] for i in range(layers)]
+        self.attend = self.input("attention_mask", ["batch_size", total], TensorProto.INT64)
+        self.positions = self.input("position_ids", ["batch_size", "sequence_length"],
+                                    TensorProto.INT64)
+        self.before = self.size(self.past[0][0], 2)
+        self.total = self.node("Add", self.before, self.size(self.ids, 1))
+
+    def size(self, x, axis):
+        return self.node("Gather", self.node("Shape", x), self.ints(axis), axis=0)
+
+    def append(self, layer, k, v):
+        """The past of a layer, longer by the new keys and values."""
+        out = []
+        for kind, past, new in zip(("key", "value"), self.past[layer], (k, v)):
+            name = f"present.{layer}.{kind}"
+            self.nodes.append(helper.make_node("Concat", [past, new], [name], name=name, axis=2))
+            self.outputs.append(helper.make_tensor_value_info(
+                name, TensorProto.FLOAT, ["batch_size", self.groups,
+                                          "past_sequence_length + sequence_length", self.hd]))
+            out.append(name)
+        return out
+
+    def logits(self, x, words):
+        self.output(x, "logits", ["batch_size", "sequence_length", words])
+        self.outputs.insert(0, self.outputs.pop())
+        return self
+
+
+def gpt2_past(tiny):
+    """The small one with 1024 positions. Keys to come are hidden by a triangle of booleans."""
+    d, layers, heads, words, most = (32, 2, 4, 100, 128) if tiny else (768, 12, 12, 50257, 1024)
+    net = Decoder("gpt2_past", layers, heads, d // heads)
+    x = net.node("Gather", net.random(words, d, scale=0.3 if tiny else 0.02), net.ids, axis=0)
+    x = net.node("Add", x, net.node("Gather", net.random(most, d, scale=0.01), net.positions,
+                                    axis=0))
+    tril = net.const(np.tril(np.ones((most, most), bool))[None, None])
+    tril = net.node("Slice", tril, net.before, net.total, net.ints(2))
+    tril = net.node("Slice", tril, net.ints(0), net.total, net.ints(3))
+    attend = net.node("Cast", net.node("Unsqueeze", net.attend, net.ints(1, 2)),
+                      to=TensorProto.FLOAT)
+    mask = net.node("Mul", net.node("Sub", net.scalar(1.0), attend), net.scalar(MIN))
+    for i in range(layers):
+        h = net.linear(net.layer_norm(x, d), d, 3 * d, scale=0.3 if tiny else 0.02)
+        q, k, v = net.node("Split", h, net.ints(d, d, d), outputs=3, axis=2)
+        q, k, v = (net.heads(t, heads, d // heads) for t in (q, k, v))
+        k, v = net.append(i, k, v)
+        score = net.node("MatMul", q, net.node("Transpose", k, perm=[0, 1, 3, 2]))
+        score = net.node("Div", score, net.scalar((d // heads) ** 0.5))
+        score = net.node("Add", net.node("Where", tril, score, net.scalar(MIN)), mask)
+        a = net.node("MatMul", net.node("Softmax", score, axis=-1), v)
+        a = net.node("Reshape", net.node("Transpose", a, perm=[0, 2, 1, 3]), net.ints(0, -1, d))
+        x = net.node("Add", x, net.linear(a, d, d, scale=0.02))
+        h = net.gelu_tanh(net.linear(net.layer_norm(x, d), d, 4 * d, scale=0.02))
+        x = net.node("Add", x, net.linear(h, 4 * d, d, scale=0.02))
+    return net.logits(net.linear(net.layer_norm(x, d), d, words, False), words)
+
+
+def llama_past(tiny):
+    """Rotary positions computed from position_ids, and the mask from ranges."""
+    d, layers, heads, groups, mlp, words = (
+        (32, 2, 4, 2, 64, 100) if tiny else (1024, 16, 16, 8, 2816, 32000))
+    hd = d // heads
+    net = Decoder("llama_past", layers, groups, hd)
+    x = net.node("Gather", net.random(words, d, scale=1.0), net.ids, axis=0)
+    step = (10000.0 ** (-np.arange(0, hd, 2) / hd)).astype(np.float32)
+    at = net.node("Cast", net.node("Unsqueeze", net.positions, net.ints(2)),
+                  to=TensorProto.FLOAT)
+    angle = net.node("MatMul", at, net.const(step[None, None]))
+    angle = net.node("Unsqueeze", net.node("Concat", angle, angle, axis=2), net.ints(1))
+    cos, sin = net.node("Cos", angle), net.node("Sin", angle)
+
+    def span(first, last):
+        return net.node("Range", net.node("Squeeze", first), net.node("Squeeze", last),
+                        net.const(np.array(1, np.int64)))
+
+    queries = net.node("Unsqueeze", span(net.before, net.total), net.ints(1))
+    keys = net.node("Unsqueeze", span(net.ints(0), net.total), net.ints(0))
+    attend = net.node("Unsqueeze", net.node("Cast", net.attend, to=TensorProto.BOOL),
+                      net.ints(1, 2))
+    seen = net.node("And", net.node("LessOrEqual", keys, queries), attend)
+    mask = net.node("Where", seen, net.scalar(0.0), net.scalar(MIN))
+    for i in range(layers):
+        h = net.rms_norm(x, d)
+        q = rotate(net, net.heads(net.linear(h, d, d, False), heads, hd), cos, sin, hd)
+        k = rotate(net, net.heads(net.linear(h, d, groups * hd, False), groups, hd), cos, sin, hd)
+        k, v = net.append(i, k, net.heads(net.linear(h, d, groups * hd, False), groups, hd))
+        k, v = repeat(net, k, groups, heads, hd), repeat(net, v, groups, heads, hd)
+        k = net.node("Transpose", k, perm=[0, 1, 3, 2])
+        x = net.node("Add", x, net.linear(net.attention_heads(q, k, v, heads, hd, mask), d, d,
+                                          False))
+        h = net.rms_norm(x, d)
+        h = net.node("Mul", net.silu(net.linear(h, d, mlp, False)), net.linear(h, d, mlp, False))
+        x = net.node("Add", x, net.linear(h, mlp, d, False))
+    return net.logits(net.linear(net.rms_norm(x, d), d, words, False), words)
+
+
 def whisper(tiny):
     """The encoder of the base one: 80 bands of sound, two convolutions along time."""
     net = Net("whisper")
@@ -521,6 +637,7 @@ def whisper(tiny):
 
 NETWORKS = {f.__name__: f for f in (resnet50, resnet50_int8, mobilenetv2, mobilenetv3,
                                     efficientnet, unet, vit, bert, gpt2, llama, whisper)}
+DECODERS = {f.__name__: f for f in (gpt2_past, llama_past)}
 
 
 def main():
@@ -530,18 +647,19 @@ def main():
     parser.add_argument("--tiny", action="store_true", help="few and narrow layers, for tests")
     parser.add_argument("--list", action="store_true", help="print the names")
     args = parser.parse_args()
+    known = NETWORKS | DECODERS
     if args.list:
         print("\n".join(NETWORKS))
         return 0
-    unknown = [n for n in args.names if n not in NETWORKS]
+    unknown = [n for n in args.names if n not in known]
     if unknown:
-        print(f"models.py: no network {unknown[0]}; there are {', '.join(NETWORKS)}",
+        print(f"models.py: no network {unknown[0]}; there are {', '.join(known)}",
               file=sys.stderr)
         return 2
     os.makedirs(args.out, exist_ok=True)
     for name in args.names or NETWORKS:
         path = os.path.join(args.out, name + ".onnx")
-        onnx.save(NETWORKS[name](args.tiny).model(), path + ".tmp")
+        onnx.save(known[name](args.tiny).model(), path + ".tmp")
         os.replace(path + ".tmp", path)
         print(f"{path}: {os.path.getsize(path) / 1e6:.1f} MB")
     return 0

@@ -70,7 +70,7 @@ struct heddle_ctx_opts {
                                   default: only kernels that have a cost */
     const char *model_dir;     /* NULL: the user's cache directory; "": memory only */
     unsigned watchdog_ms;      /* report a wait without progress after this; 0: never */
-    heddle_message_fn message; /* NULL: sentences are kept, not reported */
+    heddle_message_fn message; /* NULL: see `messages` */
     void *message_user;
     struct heddle_allocator allocator; /* zero: the C library's */
 
@@ -110,6 +110,13 @@ struct heddle_ctx_opts {
 
     char *why;        /* gets a sentence when heddle_ctx_create() fails; may be NULL */
     size_t why_bytes; /* of `why` */
+
+    const char *messages; /* when there is no `message`: "stderr" prints the sentences there,
+                             "off" (default) prints none */
+    enum heddle_switch memory_waits; /* heddle_handle_create() of data that the runtime
+                             allocates runs tasks until memory_budget has room for them;
+                             default off: the first task that uses the data fails. No effect
+                             with disk_path */
 };
 
 /*
@@ -153,7 +160,9 @@ HEDDLE_API heddle_status heddle_ctx_destroy(heddle_ctx *ctx);
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_wait(heddle_ctx *ctx);
 
 /* heddle_wait() for at most `timeout_ns` (0: no limit). HEDDLE_ETIMEDOUT: tasks remain,
- * or a task missed its deadline; heddle_ctx_error() then names that task. */
+ * or a task missed its deadline; heddle_ctx_error() then names that task. With several
+ * workers the calling thread runs only tasks whose kernel has always been short enough, as the
+ * recorder has seen it (option `log`), and those of gangs. */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_wait_for(heddle_ctx *ctx, uint64_t timeout_ns);
 
 /* Cancels every task that has not started: it ends without running, after the tasks it

@@ -90,7 +90,8 @@ struct heddle_layout {
  *                elements may overlap: with dimensions sorted by stride, each stride
  *                must step over all elements that the smaller strides reach
  * HEDDLE_EOVERFLOW  the size does not fit
- * HEDDLE_ENOMEM  no memory for the handle
+ * HEDDLE_ENOMEM  no memory for the handle; with the option memory_waits also: the data do not
+ *                fit into memory_budget, and no task is left that could give memory back
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_handle_create(heddle_ctx *ctx,
                                                               const struct heddle_layout *layout,

@@ -6,6 +6,8 @@
  *            to use one thread differs from one to the other, so these functions
  *            are looked up by name; a BLAS that has none of them has no threads,
  *            or reads OMP_NUM_THREADS.
+ * fork()     a child has none of the callers that asked for one thread: it gets the
+ *            threads of the BLAS back.
  * Invariant  the table does not change while a caller uses it.
  * Threads    `lock` guards opening and closing; calls need no lock.
  */
@@ -21,7 +23,8 @@ static struct {
     pthread_mutex_t lock;
     unsigned nusers;
     bool is_loaded;
-    int threads; /* before we asked for one */
+    bool has_handler; /* of fork() */
+    int threads;      /* before we asked for one */
     struct heddle_blas blas;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -142,6 +145,28 @@ static bool load_any(struct heddle_blas *b, const char *library, char *why, size
     return false;
 }
 
+/* --- fork ------------------------------------------------------------------- */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&state.lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&state.lock);
+}
+
+static void in_child(void)
+{
+    if (state.nusers != 0 && state.blas.set_threads != NULL)
+        state.blas.set_threads(state.threads);
+    state.nusers = 0;
+    pthread_mutex_unlock(&state.lock);
+}
+
+/* --- users ------------------------------------------------------------------- */
+
 /* Once loaded it stays: a BLAS with threads does not like to go. */
 const struct heddle_blas *heddle_blas_open(const char *library, char *why, size_t why_bytes)
 {
@@ -157,6 +182,8 @@ const struct heddle_blas *heddle_blas_open(const char *library, char *why, size_
         state.is_loaded = load_any(&state.blas, library, why, why_bytes);
     if (state.is_loaded) {
         b = &state.blas;
+        if (!state.has_handler)
+            state.has_handler = pthread_atfork(before_fork, after_fork, in_child) == 0;
         if (state.nusers++ == 0 && b->set_threads != NULL) {
             state.threads = b->get_threads != NULL ? b->get_threads() : 1;
             b->set_threads(1);
@@ -169,7 +196,8 @@ const struct heddle_blas *heddle_blas_open(const char *library, char *why, size_
 void heddle_blas_close(void)
 {
     pthread_mutex_lock(&state.lock);
-    if (--state.nusers == 0 && state.blas.set_threads != NULL)
+    /* No user: in a child that ends what its parent began. */
+    if (state.nusers != 0 && --state.nusers == 0 && state.blas.set_threads != NULL)
         state.blas.set_threads(state.threads);
     pthread_mutex_unlock(&state.lock);
 }

@@ -16,6 +16,7 @@
 #include "base/park.h"
 #include "base/sized.h"
 #include "base/spin.h"
+#include "base/text.h"
 #include "base/thread.h"
 #include "core/dev/dev.h"
 #include "core/error.h"
@@ -111,6 +112,21 @@ static void end_models(heddle_ctx *ctx)
         heddle_report(ctx, HEDDLE_WARNING, "The performance models were not saved: %s.", why);
 }
 
+/* How long the run was on the machine that was described. */
+static void tell_virtual_time(heddle_ctx *ctx)
+{
+    struct heddle_ctx_stats s = {.size = sizeof(s)};
+    char time[48];
+    struct heddle_text t;
+
+    if (ctx->time->virtual_ns(ctx) == 0 || heddle_ctx_get_stats(ctx, &s) != HEDDLE_OK)
+        return;
+    heddle_text_init(&t, time, sizeof(time));
+    heddle_text_ns(&t, s.virtual_ns);
+    heddle_report(ctx, HEDDLE_INFO, "virtual time %s, %llu tasks, scheduler %s", time,
+                  (unsigned long long)s.done, s.sched);
+}
+
 void heddle_ctx_free(heddle_ctx *ctx)
 {
     const struct heddle_allocator a = ctx->alloc;
@@ -179,6 +195,7 @@ heddle_status heddle_ctx_destroy(heddle_ctx *ctx)
     while (heddle_load_acq(&ctx->nforeign) != 0)
         heddle_thread_yield();
     st = ctx_take_failure(ctx);
+    tell_virtual_time(ctx);
     ctx_stop(ctx);
     heddle_ctx_watch_memory(ctx, NULL);
     heddle_sampler_end(ctx);
@@ -230,22 +247,25 @@ heddle_status heddle_ctx_get_allocator(const heddle_ctx *ctx, struct heddle_allo
 heddle_status heddle_ctx_get_stats(heddle_ctx *ctx, struct heddle_ctx_stats *out)
 {
     struct heddle_ctx_stats s = {.size = sizeof(s)};
+    uint64_t hidden = 0;
 
     HEDDLE_CHECK(ctx != NULL);
     HEDDLE_TRY(HEDDLE_MAY_FILL(ctx, struct heddle_ctx_stats, out));
     s.nworkers = ctx->nworkers;
     s.sched = ctx->sched->name;
-    s.submitted = heddle_load_acq(&ctx->submitted);
+    s.submitted = heddle_load_acq(&ctx->submitted) - heddle_load_rlx(&ctx->nhidden);
     /* Relaxed: counters. */
     for (unsigned i = 0; i < ctx->nall; i++) {
         const struct worker *w = &ctx->worker[i];
 
+        hidden += heddle_load_rlx(&w->hidden);
         s.done += heddle_load_rlx(&w->done);
         s.executed += heddle_load_rlx(&w->executed);
         s.failed += heddle_load_rlx(&w->failed);
         s.cancelled += heddle_load_rlx(&w->cancelled);
         s.parks += heddle_load_rlx(&w->parks);
     }
+    s.done -= hidden < s.done ? hidden : s.done; /* `hidden` may be ahead by one */
     if (ctx->sched->steals != NULL)
         s.steals = ctx->sched->steals(ctx->sched_self);
     heddle_spin_lock(&ctx->pool.lock);

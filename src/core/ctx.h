@@ -54,6 +54,7 @@ struct heddle_ctx {
     bool helps;
     bool runs_inline; /* one worker: ready tasks run in submit() */
     bool checks;
+    bool memory_waits; /* new data wait for room in the budget */
     bool has_models;
     bool allows_handoff;     /* the scheduler does, and there are only cores */
     bool has_short_cut;      /* children may take the way of child.c */
@@ -97,6 +98,7 @@ struct heddle_ctx {
     uint32_t window_now; /* grows when nothing moves, shrinks again */
     struct submitter root;
     _Atomic uint64_t submitted; /* written under the lock */
+    _Atomic uint64_t nhidden;   /* of these the engine's own: acquires, ends of handles, ... */
 
     /* outside threads */
     _Alignas(HEDDLE_CACHE_LINE) struct heddle_spin master; /* owns slot 0 */
@@ -120,6 +122,7 @@ struct heddle_ctx {
     char cause[320];           /* the sentence of the latest failure that a wait returns */
     bool is_missing;           /* `waited` is of a task that did not run after a failure */
     bool is_refusal;           /* `error` is of a refused call, not of a task */
+    uint64_t refused_in;       /* the task that made this call; 0: none did */
     char untold[320];          /* the latest sentence, until it is reported */
     struct heddle_mutex event_lock;
     struct heddle_object *objects;

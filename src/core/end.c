@@ -63,6 +63,8 @@ void heddle_end_trace(struct heddle_exec *x, heddle_status st, uint64_t start, u
         log = HEDDLE_LOG_CANCELLED;
     if (w->current != NULL)
         flags |= HEDDLE_LOG_INLINE;
+    if (start != 0 && st == HEDDLE_OK)
+        heddle_kinfo_took(x->kinfo, now - start);
     heddle_trace_task(w->lane, x->id, x->kinfo->id,
                       (uint8_t)(x->slow != NULL ? x->slow->variant : 0),
                       (uint8_t)((unsigned)log | flags), start != 0 ? start : now, now, 0);
@@ -106,6 +108,8 @@ void heddle_engine_settle(struct worker *w, struct heddle_cell *c, heddle_status
     if (HEDDLE_UNLIKELY(ctx->dev != NULL))
         heddle_dev_settle(w, &c->sched, st);
     heddle_cell_exec_ext(w, c, ext, &x);
+    if ((c->flags & (TASK_HIDDEN | TASK_LOOSE)) == TASK_HIDDEN && c->scope == NULL)
+        heddle_counter_add(&w->hidden, 1);
     if (st == HEDDLE_ECANCELED)
         heddle_store_rlx(&w->cancelled, heddle_load_rlx(&w->cancelled) + 1);
     else if (st != HEDDLE_OK)

@@ -169,23 +169,62 @@ static inline struct heddle_sched_task *engine_run_cell(struct worker *w, struct
         return heddle_end_after(&x, st, start);
     if (HEDDLE_LIKELY(heddle_trace_is_on(w->lane, HEDDLE_TRACE_TASK))) {
         now = heddle_ticks();
+        heddle_kinfo_took(c->kinfo, now - start);
         heddle_trace_task(w->lane, c->id, c->kinfo->id, 0, HEDDLE_LOG_OK, start, now, 0);
         w->last = now;
     }
     return engine_end(w, c, now);
 }
 
-void heddle_engine_run(struct worker *w, struct heddle_sched_task *t)
+/* A task that slot w got, but does not run. */
+static void engine_put_back(struct worker *w, struct heddle_sched_task *t)
+{
+    if (w->ctx->dev != NULL)
+        heddle_dev_put_back(w, t, true);
+    else
+        heddle_engine_push_foreign(w->ctx, t);
+}
+
+/* Do earlier runs of its kernel say that the task would end in time? The engine's own
+ * tasks are short. */
+static bool engine_is_in_time(const struct worker *w, struct heddle_sched_task *t,
+                              uint64_t limit_ns)
+{
+    const struct heddle_cell *c;
+    uint64_t longest;
+
+    if (heddle_is_node(t))
+        return false;
+    c = heddle_task_cell(t);
+    longest = heddle_load_rlx(&c->kinfo->longest);
+    return (c->flags & TASK_HIDDEN) != 0 ||
+           (longest != 0 &&
+            heddle_clock_ns() + heddle_clock_delta_ns(&w->ctx->clock, longest) <= limit_ns);
+}
+
+/* Runs the task and what it makes ready. False: one of them is not known to end by limit_ns
+ * (0: no limit), and the scheduler has it. */
+static inline bool engine_run(struct worker *w, struct heddle_sched_task *t, uint64_t limit_ns)
 {
     const uint32_t busy = heddle_load_rlx(&w->is_busy);
 
     heddle_store_rlx(&w->is_busy, 1u); /* for heddle_ctx_is_stuck() */
     if (w->last == 0 && heddle_trace_is_on(w->lane, HEDDLE_TRACE_TASK))
         w->last = heddle_ticks();
-    do
+    do {
+        if (HEDDLE_UNLIKELY(limit_ns != 0) && !engine_is_in_time(w, t, limit_ns)) {
+            engine_put_back(w, t);
+            break;
+        }
         t = heddle_is_node(t) ? heddle_node_run(w, t) : engine_run_cell(w, heddle_task_cell(t));
-    while (t != NULL);
+    } while (t != NULL);
     heddle_store_rlx(&w->is_busy, busy);
+    return t == NULL;
+}
+
+void heddle_engine_run(struct worker *w, struct heddle_sched_task *t)
+{
+    (void)engine_run(w, t, 0);
 }
 
 /* One ready task, if there is one. */
@@ -204,10 +243,12 @@ static bool engine_work(struct worker *w, stop_fn stop, void *arg, uint64_t dead
                         bool is_main)
 {
     heddle_ctx *ctx = w->ctx;
+    const uint64_t limit_ns = w->limit_ns;
     uint64_t since = 0, quiet = 0;
     unsigned n = 0;
     bool ok = true;
 
+    w->limit_ns = 0; /* not that of waits inside of tasks */
     while (!stop(arg)) {
         struct heddle_sched_task *t;
 
@@ -228,7 +269,10 @@ static bool engine_work(struct worker *w, stop_fn stop, void *arg, uint64_t dead
             heddle_idle_end(w, true);
             w->was_woken = false;
             since = 0;
-            heddle_engine_run(w, t);
+            if (!engine_run(w, t, limit_ns)) {
+                ok = stop(arg);
+                goto out;
+            }
             if (++n % STOP_EVERY == 0 || heddle_load_rlx(&ctx->gang) != NULL)
                 break;
             t = heddle_engine_pop(w);
@@ -238,6 +282,7 @@ static bool engine_work(struct worker *w, stop_fn stop, void *arg, uint64_t dead
             break;
         }
     }
+out:
     /* Who leaves after a call that it did not answer passes it on. */
     heddle_idle_end(w, w->was_woken);
     w->was_woken = false;
@@ -332,10 +377,7 @@ static struct heddle_sched_task *engine_pop_own(struct worker *w, struct heddle_
     while (stranger != NULL) {
         struct heddle_sched_task *next = stranger->link[0];
 
-        if (w->ctx->dev != NULL)
-            heddle_dev_put_back(w, stranger, true);
-        else
-            heddle_engine_push_foreign(w->ctx, stranger);
+        engine_put_back(w, stranger);
         stranger = next;
     }
     return t;

@@ -14,11 +14,14 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/compiler.h"
+#include "base/near.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "core/ctx.h"
@@ -95,7 +98,11 @@ enum env_kind {
     X("HEDDLE_POWER_CAP", ENV_WORD, power_cap,                                                     \
       "in virtual time, states of devices, as in cuda0:250W,cuda1:150W")                           \
     X("HEDDLE_WATCHDOG_MS", ENV_COUNT, watchdog_ms,                                                \
-      "report a wait without progress after so many milliseconds; 0: never")
+      "report a wait without progress after so many milliseconds; 0: never")                       \
+    X("HEDDLE_MEMORY_WAITS", ENV_SWITCH, memory_waits,                                             \
+      "new data wait for room in HEDDLE_MEMORY; default off")                                      \
+    X("HEDDLE_MESSAGES", ENV_WORD, messages,                                                       \
+      "where sentences about failures go: stderr, or off, which is the default")
 
 #define ENV_VAR(name, kind, field, help)  {name, kind##_VALUE, help},
 #define ENV_RULE(name, kind, field, help) {kind, offsetof(struct heddle_ctx_opts, field)},
@@ -268,6 +275,41 @@ heddle_status heddle_env_apply(struct heddle_ctx_opts *opts, char *why, size_t c
     }
     *opts = o; /* invariant (2) */
     return HEDDLE_OK;
+}
+
+/* Does the list have a variable of this name? If not, *near_out is the nearest one or NULL. */
+static bool env_knows(const char *name, const char **near_out)
+{
+    struct heddle_near n = heddle_near_begin(name);
+
+    for (const struct heddle_env_var *v = env_vars; v->name != NULL; v++) {
+        if (strcmp(v->name, name) == 0)
+            return true;
+        heddle_near_look(&n, v->name);
+    }
+    *near_out = n.found;
+    return false;
+}
+
+void heddle_env_report_unknown(heddle_message_fn message, void *user)
+{
+    static const char prefix[] = "HEDDLE_";
+
+    for (char **e = environ; e != NULL && *e != NULL; e++) {
+        const size_t n = strcspn(*e, "=");
+        const char *near = NULL;
+        char name[64], text[200];
+
+        if (strncmp(*e, prefix, sizeof(prefix) - 1) != 0)
+            continue;
+        snprintf(name, sizeof(name), "%.*s", n < sizeof(name) ? (int)n : (int)sizeof(name) - 1, *e);
+        if (env_knows(name, &near))
+            continue;
+        snprintf(text, sizeof(text), "the environment variable %s is not known%s%s%s", name,
+                 near != NULL ? ", did you mean " : "", near != NULL ? near : "",
+                 near != NULL ? "?" : "");
+        message(user, HEDDLE_WARNING, text);
+    }
 }
 
 void heddle_env_cache_dir(char *buf, size_t bytes)

@@ -33,7 +33,7 @@ TEST(list_is_complete)
         CHECK(v->help != NULL && v->help[0] != '\0');
         n++;
     }
-    CHECK_EQ(n, 32);
+    CHECK_EQ(n, 34);
 }
 
 TEST(nothing_set_changes_nothing)
@@ -224,6 +224,43 @@ TEST(malformed)
     clear_all();
 }
 
+/* --- variables that do not exist -------------------------------------------------- */
+
+static unsigned nmessages;
+static char told[300];
+
+static void hear(void *user, enum heddle_severity severity, const char *text)
+{
+    CHECK(user == &nmessages && severity == HEDDLE_WARNING);
+    nmessages++;
+    snprintf(told, sizeof(told), "%s", text);
+}
+
+TEST(unknown_variables_are_named)
+{
+    char name[100] = "HEDDLE_";
+
+    clear_all();
+    setenv("HEDDLE_WORKERS", "2", 1);
+    setenv("XHEDDLE_WORKERS", "2", 1);
+    heddle_env_report_unknown(hear, &nmessages);
+    CHECK_EQ(nmessages, 0);
+    setenv("HEDDLE_WORKRES", "2", 1);
+    heddle_env_report_unknown(hear, &nmessages);
+    CHECK_EQ(nmessages, 1);
+    CHECK_STR(told, "the environment variable HEDDLE_WORKRES is not known, did you mean "
+                    "HEDDLE_WORKERS?");
+    unsetenv("HEDDLE_WORKRES");
+    /* A name that is longer than any buffer, and one that is near no other. */
+    memset(name + 7, 'X', sizeof(name) - 8);
+    setenv(name, "1", 1);
+    heddle_env_report_unknown(hear, &nmessages);
+    CHECK_EQ(nmessages, 2);
+    CHECK(strstr(told, "is not known") != NULL && strstr(told, "did you mean") == NULL);
+    unsetenv(name);
+    clear_all();
+}
+
 TEST(cache_dir)
 {
     char buf[64];
@@ -245,4 +282,4 @@ TEST(cache_dir)
 
 TEST_MAIN(list_is_complete, nothing_set_changes_nothing, all_kinds, shares_are_from_0_to_1,
           caller_wins, older_names, ignored_when_asked, empty_is_not_set, percent_of_memory,
-          malformed, cache_dir)
+          malformed, unknown_variables_are_named, cache_dir)

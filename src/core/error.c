@@ -23,6 +23,8 @@
 #include "core/error.h"
 #include "core/exec.h"
 #include "core/kinfo.h"
+#include "core/outside.h"
+#include "core/worker.h"
 #include "data/data.h"
 
 /*
@@ -32,10 +34,13 @@
  */
 static void error_keep(heddle_ctx *ctx, const struct heddle_error *e, bool is_waited)
 {
+    const struct worker *w = is_waited ? NULL : heddle_ctx_self(ctx);
+
     heddle_mutex_lock(&ctx->lock);
     if (ctx->waited == HEDDLE_OK || (is_waited && ctx->is_missing)) {
         ctx->error = *e;
         ctx->is_refusal = !is_waited;
+        ctx->refused_in = w != NULL ? w->current->id : 0;
         if (is_waited) {
             ctx->waited = e->status;
             ctx->is_missing = false;
@@ -192,8 +197,21 @@ static void error_missing(struct heddle_exec *x)
         heddle_tell(ctx);
 }
 
+/* The sentence of the call that the task made last, if it was refused with this status:
+ * the task passes it on. Else "". */
+static void error_of_call(struct heddle_exec *x, heddle_status st, char *why, size_t bytes)
+{
+    heddle_ctx *ctx = x->ctx;
+
+    heddle_mutex_lock(&ctx->lock);
+    if (ctx->is_refusal && ctx->refused_in == x->id && ctx->error.status == st)
+        snprintf(why, bytes, "%s", ctx->error.message);
+    heddle_mutex_unlock(&ctx->lock);
+}
+
 void heddle_fail_task(struct heddle_exec *x, heddle_status st)
 {
+    char call[sizeof(x->ctx->error.message)] = "";
     const char *why = heddle_status_text(st);
 
     if (st == HEDDLE_ECANCELED && x->slow != NULL && x->slow->is_skipped) {
@@ -201,8 +219,11 @@ void heddle_fail_task(struct heddle_exec *x, heddle_status st)
             error_missing(x);
         return; /* a consequence: the cause has its own sentence */
     }
+    error_of_call(x, st, call, sizeof(call));
     if (x->slow != NULL && x->slow->message[0] != '\0')
         why = x->slow->message;
+    else if (call[0] != '\0')
+        why = call;
     error_task(x, st, why);
 }
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* error: what waits return after failures, and which sentence goes with it. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "heddle/heddle.h"
 #include "tests/test.h"
@@ -217,5 +220,102 @@ TEST(too_many_operands)
     rig_fini(&r);
 }
 
-TEST_MAIN(missing, restored, failure_first, failed_event, cancelled_group, stale, acquire,
-          too_many_operands)
+/* --- where sentences go ------------------------------------------------------------ */
+
+/* Creates a context with stderr in a file, and reads the file. */
+static heddle_status create_and_read(struct heddle_ctx_opts o, char *text, size_t bytes)
+{
+    FILE *f = tmpfile();
+    const int saved = dup(2);
+    heddle_ctx *ctx = NULL;
+    heddle_status st;
+    size_t n;
+
+    CHECK(f != NULL && saved >= 0);
+    CHECK(dup2(fileno(f), 2) == 2);
+    o.size = sizeof(o);
+    o.devices = "none";
+    st = heddle_ctx_create(&o, &ctx);
+    (void)heddle_ctx_destroy(ctx);
+    CHECK(dup2(saved, 2) == 2);
+    CHECK_EQ(close(saved), 0);
+    rewind(f);
+    n = fread(text, 1, bytes - 1, f);
+    text[n] = '\0';
+    CHECK_EQ(fclose(f), 0);
+    return st;
+}
+
+TEST(messages_on_stderr)
+{
+    char text[1000];
+
+    CHECK_EQ(setenv("HEDDLE_WORKRES", "3", 1), 0);
+    CHECK_STATUS(create_and_read((struct heddle_ctx_opts){.sched = "lws"}, text, sizeof(text)),
+                 HEDDLE_EINVAL);
+    CHECK_STR(text, ""); /* silent by default */
+    CHECK_EQ(setenv("HEDDLE_MESSAGES", "stderr", 1), 0);
+    CHECK_STATUS(create_and_read((struct heddle_ctx_opts){.sched = "lws"}, text, sizeof(text)),
+                 HEDDLE_EINVAL);
+    CHECK(strstr(text, "heddle: warning: the environment variable HEDDLE_WORKRES is not known, "
+                       "did you mean HEDDLE_WORKERS?\n") != NULL);
+    CHECK(strstr(text, "heddle: error: there is no scheduler 'lws', there are ws, ") != NULL);
+    CHECK_STATUS(create_and_read((struct heddle_ctx_opts){.ignore_env = true, .sched = "lws"}, text,
+                                 sizeof(text)),
+                 HEDDLE_EINVAL);
+    CHECK_STR(text, "");
+    CHECK_OK(create_and_read((struct heddle_ctx_opts){.messages = "off"}, text, sizeof(text)));
+    CHECK_STR(text, ""); /* the program goes before the environment */
+    /* A variable that is malformed is told as well. */
+    CHECK_EQ(setenv("HEDDLE_WORKERS", "many", 1), 0);
+    CHECK_STATUS(create_and_read((struct heddle_ctx_opts){0}, text, sizeof(text)), HEDDLE_EINVAL);
+    CHECK(strstr(text, "HEDDLE_WORKERS is \"many\"") != NULL);
+    CHECK_EQ(unsetenv("HEDDLE_WORKERS"), 0);
+    CHECK_EQ(setenv("HEDDLE_MESSAGES", "syslog", 1), 0);
+    CHECK_STATUS(create_and_read((struct heddle_ctx_opts){0}, text, sizeof(text)), HEDDLE_EINVAL);
+    CHECK_EQ(unsetenv("HEDDLE_MESSAGES"), 0);
+    CHECK_EQ(unsetenv("HEDDLE_WORKRES"), 0);
+}
+
+/* --- a task that passes a refusal on ------------------------------------------------ */
+
+static heddle_status parent_run(struct heddle_exec *x)
+{
+    return heddle_exec_go(x, &updates, HEDDLE_NO_ARG, heddle_exec_operand(x, 0));
+}
+
+KERNEL(reads, parent_run, 1, HEDDLE_R);
+KERNEL(reduces, parent_run, 1, HEDDLE_REDUCE);
+
+static heddle_status other_run(struct heddle_exec *x)
+{
+    (void)!heddle_exec_go(x, &updates, HEDDLE_NO_ARG, heddle_exec_operand(x, 0));
+    return HEDDLE_EIO; /* for a reason of its own */
+}
+
+KERNEL(other, other_run, 1, HEDDLE_R);
+
+/* The sentence says which operand of which child it was. */
+TEST(refused_in_a_task)
+{
+    const heddle_kernel *const k[] = {&reads, &reduces};
+    struct rig r;
+
+    rig_init(&r);
+    CHECK_OK(heddle_handle_set_sum(r.h));
+    for (size_t i = 0; i < 2; i++) {
+        submit(&r, k[i]);
+        CHECK_STATUS(heddle_wait(r.ctx), HEDDLE_EACCESS);
+        says(&r, HEDDLE_EACCESS, k[i]->name);
+        says(&r, HEDDLE_EACCESS, "failed: kernel updates: operand 0 (");
+        says(&r, HEDDLE_EACCESS, ") is not held by the parent task in such a mode");
+        CHECK_OK(heddle_handle_restore(r.h));
+    }
+    submit(&r, &other);
+    CHECK_STATUS(heddle_wait(r.ctx), HEDDLE_EIO);
+    says(&r, HEDDLE_EIO, "failed: input or output failed");
+    rig_fini(&r);
+}
+
+TEST_MAIN(refused_in_a_task, messages_on_stderr, missing, restored, failure_first, failed_event,
+          cancelled_group, stale, acquire, too_many_operands)

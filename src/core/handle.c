@@ -77,13 +77,41 @@ static void handle_define(heddle_ctx *ctx, const heddle_handle *h)
     heddle_trace_define_handle(ctx->trace, &t);
 }
 
+/* A wait for room: it ends when there is some, or when no task is left to give some back. */
+struct room_wait {
+    heddle_ctx *ctx;
+    heddle_handle *h;
+    bool has_room;
+};
+
+static bool room_stop(void *arg)
+{
+    struct room_wait *r = arg;
+    /* First whether all have ended: what they gave back is counted then. */
+    const bool is_quiet = heddle_ctx_is_quiet(r->ctx);
+
+    r->has_room = heddle_unit_promise(r->h);
+    return r->has_room || is_quiet;
+}
+
+/* The option memory_waits. A task does not wait: memory may be what its parent holds. */
+static heddle_status handle_find_room(heddle_ctx *ctx, heddle_handle *h)
+{
+    struct room_wait r = {.ctx = ctx, .h = h, .has_room = heddle_unit_promise(h)};
+
+    if (!r.has_room && heddle_ctx_self(ctx) == NULL)
+        (void)heddle_ctx_help(ctx, room_stop, &r, 0);
+    return r.has_room || heddle_ctx_self(ctx) != NULL ? HEDDLE_OK : HEDDLE_ENOMEM;
+}
+
 heddle_status heddle_handle_create(heddle_ctx *ctx, const struct heddle_layout *layout, void *ptr,
                                    heddle_handle **h_out)
 {
+    heddle_handle *h = NULL;
     heddle_status st;
 
     HEDDLE_CHECK(ctx != NULL && layout != NULL && h_out != NULL);
-    st = heddle_unit_create(&ctx->reg, layout, ptr, h_out);
+    st = heddle_unit_create(&ctx->reg, layout, ptr, &h);
     if (st == HEDDLE_EINVAL)
         return heddle_fail(ctx, st,
                            "a handle needs a type, 1 to %d dimensions, no "
@@ -93,8 +121,18 @@ heddle_status heddle_handle_create(heddle_ctx *ctx, const struct heddle_layout *
         return heddle_fail(ctx, st, "the size of a handle does not fit");
     if (st != HEDDLE_OK)
         return heddle_fail(ctx, st, "no memory for a handle");
-    handle_sign(ctx, *h_out);
-    handle_define(ctx, *h_out);
+    handle_sign(ctx, h);
+    if (ctx->memory_waits && handle_find_room(ctx, h) != HEDDLE_OK) {
+        const size_t bytes = h->span_bytes;
+
+        heddle_handle_unref(h);
+        return heddle_fail(ctx, HEDDLE_ENOMEM,
+                           "%zu bytes do not fit into the budget of %zu, and no task is left that "
+                           "could give memory back",
+                           bytes, ctx->reg.budget);
+    }
+    handle_define(ctx, h);
+    *h_out = h;
     return HEDDLE_OK;
 }
 
@@ -369,6 +407,7 @@ static void grant_give(struct worker *w, struct heddle_cell *c, struct grant *g)
         grant_drop(w->ctx, g);
         grant_call(w, fn, user, HEDDLE_OK, ptr);
     }
+    heddle_counter_add(&w->hidden, 1);
     heddle_store_rel(&w->done, heddle_load_rlx(&w->done) + 1);
     if (fn == NULL) /* release: ptr, and what tasks wrote */
         heddle_store_rel(&g->status, (int)HEDDLE_OK);

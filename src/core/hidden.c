@@ -27,6 +27,7 @@
 #include "core/handle.h"
 #include "core/hidden.h"
 #include "core/kinfo.h"
+#include "core/outside.h"
 #include "core/submit.h"
 #include "core/submitter.h"
 #include "core/worker.h"
@@ -107,6 +108,8 @@ heddle_status heddle_submit_hidden(heddle_ctx *ctx, struct submission *s, heddle
     if (ctx->pool.has_aux) /* no scheduler knows it */
         heddle_pool_chunk(&ctx->pool, c->self)->aux[c->self % HEDDLE_CHUNK] = 0;
     heddle_submit_count(ctx, s);
+    if (s->scope == NULL && (s->flags & TASK_LOOSE) == 0)
+        heddle_counter_add(&ctx->nhidden, 1); /* the lock is held */
     /* A notice waits for its event, which pushes it. */
     if (s->kinfo != &ctx->notice && (m == 0 || heddle_deps_link(slab, c, m)))
         s->ready = &c->sched;
@@ -199,7 +202,10 @@ bool heddle_hidden_run(struct worker *w, struct heddle_cell *c, struct heddle_sc
         c->flags |= TASK_LOOSE;
         *next_out = heddle_engine_end(w, c);
         heddle_unit_unref(unit); /* the one it inherited */
+        if (ctx->memory_waits)
+            heddle_ctx_signal(ctx); /* there may be room now */
         /* Counted last: its root may need a release of its own. */
+        heddle_counter_add(&w->hidden, 1);
         heddle_store_rel(&w->done, heddle_load_rlx(&w->done) + 1);
         return true;
     }

@@ -6,6 +6,8 @@
  *            or sleeps on `signals` while another thread has the slot.
  * Invariants (1) worker.done counts a task of the context after all its effects
  *                (engine.c), so equal sums mean that everything has ended
+ *            (2) a thread that waits with a deadline takes no task that may end after it,
+ *                unless no other thread is there to run it
  * Threads    any; heddle_ctx_signal() also workers and the device thread.
  */
 #include <linux/futex.h>
@@ -28,6 +30,8 @@
 #include "core/time.h"
 #include "core/worker.h"
 #include "task/task.h"
+
+enum { LEAVE_NS = 2000000 }; /* between looks of a waiter that has found no short task */
 
 struct worker *heddle_master_trylock(heddle_ctx *ctx)
 {
@@ -96,8 +100,19 @@ static void ctx_sleep(heddle_ctx *ctx, uint32_t seen, uint64_t deadline_ns)
     (void)syscall(SYS_futex, &ctx->signals, FUTEX_WAIT_PRIVATE, seen, &ts, NULL, 0);
 }
 
+/* A task was left that may not end in time: sleeps a little before the next look. */
+static void ctx_leave_to_others(heddle_ctx *ctx, stop_fn stop, void *arg, uint64_t deadline_ns)
+{
+    const uint32_t seen = heddle_load_acq(&ctx->signals);
+    const uint64_t next_ns = heddle_clock_ns() + LEAVE_NS;
+
+    if (!stop(arg))
+        ctx_sleep(ctx, seen, next_ns < deadline_ns ? next_ns : deadline_ns);
+}
+
 bool heddle_ctx_help(heddle_ctx *ctx, stop_fn stop, void *arg, uint64_t deadline_ns)
 {
+    const bool has_others = ctx->nworkers > 1 && ctx->time->has_threads;
     uint64_t quiet = 0;
     bool ok = stop(arg);
 
@@ -114,10 +129,13 @@ bool heddle_ctx_help(heddle_ctx *ctx, stop_fn stop, void *arg, uint64_t deadline
             break;
         w = heddle_master_trylock(ctx);
         if (w != NULL) {
-            (void)heddle_engine_loop(w, stop, arg, deadline_ns, false);
+            w->limit_ns = has_others ? deadline_ns : 0;
+            ok = heddle_engine_loop(w, stop, arg, deadline_ns, false);
             heddle_returns_flush(&w->returns);
             heddle_master_unlock(ctx);
             heddle_ctx_signal(ctx); /* another may take the slot */
+            if (!ok && has_others && deadline_ns != 0)
+                ctx_leave_to_others(ctx, stop, arg, deadline_ns);
         } else {
             ctx_sleep(ctx, seen, deadline_ns);
             heddle_idle_watch(ctx, &quiet);

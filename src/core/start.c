@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -20,6 +21,7 @@
 #include "base/lock.h"
 #include "base/park.h"
 #include "base/sized.h"
+#include "base/text.h"
 #include "base/thread.h"
 #include "core/ctx.h"
 #include "core/dev/dev.h"
@@ -89,6 +91,35 @@ static heddle_status ctx_refuse(const struct heddle_ctx_opts *o, heddle_status s
     return st;
 }
 
+/* Asked for by the option, so the library may; one call, so that lines stay whole. */
+static void message_print(void *user, enum heddle_severity severity, const char *text)
+{
+    static const char *const word[] = {[HEDDLE_WARNING] = "warning: ", [HEDDLE_ERROR] = "error: "};
+
+    (void)user;
+    dprintf(STDERR_FILENO, "heddle: %s%s\n", severity == HEDDLE_INFO ? "" : word[severity], text);
+}
+
+/* Where the sentences of the context go. It is settled before any other option, so that
+ * whatever is wrong with those is said. */
+static heddle_status ctx_choose_messages(struct heddle_ctx_opts *o)
+{
+    char why[160];
+
+    if (o->messages == NULL && !o->ignore_env)
+        o->messages = heddle_env_value("HEDDLE_MESSAGES");
+    if (o->messages == NULL || strcmp(o->messages, "off") == 0)
+        return HEDDLE_OK;
+    if (strcmp(o->messages, "stderr") != 0) {
+        snprintf(why, sizeof(why), "messages go to stderr, or are off, but not to '%.60s'",
+                 o->messages);
+        return ctx_refuse(o, HEDDLE_EINVAL, why);
+    }
+    if (o->message == NULL)
+        o->message = message_print;
+    return HEDDLE_OK;
+}
+
 /* Memory that the runtime allocated for data on the host. reg.lock is held. */
 static void ctx_memory_changed(void *owner, const heddle_handle *root, bool is_less)
 {
@@ -117,6 +148,8 @@ static void ctx_define(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
     heddle_trace_define_info(tr, "cpu", ctx->topo->model);
     snprintf(text, sizeof(text), "%u", ctx->dev != NULL ? ctx->has_devs.nworkers : ctx->nworkers);
     heddle_trace_define_info(tr, "workers", text);
+    snprintf(text, sizeof(text), "%d", o->log_level);
+    heddle_trace_define_info(tr, "log level", text);
     if (ctx->dev != NULL)
         return; /* the rest: heddle_dev_log_define() */
     snprintf(text, sizeof(text), "%u cpu %s", ctx->nworkers, ctx->device);
@@ -339,6 +372,7 @@ static void ctx_configure(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
                   : window > MIN_WINDOW ? window
                                         : MIN_WINDOW;
     ctx->window_now = ctx->window;
+    ctx->memory_waits = o->memory_waits == HEDDLE_ON && o->disk_path == NULL;
     ctx->watchdog_ms = o->watchdog_ms;
     ctx->message = o->message;
     ctx->message_user = o->message_user;
@@ -354,7 +388,8 @@ static void ctx_configure(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
 /* Is every field in its range? `from` says where the values come from. */
 static heddle_status ctx_check_opts(const struct heddle_ctx_opts *o, const char *from)
 {
-    const enum heddle_switch sw[] = {o->bind, o->helps, o->log, o->check, o->models, o->execute};
+    const enum heddle_switch sw[] = {o->bind,   o->helps,   o->log,         o->check,
+                                     o->models, o->execute, o->memory_waits};
     struct energy_choice energy;
     char why[160] = "";
 
@@ -387,7 +422,8 @@ static heddle_status ctx_check_opts(const struct heddle_ctx_opts *o, const char 
 static heddle_status ctx_choose_sched(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
 {
     const bool has_classes = ctx->has_devs.nclasses > 1;
-    char why[128];
+    struct heddle_text t;
+    char why[256];
 
     if (o->sched == NULL) {
         ctx->sched =
@@ -396,7 +432,10 @@ static heddle_status ctx_choose_sched(heddle_ctx *ctx, const struct heddle_ctx_o
     }
     ctx->sched = heddle_sched_find(o->sched);
     if (ctx->sched == NULL) {
-        snprintf(why, sizeof(why), "there is no scheduler '%.60s'", o->sched);
+        heddle_text_init(&t, why, sizeof(why));
+        heddle_text_add(&t, "there is no scheduler '%.60s', there are", o->sched);
+        for (unsigned i = 0; heddle_sched_table[i] != NULL; i++)
+            heddle_text_add(&t, "%s %s", i > 0 ? "," : "", heddle_sched_table[i]->name);
         return ctx_refuse(o, HEDDLE_EINVAL, why);
     }
     if (has_classes && !ctx->sched->knows_classes) {
@@ -436,11 +475,14 @@ heddle_status heddle_ctx_create(const struct heddle_ctx_opts *opts, heddle_ctx *
 
     HEDDLE_CHECK(ctx_out != NULL);
     HEDDLE_TRY(HEDDLE_SIZED_GET_OPTS(struct heddle_ctx_opts, &o, opts));
+    HEDDLE_TRY(ctx_choose_messages(&o));
     HEDDLE_TRY(ctx_check_opts(&o, "the caller"));
     st = heddle_env_apply(&o, why, sizeof(why));
     if (st != HEDDLE_OK)
         return ctx_refuse(&o, st, why);
     HEDDLE_TRY(ctx_check_opts(&o, "the environment"));
+    if (o.message != NULL && !o.ignore_env)
+        heddle_env_report_unknown(o.message, o.message_user);
     if (o.allocator.alloc != NULL)
         a = &o.allocator;
     ctx = heddle_zalloc_aligned(a, 1, sizeof(*ctx), HEDDLE_CACHE_LINE);

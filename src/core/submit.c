@@ -276,6 +276,13 @@ static inline bool submit_plain(heddle_ctx *ctx, const heddle_kernel *kernel,
     return true;
 }
 
+/* May the call take the fast path, by what it says itself? */
+static inline bool call_is_plain(const struct heddle_call *call)
+{
+    return call->opts == NULL && (call->noperands | call->reserved[0] | call->reserved[1]) == 0 &&
+           call->arg_bytes <= HEDDLE_CELL_ARG && (call->arg != NULL || call->arg_bytes == 0);
+}
+
 heddle_status heddle_submit(heddle_ctx *ctx, const heddle_kernel *kernel,
                             const struct heddle_call *call)
 {
@@ -288,9 +295,7 @@ heddle_status heddle_submit(heddle_ctx *ctx, const heddle_kernel *kernel,
     if (call == NULL)
         call = &nothing;
     HEDDLE_TRY(heddle_submit_lock(ctx));
-    if (HEDDLE_LIKELY(
-            call->opts == NULL && (call->noperands | call->reserved[0] | call->reserved[1]) == 0 &&
-            call->arg_bytes <= HEDDLE_CELL_ARG && (call->arg != NULL || call->arg_bytes == 0)) &&
+    if (HEDDLE_LIKELY(call_is_plain(call)) &&
         HEDDLE_LIKELY(submit_plain(ctx, kernel, call, &ready))) {
         if (ready != NULL && !ctx->runs_inline)
             heddle_ready(ctx, ready, ctx->root.pusher);
@@ -329,7 +334,11 @@ heddle_status heddle_submit_n(heddle_ctx *ctx, const heddle_kernel *kernel,
         if (st != HEDDLE_OK)
             break;
         for (unsigned k = 0; k < 32 && i < n && st == HEDDLE_OK; k++) {
-            st = submit_locked(ctx, &s, kernel, &calls[i]);
+            s.ready = NULL;
+            if (!call_is_plain(&calls[i]) || !submit_plain(ctx, kernel, &calls[i], &s.ready))
+                st = submit_locked(ctx, &s, kernel, &calls[i]);
+            else if (s.ready != NULL && !ctx->runs_inline)
+                heddle_ready(ctx, s.ready, ctx->root.pusher);
             i += st == HEDDLE_OK;
             if (st == HEDDLE_OK && s.ready != NULL) {
                 ready = s.ready;

@@ -31,6 +31,8 @@ struct worker {
     struct heddle_returns returns;
     struct heddle_exec *current; /* innermost task on this thread's stack */
     unsigned gang_depth;         /* gang bodies on it */
+    uint64_t limit_ns;           /* of the loop that begins next: it runs only tasks that are
+                                    known to end by then; 0: all */
     unsigned nest;               /* waits inside of tasks on it */
     uintptr_t stack_half;        /* the middle of its stack, see stack.h; 0: not looked for */
     uintptr_t stack_room;        /* bytes from there to its beginning */
@@ -50,6 +52,7 @@ struct worker {
 
     /* written by the owner, read by any thread */
     _Alignas(HEDDLE_CACHE_LINE) _Atomic uint64_t done; /* tasks of the context */
+    _Atomic uint64_t hidden;                           /* of these the engine's own */
     _Atomic uint64_t executed;
     _Atomic uint64_t failed;
     _Atomic uint64_t cancelled;

@@ -130,6 +130,7 @@ struct heddle_handle {
     uint32_t *overlap_at; /* where the other one's list has this unit */
     uint32_t overlap_cap;
     bool owns_memory;              /* root allocated by the runtime */
+    bool has_promise;              /* its bytes are in reg->promised */
     size_t span_bytes;             /* from the first to the last element */
     _Atomic uint64_t pinned;       /* root: nodes whose drivers have pinned it */
     heddle_handle *prev, *next;    /* all units of the registry */
@@ -150,9 +151,10 @@ struct heddle_registry {
     void *owner;          /* the context */
     heddle_handle *units; /* list */
     uint32_t next_id;
-    size_t budget; /* bytes of runtime-allocated data; 0: none */
-    _Atomic size_t used;
-    _Atomic uint32_t nmarks; /* units that carry a mark of failure */
+    size_t budget;             /* bytes of runtime-allocated data; 0: none */
+    _Atomic size_t used, peak; /* now, and the most so far */
+    _Atomic size_t promised;   /* bytes of roots that heddle_unit_promise() found room for */
+    _Atomic uint32_t nmarks;   /* units that carry a mark of failure */
     /* Called before a unit that has `where` goes; NULL: nobody sets `where`. */
     void (*forget)(void *owner, heddle_handle *h);
     /* The memory of a root came (or: went), and `used` with it. Lock held; may be
@@ -181,6 +183,9 @@ heddle_status heddle_unit_share(heddle_handle *h, const size_t *offset, const si
  * with its root. */
 heddle_handle *heddle_unit_destroy(heddle_handle *h);
 
+/* Is there room in the budget for the root, beside all others that have a promise? Then it
+ * has one until its end. True as well for memory that the runtime does not allocate. */
+bool heddle_unit_promise(heddle_handle *root);
 /* The first element, allocating on first use. NULL: no memory or over budget. */
 void *heddle_unit_memory(heddle_handle *h);
 

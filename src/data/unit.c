@@ -443,6 +443,8 @@ heddle_handle *heddle_unit_destroy(heddle_handle *h)
             heddle_mutex_unlock(&reg->lock);
         }
         heddle_free(&a, p, h->span_bytes);
+        if (h->has_promise && reg != NULL)
+            (void)heddle_sub_acqrel(&reg->promised, h->span_bytes);
     }
     if (h->dep.member != h->dep.inl)
         heddle_free(&a, h->dep.member, h->dep.cap * sizeof(heddle_ref));
@@ -464,6 +466,21 @@ static char *unit_zalloc(const struct heddle_allocator *a, size_t bytes)
     return p;
 }
 
+bool heddle_unit_promise(heddle_handle *root)
+{
+    struct heddle_registry *reg = root->reg;
+    size_t have = heddle_load_acq(&reg->promised);
+
+    if (!root->owns_memory || root->has_promise || reg->budget == 0)
+        return true;
+    do
+        if (root->span_bytes > reg->budget || have > reg->budget - root->span_bytes)
+            return false;
+    while (!heddle_cas_acqrel(&reg->promised, &have, have + root->span_bytes));
+    root->has_promise = true;
+    return true;
+}
+
 /* Allocates the memory of a root unless somebody has; NULL: cannot be. */
 static char *unit_allocate(heddle_handle *root)
 {
@@ -476,7 +493,10 @@ static char *unit_allocate(heddle_handle *root)
         (reg->budget == 0 || heddle_load_rlx(&reg->used) + root->span_bytes <= reg->budget))
         p = unit_zalloc(&root->alloc, root->span_bytes);
     if (p != NULL && heddle_load_rlx(&root->base) == NULL) {
-        heddle_add_rlx(&reg->used, root->span_bytes); /* a counter */
+        const size_t used = heddle_add_rlx(&reg->used, root->span_bytes) + root->span_bytes;
+
+        if (used > heddle_load_rlx(&reg->peak)) /* both are counters */
+            heddle_store_rlx(&reg->peak, used);
         if (reg->changed != NULL)
             reg->changed(reg->owner, root, false);
         /* Publishes the zeroed memory; pairs with heddle_unit_base(). */

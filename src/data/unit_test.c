@@ -168,12 +168,14 @@ TEST(memory_on_first_use)
     CHECK_EQ(p - (double *)heddle_unit_base(h), 10);
     CHECK_EQ((uintptr_t)heddle_unit_base(h) % 64, 0);
     CHECK_EQ(reg.used, 800);
+    CHECK_EQ(reg.peak, 800);
     g = make(&reg, &l, NULL);
     CHECK(heddle_unit_base(g) == NULL); /* 1600 > 1000 */
     CHECK_EQ(reg.used, 800);
     drop(v);
     drop(h);
     CHECK_EQ(reg.used, 0);
+    CHECK_EQ(reg.peak, 800);
     CHECK(heddle_unit_base(g) != NULL);
     drop(g);
     /* memory of the caller does not count and is not freed */

@@ -162,3 +162,8 @@ size_t heddle_dnn_packed_bytes(const struct heddle_dnn *o)
 {
     return o->weights != NULL ? o->weights->bytes : 0;
 }
+
+size_t heddle_dnn_packed_users(const struct heddle_dnn *o)
+{
+    return o->weights != NULL ? heddle_load_rlx(&o->weights->nusers) : 0;
+}

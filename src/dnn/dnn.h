@@ -68,6 +68,8 @@ const char *heddle_dnn_kind(const struct heddle_dnn *o);
 const char *heddle_dnn_isa(const struct heddle_dnn *o);
 /* Bytes of packed weights that the object holds, alone or with others. */
 size_t heddle_dnn_packed_bytes(const struct heddle_dnn *o);
+/* Objects that hold these weights, this one as well; 0: it has none. */
+size_t heddle_dnn_packed_users(const struct heddle_dnn *o);
 /* Name of instruction set i on this processor, the best first; NULL behind the last one. */
 const char *heddle_dnn_isa_name(size_t i);
 

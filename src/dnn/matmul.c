@@ -156,7 +156,7 @@ static heddle_status pack(struct matmul *m, const struct dnn_ask *ask, const flo
 {
     const struct dnn_matmul *d = &m->d;
     uint32_t alpha;
-    size_t key[4] = {d->k, d->n, d->is_bias_constant, 0};
+    size_t key[4] = {d->k, d->n, d->is_bias_constant + 2u * d->trans_b + 4 * d->ldb, 0};
     heddle_status st;
     bool is_new;
 

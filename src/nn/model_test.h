@@ -8,7 +8,7 @@
 #include "heddle/heddle.h"
 #include "nn/check.h"
 #include "nn/run/run.h"
-#include "onnx/wire_test.h"
+#include "nn/write_test.h"
 
 enum { OUTPUTS = 16, FILL = 9000 };
 
@@ -21,62 +21,6 @@ static inline unsigned rnd(unsigned n)
 }
 
 /* --- writing ---------------------------------------------------------------------------- */
-
-/* "name:integer name=integer,integer name~number name'text", with blanks between. */
-static inline void put_attrs(struct wire_out *node, const char *text)
-{
-    while (*text != '\0') {
-        const size_t len = strcspn(text, ":=~'");
-        struct wire_out a = {.len = 0};
-        const bool is_list = text[len] == '=';
-        char *end;
-
-        wire_mem(&a, 1, text, len);
-        if (text[len] == '~' || text[len] == '\'') {
-            const bool is_text = text[len] == '\'';
-            const float number = is_text ? 0 : strtof(text + len + 1, NULL);
-
-            text += len + 1;
-            if (is_text)
-                wire_mem(&a, 4, text, strcspn(text, " "));
-            else
-                wire_f32(&a, 2, number);
-            wire_int(&a, 20, is_text ? 3 : 1);
-            wire_sub_message(node, 5, &a);
-            text += strcspn(text, " ");
-            text += *text == ' ';
-            continue;
-        }
-        for (end = (char *)(uintptr_t)text + len; *end == ':' || *end == '=' || *end == ',';)
-            wire_int(&a, is_list ? 8 : 3, strtoll(end + 1, &end, 10));
-        wire_int(&a, 20, is_list ? 7 : 2);
-        wire_sub_message(node, 5, &a);
-        text = end + (*end == ' ');
-    }
-}
-
-/* in, out: names with blanks between. */
-static inline void put_node(struct wire_out *g, const char *op, const char *in, const char *out,
-                            const char *attrs)
-{
-    struct wire_out n = {.len = 0};
-
-    while (*in != '\0') {
-        const size_t len = strcspn(in, " ");
-
-        wire_mem(&n, 1, in, len);
-        in += len + (in[len] == ' ');
-    }
-    while (*out != '\0') {
-        const size_t len = strcspn(out, " ");
-
-        wire_mem(&n, 2, out, len);
-        out += len + (out[len] == ' ');
-    }
-    wire_str(&n, 4, op);
-    put_attrs(&n, attrs);
-    wire_sub_message(g, 1, &n);
-}
 
 /* Numbers of some size around 0. */
 static inline void put_weights(struct wire_out *g, const char *name, unsigned rank,
@@ -118,20 +62,6 @@ static inline void put_port(struct wire_out *g, unsigned field, const char *name
     wire_str(&v, 1, name);
     wire_sub_message(&v, 2, &type);
     wire_sub_message(g, field, &v);
-}
-
-static inline void end_model(const char *path, const struct wire_out *g)
-{
-    struct wire_out m = {.len = 0}, o = {.len = 0};
-    FILE *f = fopen(path, "wb");
-
-    wire_int(&m, 1, 8);
-    wire_sub_message(&m, 7, g);
-    wire_int(&o, 2, 17);
-    wire_sub_message(&m, 8, &o);
-    CHECK(f != NULL);
-    CHECK(fwrite(m.buf, 1, m.len, f) == m.len);
-    CHECK(fclose(f) == 0);
 }
 
 /* A constant f32 of these numbers. */

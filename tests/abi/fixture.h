@@ -7,6 +7,7 @@
  * as small as it can be. fixture_in.h and fixture_out.h have the calls.
  */
 #include "heddle/compose.h"
+#include "heddle/decoder.h"
 #include "heddle/energy_bound.h"
 #include "heddle/energy_fit.h"
 #include "heddle/energy_meter.h"
@@ -34,8 +35,9 @@ static struct {
     struct heddle_plan_graph *graph;
     struct heddle_plan *plan;
     char dir[32], log_path[64], sampled_path[64], out_path[64], machine_path[64], plan_path[64],
-        jobs_path[64], net_path[64];
-    heddle_nn *net;
+        jobs_path[64], net_path[64], decoder_path[64];
+    heddle_nn *net, *decoder_net;
+    heddle_decoder *decoder;
 } fx;
 
 /* --- graphs, chains and machines of one task ------------------------------------- */
@@ -160,6 +162,17 @@ static void fixture_open(void)
     /* A network that does nothing: a graph with a name. */
     fixture_file(fx.net_path, sizeof(fx.net_path), "net.onnx", "\x3a\x03\x12\x01g");
     CHECK_OK(heddle_nn_open(fx.ctx, fx.net_path, NULL, &fx.net));
+    /* One with the ports of a decoder: input_ids of b x s -> Identity -> logits of b x s x v. */
+    fixture_file(fx.decoder_path, sizeof(fx.decoder_path), "decoder.onnx",
+                 "\x08\x08:j\x0a%\x0a\x09input_ids\x12\x06logits\x1a\x06logits\"\x08Identity"
+                 "\x12\x01gZ\x1d\x0a\x09input_ids\x12\x10\x0a\x0e\x08\x07\x12\x0a\x0a\x03\x12"
+                 "\x01"
+                 "b\x0a\x03\x12\x01s"
+                 "b\x1f\x0a\x06logits\x12\x15\x0a\x13\x08\x01\x12\x0f\x0a\x03\x12\x01"
+                 "b"
+                 "\x0a\x03\x12\x01s\x0a\x03\x12\x01vB\x02\x10\x11");
+    CHECK_OK(heddle_nn_open(fx.ctx, fx.decoder_path, NULL, &fx.decoder_net));
+    CHECK_OK(heddle_decoder_create(fx.decoder_net, NULL, &fx.decoder));
     CHECK_OK(heddle_machine_open(fx.machine_path, &fx.machine, fixture_why, sizeof(fixture_why)));
     CHECK_OK(heddle_meter_open(NULL, &fx.meter));
     CHECK_OK(heddle_plan_graph_from_chain(&a_chain, "chain", NULL, &fx.graph));
@@ -170,11 +183,13 @@ static void fixture_open(void)
 static void fixture_close(void)
 {
     const char *const path[] = {fx.log_path,  fx.sampled_path, fx.out_path, fx.machine_path,
-                                fx.plan_path, fx.jobs_path,    fx.net_path};
+                                fx.plan_path, fx.jobs_path,    fx.net_path, fx.decoder_path};
 
     heddle_plan_destroy(fx.plan);
     heddle_plan_graph_destroy(fx.graph);
     heddle_meter_close(fx.meter);
+    heddle_decoder_destroy(fx.decoder);
+    heddle_nn_close(fx.decoder_net);
     heddle_nn_close(fx.net);
     heddle_machine_close(fx.machine);
     heddle_energy_destroy(fx.model);

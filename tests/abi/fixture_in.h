@@ -23,6 +23,8 @@ FILL(ctx_opts, struct heddle_ctx_opts, .nworkers = 1, .ignore_env = true, .model
 FILL(kernel, heddle_kernel, .name = "k",
      .variants = {{.device = HEDDLE_DEV_CPU, .run = run_nothing}})
 FILL(nn_opts, struct heddle_nn_opts, SENTENCE)
+FILL(decoder_opts, struct heddle_decoder_opts, .max_sequences = 1, SENTENCE)
+FILL(decoder_choice, struct heddle_decoder_choice, .temperature = 1)
 FILL(la_opts, struct heddle_la_opts, SENTENCE)
 FILL(log_opts, struct heddle_log_opts, SENTENCE)
 FILL(log_view, struct heddle_log_view, .kernels = &a_log_kernel, .nkernels = 1, .lanes = &a_lane,
@@ -120,6 +122,28 @@ CALL(nn)
 
     UNUSED_WHY;
     heddle_nn_close(net);
+    return st;
+}
+
+CALL(decoder)
+{
+    heddle_decoder *d = NULL;
+    const heddle_status st = heddle_decoder_create(fx.decoder_net, s, &d);
+
+    UNUSED_WHY;
+    heddle_decoder_destroy(d);
+    return st;
+}
+
+CALL(decoder_choice)
+{
+    const int64_t prompt = 1;
+    unsigned sequence = 0;
+    const heddle_status st = heddle_decoder_begin(fx.decoder, &prompt, 1, 0, s, &sequence);
+
+    snprintf(why, why_bytes, "%s", heddle_decoder_why(fx.decoder));
+    if (st == HEDDLE_OK)
+        heddle_decoder_end(fx.decoder, sequence);
     return st;
 }
 

@@ -41,6 +41,7 @@ static const struct heddle_energy_place_opts a_place = {
     .size = sizeof(a_place), .machines = 1, .alpha = 0.5};
 
 OUT(error, heddle_ctx_error(fx.ctx, s))
+OUT(decoder, heddle_decoder_get_info(fx.decoder, s))
 OUT(nn_plan, heddle_nn_get_plan(fx.net, NULL, 0, NULL, s))
 OUT(stats, heddle_ctx_get_stats(fx.ctx, s))
 OUT(memory, heddle_ctx_get_memory(fx.ctx, 0, s))

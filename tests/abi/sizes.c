@@ -41,6 +41,10 @@ static const struct row in_rows[] = {
     ROW(struct heddle_task_opts, TO(struct heddle_task_opts, after), NULL, call_task),
     ROW(struct heddle_launch, TO(struct heddle_launch, priority), NULL, call_launch),
     ROW(struct heddle_nn_opts, TO(struct heddle_nn_opts, why), fill_nn_opts, call_nn),
+    ROW(struct heddle_decoder_opts, TO(struct heddle_decoder_opts, why), fill_decoder_opts,
+        call_decoder),
+    ROW(struct heddle_decoder_choice, TO(struct heddle_decoder_choice, seed), fill_decoder_choice,
+        call_decoder_choice),
     ROW(struct heddle_la_opts, TO(struct heddle_la_opts, routine), fill_la_opts, call_la),
     ROW(struct heddle_log_opts, TO(struct heddle_log_opts, why), fill_log_opts, call_log_open),
     ROW(struct heddle_log_view, TO(struct heddle_log_view, links), fill_log_view, call_compose),
@@ -154,6 +158,7 @@ TEST(inputs)
 static const struct row out_rows[] = {
     ROW(struct heddle_error, TO(struct heddle_error, kernel), NULL, out_error),
     ROW(struct heddle_ctx_stats, TO(struct heddle_ctx_stats, steals), NULL, out_stats),
+    ROW(struct heddle_decoder_info, TO(struct heddle_decoder_info, vocabulary), NULL, out_decoder),
     ROW(struct heddle_nn_plan_info, TO(struct heddle_nn_plan_info, flops), NULL, out_nn_plan),
     ROW(struct heddle_nn_tasks, TO(struct heddle_nn_tasks, reader), NULL, out_nn_tasks),
     ROW(struct heddle_memory_info, TO(struct heddle_memory_info, evictions), NULL, out_memory),

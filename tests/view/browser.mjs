@@ -362,6 +362,7 @@ test('details can be hidden, the chart takes the room', async () => {
 
 test('logs with little in them', async () => {
     for (const [name, opts, words] of [['level0', {nt: 6, level: 0}, /record level 1/],
+        ['alone', {nt: 1, workers: 1, devices: 0}, /No task of this run depends/],
         ['none', {nt: 0}, /Tasks\s*0/], ['one', {nt: 1, workers: 1, devices: 0}, /Tasks\s*1/],
         ['failed', {nt: 8, failed: 9}, /Did not end well\s*14 executions/],
         ['partial', {nt: 4, partial: 'The log was cut: 3 chunks are missing.'}, /was cut/]]) {

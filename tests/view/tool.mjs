@@ -89,7 +89,7 @@ try {
     assert.equal(await b.eval('heddleView.app.runs.length'), 2);
     assert.match(await text('panel-body'), /A is .*one.*, B is .*two/);
     await open(`file://${place('zero.html')}`);
-    assert.match(await text('panel-body'), /none recorded \(level 0\)/);
+    assert.match(await text('panel-body'), /no dependencies: record level 1/);
     assert.match(await text('panel-body'), /✓ /);
     await open(`file://${place('cut.html')}`);
     assert.ok((await text('banner')).length > 10, 'says what is missing');

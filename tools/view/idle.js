@@ -86,7 +86,7 @@ export function blameSection(run) {
     const title = h('h3', null, 'What the end waited for');
     if (!sum) {
         return h('section', null, title, h('p', {class: 'empty'},
-            'This log has no dependencies: record level 1 to see the chain of blame.'));
+            run.noGraph));
     }
     const styles = blameStyles(names);
     const rows = names.map((n, i) => [h('span', {class: 'key'}, swatch(styles[i], 10),
@@ -109,11 +109,14 @@ export function boundSection(run) {
     if (!bounds || !bounds.best) {
         return h('section', null, title, h('p', {class: 'empty'},
             run.dir.bounds_why || (run.dir.edges ? 'No lower bound is known for this run.'
-                : 'No lower bound is known: it needs the dependencies (record level 1).')));
+                : run.noGraph)));
     }
-    const names = {path: 'longest chain', area: 'area: all workers always busy',
-        mixed: 'area and chains', window: 'window', focus: 'focus',
-        links: 'work, and copies to and from accelerators'};
+    const names = {path: 'longest chain: each task where it is fastest',
+        area: 'area: all work spread perfectly over the workers',
+        mixed: 'mixed: chains and work at once',
+        window: 'window: the work between the heads and the tails of chains',
+        focus: 'focus: chains and work, between heads and tails',
+        links: 'links: work, and copies to and from accelerators'};
     const rows = Object.entries(bounds.kind || {}).filter(([, ns]) => ns > 0)
         .sort((a, b) => b[1] - a[1]).map(([k, ns]) => [names[k] || k, formatTime(ns, 4),
             formatShare(ns / span)]);
@@ -135,7 +138,7 @@ export function summarySection(run) {
             ['Workers', formatCount(dir.nworkers)],
             ['In tasks', all && dir.explained ? formatShare(work / all) : '–'],
             ['Tasks', formatCount(dir.tasks)],
-            ['Dependencies', dir.edges ? formatCount(dir.edges) : 'none recorded (level 0)'],
+            ['Dependencies', dir.edges ? formatCount(dir.edges) : run.noGraph],
             dir.path_ns ? ['Longest chain', formatTime(dir.path_ns, 4)] : null,
             run.bad && run.bad.length ? ['Did not end well',
                 `${formatCount(run.badCount)} executions, ✗ in the chart (search is:failed)`]

@@ -289,8 +289,7 @@ class App {
         if (id === 'path' && value) {
             Promise.all(this.runs.map((r) => r.pack.all('path_task', 'task_run'))).then(() => {
                 const none = this.runs.every((r) => !r.pack.peek('path_task').length);
-                this.banner(!none ? ''
-                    : 'This log has no dependencies: record level 1 to see the longest chain.');
+                this.banner(none && this.runs.length ? this.runs[0].noGraph : '');
                 this.redraw();
             });
         }

@@ -7,8 +7,8 @@ import { GUTTER, AXIS } from './gantt.js';
 import { drawArrows, drawPath, runBox } from './arrows.js';
 import { formatTime, niceStep } from './format.js';
 
-const BOUND_NAMES = {path: 'longest chain', area: 'area', mixed: 'area and chains',
-    window: 'window', focus: 'focus'};
+const BOUND_NAMES = {path: 'longest chain', area: 'area', mixed: 'mixed',
+    window: 'window', focus: 'focus', links: 'links'};
 const MOST_HITS = 20000;
 const MARK_LEFT = 420;  // with two runs their titles are left of this
 

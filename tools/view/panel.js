@@ -101,7 +101,7 @@ export function taskSection(sel, select, focus) {
     t.ready = readyTime(run, t, preds);
     const style = run.styles[t.kernelIndex];
     const ops = run.operands(task), moves = run.transfers(task);
-    const noGraph = run.dir.edges ? 'none' : 'This log has no dependencies: record level 1.';
+    const noGraph = run.dir.edges ? 'none' : run.noGraph;
     return h('section', null,
         h('h3', {class: 'key'}, style ? swatch(style, 14) : null, ` ${t.kernel} `,
             h('span', {class: 'id'}, `#${t.id}`)),

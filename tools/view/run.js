@@ -39,6 +39,13 @@ export class Run {
 
     get name() { return this.dir.title || this.dir.file || `run ${this.pack.number + 1}`; }
 
+    // Why there are no dependencies to show, as a sentence.
+    get noGraph() {
+        const [, level] = this.dir.infos.find(([key]) => key === 'log level') || ['', '0'];
+        return Number(level) > 0 ? 'No task of this run depends on another.'
+            : 'This log has no dependencies: record level 1.';
+    }
+
     // Units <-> nanoseconds of the common axis.
     units(ns) { return ns * this.stretch / this.unit; }
     ns(units) { return units * this.unit / this.stretch; }

@@ -310,7 +310,8 @@ heddle_status heddle_ctx_get_memory(heddle_ctx *ctx, unsigned i, struct heddle_m
         return HEDDLE_ENOENT;
     if (ctx->dev == NULL) {
         snprintf(m.name, sizeof(m.name), "host");
-        m.used = heddle_load_rlx(&ctx->reg.used); /* a counter */
+        m.used = heddle_load_rlx(&ctx->reg.used); /* counters */
+        m.peak = heddle_load_rlx(&ctx->reg.peak);
         if (ctx->reg.budget != 0)
             m.budget = ctx->reg.budget;
         heddle_sized_put(out, &m, sizeof(m));

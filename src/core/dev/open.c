@@ -176,7 +176,9 @@ static heddle_status dev_check_list(struct heddle_devs *d, const char *list, cha
             is_there = is_there || strcmp(word, d->cls[i].name) == 0 ||
                        strcmp(word, heddle_device_name(d->cls[i].kind)) == 0;
         if (!is_there)
-            return heddle_why(why, cap, HEDDLE_EDEV, "there is no device '%s' on this machine",
+            return heddle_why(why, cap, HEDDLE_EDEV,
+                              "there is no device '%s' on this machine: heddle info lists its "
+                              "devices",
                               word);
         p = end != NULL ? end + 1 : NULL;
     }
@@ -243,7 +245,10 @@ typedef heddle_status (*fault_fn)(struct heddle_devs *d, const char *words, char
 static heddle_status fault_add_real(struct heddle_devs *d, const char *words, char *why, size_t cap)
 {
     if (!fault_parse(d, words, &d->fault[d->nfaults]))
-        return heddle_why(why, cap, HEDDLE_EINVAL, "'%.60s' is no fault of this context", words);
+        return heddle_why(why, cap, HEDDLE_EINVAL,
+                          "'%.60s' is no fault of this context: it has \"kernel CLASS nth N\", "
+                          "\"copy MEMORY nth N\", \"alloc MEMORY nth N\" and \"lose CLASS nth N\"",
+                          words);
     d->nfaults++;
     return HEDDLE_OK;
 }

@@ -69,6 +69,7 @@ struct nn_run {
     struct heddle_scratch *keep;          /* goes with the results */
     struct heddle_scratch *temp;          /* dropped after the call */
     const struct heddle_allocator *alloc; /* for steps */
+    const struct heddle_dnn *share;       /* of fast(): the same node's in another plan, or NULL */
     const struct nn_value *outer;         /* values of the graph that the node is in */
     unsigned depth;                       /* graphs inside of graphs */
 };

@@ -46,6 +46,7 @@ struct dnn_make heddle_nn_make(struct nn_call *c)
 {
     return (struct dnn_make){.size = sizeof(struct dnn_make),
                              .alloc = c->run->alloc,
+                             .share = c->run->share,
                              .why = c->why,
                              .why_bytes = c->why_bytes};
 }
@@ -101,6 +102,11 @@ heddle_status heddle_nn_dnn_step(struct nn_call *c, heddle_status st, struct hed
                             .run = step_dnn_run,
                             .destroy = step_dnn_destroy};
     return HEDDLE_OK;
+}
+
+const struct heddle_dnn *heddle_nn_step_dnn(const struct nn_step *s)
+{
+    return s->run == step_dnn_run ? ((const struct step_dnn *)s->state)->dnn : NULL;
 }
 
 /* Steps of operand i of shape `s` through the result, in the order of the dimensions of shapes. */

@@ -35,6 +35,9 @@ heddle_status heddle_nn_dnn_step(struct nn_call *c, heddle_status st, struct hed
                                  const struct nn_step_in *in, void *block, size_t bytes,
                                  struct nn_step *out);
 
+/* The kernel of such a step; NULL: it is another one. */
+const struct heddle_dnn *heddle_nn_step_dnn(const struct nn_step *s);
+
 /* A chain of elementwise functions over operands in the shape of result 0. Operands, strides and
  * dimensions of `m` are filled in here for the first nin operands; the steps are there. `shape`:
  * those of the operands where they are not as in the call, or NULL. */

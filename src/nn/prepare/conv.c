@@ -39,6 +39,7 @@ static heddle_status conv_fast(struct nn_call *c, struct nn_step *out)
         }
         more.weights = weights;
         more.bias = bias;
+        c->run->share = NULL; /* another node may scale the same weights by other factors */
     }
     return heddle_nn_conv_step(c, &more, out);
 }

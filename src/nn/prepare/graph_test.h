@@ -2,10 +2,14 @@
 #ifndef HEDDLE_NN_PREPARE_GRAPH_TEST_H
 #define HEDDLE_NN_PREPARE_GRAPH_TEST_H
 
-/* For tests of the passes: one graph after another, and the operators that its plan has. A test
- * defines GRAPH_FILE, the name of its file. */
+/* For tests of the passes: one graph after another, and the operators that its plan has. Tests
+ * that run at the same time define GRAPH_FILE, the name of their file. */
 #include "nn/model_test.h"
 #include "nn/prepare/prepare.h"
+
+#ifndef GRAPH_FILE
+#define GRAPH_FILE "prepare.onnx"
+#endif
 
 /* How often operators are in a plan. */
 struct census {
@@ -19,7 +23,7 @@ static inline void count_ops(const struct nn_graph *graph, const struct nn_value
     const struct nn_opts o = {0};
     struct nn_plan *p = NULL;
 
-    CHECK_OK(heddle_nn_plan(graph, in, 2, &o, &p));
+    CHECK_OK(heddle_nn_plan(graph, in, NULL, 2, &o, &p));
     c->ntasks = p->ntasks;
     for (uint32_t i = 0; i < p->ntasks; i++)
         for (unsigned k = 0; c->op[k] != NULL; k++)
@@ -54,7 +58,7 @@ static inline void expect(const char *outputs, unsigned ntasks, const char *op, 
         put_port(&g, 12, name, 0, NULL);
         outputs += len + (outputs[len] == ' ');
     }
-    end_model(path, &g);
+    end_model(path, &g, 17);
     compare_model(path, count_ops, &c);
     if (c.ntasks != ntasks || c.n[0] != n)
         printf("%u tasks, %u of %s\n", c.ntasks, c.n[0], op);

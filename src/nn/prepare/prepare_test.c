@@ -149,7 +149,7 @@ TEST(no_norms)
         put_norm(&last, "h", "y");
         put_port(&g, 12, "y", 0, NULL);
         put_port(&g, 12, inside[i] + 2, 0, NULL);
-        end_model(path, &g);
+        end_model(path, &g, 17);
         compare_model(path, count_ops, &c);
     }
     begin_norm(); /* another reader in the middle */
@@ -157,7 +157,7 @@ TEST(no_norms)
     node("Softmax", "d", "s", "");
     node("Add", "z s", "y", "");
     put_port(&g, 12, "y", 0, NULL);
-    end_model(path, &g);
+    end_model(path, &g, 17);
     compare_model(path, count_ops, &c);
     begin(3, DIM(2, 6, 8)); /* epsilon from the data */
     put_number(&g, "two", 2);
@@ -167,7 +167,7 @@ TEST(no_norms)
     node("ReduceMax", "h", "eps", "keepdims:0");
     put_norm(&last, "h", "y");
     put_port(&g, 12, "y", 0, NULL);
-    end_model(path, &g);
+    end_model(path, &g, 17);
     compare_model(path, count_ops, &c);
     CHECK_EQ(c.n[0], 0);
 }
@@ -598,7 +598,7 @@ TEST(no_memory)
 
     put_attention(&(struct attention_how){"Div", "full", 2, false, false});
     put_port(&g, 12, "y", 0, NULL);
-    end_model(path, &g);
+    end_model(path, &g, 17);
     CHECK_OK(heddle_nn_load(path, &o, &m));
     CHECK(remove(path) == 0);
     in = m->graph->value[m->graph->input[0]].declared;
@@ -608,7 +608,7 @@ TEST(no_memory)
         heddle_status st;
 
         faulty_init(&f, k);
-        st = heddle_nn_plan(m->graph, &in, 2, &fo, &p);
+        st = heddle_nn_plan(m->graph, &in, NULL, 2, &fo, &p);
         CHECK_STATUS(st, f.has_failed ? HEDDLE_ENOMEM : HEDDLE_OK);
         heddle_nn_plan_destroy(p);
         CHECK_EQ(f.nlive, 0);

@@ -90,17 +90,17 @@ TEST(no_products)
     for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
         put_conv(odd[i], "Relu");
         put_port(&g, 12, "y", 0, NULL);
-        end_model(path, &g);
+        end_model(path, &g, 17);
         compare_model(path, count_ops, &c);
     }
     put_conv(NONE, "Sigmoid");
     put_port(&g, 12, "y", 0, NULL);
-    end_model(path, &g);
+    end_model(path, &g, 17);
     compare_model(path, count_ops, &c);
     put_conv(NONE, "Relu"); /* an output in the middle */
     put_port(&g, 12, "y", 0, NULL);
     put_port(&g, 12, "c", 0, NULL);
-    end_model(path, &g);
+    end_model(path, &g, 17);
     compare_model(path, count_ops, &c);
     CHECK_EQ(c.n[0], 0);
 }

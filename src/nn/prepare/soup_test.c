@@ -164,7 +164,7 @@ static void write_soup(void)
     while (s.n < 10 && g.len < FILL)
         add[rnd(6)](&s);
     put_port(&g, 12, s.pool[s.n - 1], 0, NULL);
-    end_model(path, &g);
+    end_model(path, &g, 17);
 }
 
 TEST(random_graphs)

@@ -3,8 +3,8 @@
  * arena: addresses of values and scratch, by the planner: a training graph without a backward pass,
  * for which the solver `keep` finds addresses.
  *
- * The inputs are the results of an operation before all others, so that their memory can be used
- * again. Values of no bytes get one.
+ * The inputs are the results of operations before all others, so that their memory can be used
+ * again; so is what stays between launches, whose memory is not. Values of no bytes get one.
  */
 #include <string.h>
 
@@ -25,6 +25,7 @@ struct arena {
     uint32_t *number; /* of a value of the graph here; NN_NONE */
     uint32_t *who;    /* the way back */
     uint32_t nops, nvalues, ninputs;
+    uint32_t nfirst; /* operations before the first task */
 };
 
 static uint64_t arena_bytes(const struct nn_value *v)
@@ -48,6 +49,41 @@ static bool arena_has_input(const struct arena *a, uint32_t first, uint32_t numb
         if (a->input[i] == number)
             return true;
     return false;
+}
+
+static void arena_inputs_op(struct arena *a)
+{
+    a->op[a->nops++] = (struct heddle_plan_op){
+        .name = "inputs", .inplace = HEDDLE_PLAN_NONE, .first_value = a->nvalues};
+}
+
+/* A value that is there before the first task. An operation of the planner has a limited number
+ * of results, so there may be several of such operations. */
+static void arena_first(struct arena *a, uint32_t v)
+{
+    if (a->p->root[v] != v || a->number[v] != NN_NONE)
+        return;
+    if (a->op[a->nops - 1].nvalues == ARENA_OUTPUTS)
+        arena_inputs_op(a);
+    a->op[a->nops - 1].nvalues++;
+    arena_value(a, v, a->nops - 1);
+}
+
+/* Inputs, and what stays between launches. */
+static void arena_start(struct arena *a)
+{
+    const struct nn_plan *p = a->p;
+
+    arena_inputs_op(a);
+    for (uint32_t i = 0; i < p->g->ninputs; i++)
+        arena_first(a, p->g->input[i]);
+    if (p->rows != NN_NONE)
+        arena_first(a, p->rows);
+    for (uint32_t i = 0; i < p->nkept; i++) {
+        arena_first(a, p->kept[i]);
+        a->value[a->number[p->kept[i]]].flags |= HEDDLE_PLAN_RESULT;
+    }
+    a->nfirst = a->nops;
 }
 
 /* Inserts in order: the planner wants them sorted. */
@@ -109,7 +145,7 @@ static heddle_status arena_task(struct arena *a, const struct nn_task *t)
     }
     op->ninputs = a->ninputs - op->first_input;
     for (uint32_t i = 0; i < t->node->nout; i++)
-        if (t->out_value[i] != NN_NONE)
+        if (t->out_value[i] != NN_NONE && a->number[t->out_value[i]] == NN_NONE)
             arena_value(a, t->out_value[i], a->nops);
     op->nvalues = a->nvalues - op->first_value;
     a->nops++;
@@ -146,8 +182,8 @@ static heddle_status arena_solve(struct arena *a)
 
         if (at->value != HEDDLE_PLAN_NONE)
             a->p->at[a->who[at->value]] = at->offset;
-        else if (s->kind == HEDDLE_PLAN_COMPUTE && s->what > 0)
-            a->p->task[s->what - 1].work_at = at->offset;
+        else if (s->kind == HEDDLE_PLAN_COMPUTE && s->what >= a->nfirst)
+            a->p->task[s->what - a->nfirst].work_at = at->offset;
     }
     if (st == HEDDLE_OK) {
         a->p->arena_bytes = plan->arena_bytes;
@@ -165,7 +201,8 @@ static heddle_status arena_room(struct arena *a)
 
     for (uint32_t i = 0; i < a->p->ntasks; i++)
         nin += a->p->task[i].node->nin;
-    a->op = heddle_scratch_get(a->mem, (size_t)a->p->ntasks + 1, sizeof(*a->op));
+    a->op = heddle_scratch_get(a->mem, (size_t)a->p->ntasks + nvalues / ARENA_OUTPUTS + 1,
+                               sizeof(*a->op));
     a->value = heddle_scratch_get(a->mem, (size_t)nvalues + 1, sizeof(*a->value));
     a->who = heddle_scratch_get(a->mem, (size_t)nvalues + 1, sizeof(*a->who));
     a->number = heddle_scratch_get(a->mem, nvalues, sizeof(*a->number));
@@ -188,14 +225,8 @@ heddle_status heddle_nn_arena(struct nn_plan *p, const struct nn_opts *o)
     const struct nn_graph *g = p->g;
     heddle_status st = arena_room(&a);
 
-    if (st == HEDDLE_OK) {
-        a.op[0] = (struct heddle_plan_op){.name = "inputs", .inplace = HEDDLE_PLAN_NONE};
-        for (uint32_t i = 0; i < g->ninputs; i++)
-            arena_value(&a, g->input[i], 0);
-        a.op[0].nvalues = a.nvalues;
-        a.nops = 1;
-        st = a.nvalues <= ARENA_OUTPUTS ? HEDDLE_OK : HEDDLE_EOVERFLOW;
-    }
+    if (st == HEDDLE_OK)
+        arena_start(&a);
     for (uint32_t i = 0; i < p->ntasks && st == HEDDLE_OK; i++)
         st = arena_task(&a, &p->task[i]);
     if (st == HEDDLE_EOVERFLOW)

@@ -27,7 +27,31 @@ struct layout {
     bool *is_inner; /* by value */
     uint32_t *copy; /* by value; NN_NONE */
     uint32_t ncopies;
+    const struct nn_plan *like; /* of the same graph, or NULL */
+    uint32_t like_at;           /* where its next task is likely to be */
 };
+
+/* A task that stands for the same node and has the same constants has packed its weights. */
+static const struct heddle_dnn *layout_share(struct layout *l, const struct nn_task *t)
+{
+    const struct nn_plan *p = l->like;
+    const uint32_t n = p != NULL ? p->ntasks : 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t at = (l->like_at + i) % n;
+        const struct nn_task *other = &p->task[at];
+
+        if (other->node->op != t->node->op || other->node->nin != t->node->nin ||
+            strcmp(other->node->name, t->node->name) != 0)
+            continue;
+        l->like_at = at + 1;
+        for (uint32_t k = 0; k < t->node->nin; k++)
+            if (other->in[k].data != t->in[k].data)
+                return NULL;
+        return heddle_nn_step_dnn(&other->step);
+    }
+    return NULL;
+}
 
 /* --- copies as tasks --------------------------------------------------------------- */
 
@@ -182,6 +206,7 @@ static heddle_status layout_try(struct layout *l, struct nn_task *t, bool is_nhw
 
     if (t->node->op->fast == NULL)
         return HEDDLE_ENOSYS;
+    run.share = layout_share(l, t);
     t->is_nhwc = is_nhwc;
     t->is_plain_in = is_plain_in;
     c = heddle_nn_task_call(t, &run, l->o);
@@ -355,11 +380,11 @@ static heddle_status layout_run(struct layout *l)
     return layout_values(l);
 }
 
-heddle_status heddle_nn_layout(struct nn_plan *p, struct heddle_scratch *temp,
-                               const struct nn_opts *o)
+heddle_status heddle_nn_layout(struct nn_plan *p, const struct nn_plan *like,
+                               struct heddle_scratch *temp, const struct nn_opts *o)
 {
     struct heddle_scratch mem = heddle_scratch_make(o->alloc);
-    struct layout l = {.p = p, .o = o, .temp = temp};
+    struct layout l = {.p = p, .o = o, .temp = temp, .like = like};
     heddle_status st = HEDDLE_ENOMEM;
 
     if (!p->is_static)

@@ -5,6 +5,7 @@
  */
 #include "base/faulty_test.h"
 #include "nn/model_test.h"
+#include "nn/op/step.h"
 
 /* --- the comparison ------------------------------------------------------------------------ */
 
@@ -17,7 +18,7 @@ static void count_tasks(const struct nn_graph *g, const struct nn_value *in, voi
     struct nn_plan *p = NULL;
 
     file.as_is = true;
-    CHECK_OK(heddle_nn_plan(&file, in, 2, &o, &p));
+    CHECK_OK(heddle_nn_plan(&file, in, NULL, 2, &o, &p));
     *ncopies = *ninner = 0;
     for (uint32_t i = 0; i < p->ntasks; i++) {
         const bool is_copy = strcmp(p->task[i].node->op->name, "reorder") == 0;
@@ -55,7 +56,7 @@ static void write_chain(const char *path)
     put_node(&g, "MaxPool", "a", "p", "kernel_shape=2,2 strides=2,2");
     put_node(&g, "Flatten", "p", "f", "axis:1");
     put_node(&g, "Gemm", "f w3", "y", "");
-    end_model(path, &g);
+    end_model(path, &g, 13);
 }
 
 /* The only copy is that of what Flatten reads. */
@@ -95,7 +96,7 @@ TEST(readers)
     put_node(&g, "Concat", "c s se", "k", "axis:1");
     put_node(&g, "Identity", "s", "i", "");
     put_node(&g, "Conv", "i w2", "m", "");
-    end_model("layout_readers.onnx", &g);
+    end_model("layout_readers.onnx", &g, 13);
     compare("layout_readers.onnx", &ncopies, &ninner);
     CHECK_EQ(ncopies, 5); /* x; the outputs c, s, k, m */
     CHECK_EQ(ninner, 8);  /* not Sigmoid: its layouts are the same */
@@ -259,7 +260,7 @@ static void write_maze(const char *path)
     if (z.n < sizeof(z.image) / sizeof(z.image[0]))
         put_node(&z.g, "Identity", z.image[z.n - 1].name, "last", "");
     put_port(&z.g, 12, "last", 0, NULL);
-    end_model(path, &z.g);
+    end_model(path, &z.g, 13);
 }
 
 TEST(random_networks)
@@ -276,6 +277,48 @@ TEST(random_networks)
         inner += ninner;
     }
     CHECK(copies > 0 && inner > copies);
+}
+
+/* --- weights --------------------------------------------------------------------------------- */
+
+/* Objects with packed weights in a plan, all of which have `users` users. */
+static unsigned count_weights(const struct nn_plan *p, size_t users)
+{
+    unsigned n = 0;
+
+    for (uint32_t i = 0; i < p->ntasks; i++) {
+        const struct heddle_dnn *o = heddle_nn_step_dnn(&p->task[i].step);
+
+        if (o == NULL || heddle_dnn_packed_users(o) == 0)
+            continue;
+        CHECK_EQ(heddle_dnn_packed_users(o), users);
+        n++;
+    }
+    return n;
+}
+
+/* A plan that is like another one has its packed weights, and keeps them when that one ends. */
+TEST(shared_weights)
+{
+    const struct nn_opts o = {0};
+    struct nn_plan *first = NULL, *like = NULL, *alone = NULL;
+    struct nn_model *m = NULL;
+    struct nn_value in;
+
+    write_chain("layout_chain.onnx");
+    CHECK_OK(heddle_nn_load("layout_chain.onnx", &o, &m));
+    in = m->graph->value[m->graph->input[0]].declared;
+    CHECK_OK(heddle_nn_plan(m->graph, &in, NULL, 2, &o, &first));
+    CHECK_OK(heddle_nn_plan(m->graph, &in, NULL, 2, &o, &alone));
+    CHECK(count_weights(first, 1) > 0);
+    CHECK_OK(heddle_nn_plan(m->graph, &in, &(struct nn_plan_with){.like = first}, 2, &o, &like));
+    CHECK_EQ(count_weights(like, 2), count_weights(first, 2));
+    CHECK_EQ(count_weights(alone, 1), count_weights(first, 2));
+    heddle_nn_plan_destroy(first);
+    CHECK_EQ(count_weights(like, 1), count_weights(alone, 1));
+    heddle_nn_plan_destroy(like);
+    heddle_nn_plan_destroy(alone);
+    heddle_nn_unload(m);
 }
 
 /* --- no memory ----------------------------------------------------------------------------- */
@@ -296,7 +339,7 @@ TEST(no_memory)
         heddle_status st;
 
         faulty_init(&f, k);
-        st = heddle_nn_plan(m->graph, &in, 2, &fo, &p);
+        st = heddle_nn_plan(m->graph, &in, NULL, 2, &fo, &p);
         CHECK_STATUS(st, f.has_failed ? HEDDLE_ENOMEM : HEDDLE_OK);
         heddle_nn_plan_destroy(p);
         CHECK_EQ(f.nlive, 0);
@@ -304,4 +347,4 @@ TEST(no_memory)
     heddle_nn_unload(m);
 }
 
-TEST_MAIN(chain, readers, random_networks, no_memory)
+TEST_MAIN(chain, readers, random_networks, shared_weights, no_memory)

@@ -272,6 +272,38 @@ static struct nn_plan *net_evict(struct heddle_nn *net)
     return p;
 }
 
+/* Gives back what a request has. */
+static void net_leave(struct heddle_nn *net, struct nn_plan *p, struct nn_instance *i)
+{
+    heddle_mutex_lock(&net->lock);
+    if (i != NULL) {
+        *heddle_nn_instance_next(i) = p->idle;
+        p->idle = i;
+    }
+    p->nrefs--;
+    heddle_mutex_unlock(&net->lock);
+}
+
+/* A new plan. Its weights are those of the plan that was used last. */
+static heddle_status net_make(struct heddle_nn *net, const struct nn_value *in,
+                              struct nn_plan_with with, const struct nn_opts *o,
+                              struct nn_plan **out)
+{
+    struct nn_plan *like;
+    heddle_status st;
+
+    heddle_mutex_lock(&net->lock);
+    like = net->plan;
+    if (like != NULL)
+        like->nrefs++;
+    heddle_mutex_unlock(&net->lock);
+    with.like = like;
+    st = heddle_nn_plan(net->model->graph, in, &with, net->nworkers, o, out);
+    if (like != NULL)
+        net_leave(net, like, NULL);
+    return st;
+}
+
 static heddle_status net_plan(struct heddle_nn *net, const struct nn_value *in,
                               const struct nn_opts *o, struct nn_plan **out)
 {
@@ -282,7 +314,7 @@ static heddle_status net_plan(struct heddle_nn *net, const struct nn_value *in,
     heddle_mutex_unlock(&net->lock);
     if (*out != NULL)
         return HEDDLE_OK;
-    HEDDLE_TRY(heddle_nn_plan(net->model->graph, in, net->nworkers, o, &made));
+    HEDDLE_TRY(net_make(net, in, (struct nn_plan_with){0}, o, &made));
     heddle_mutex_lock(&net->lock);
     found = net_find(net, in); /* another thread may have made it meanwhile */
     if (found == NULL) {
@@ -312,16 +344,35 @@ static heddle_status net_instance(struct heddle_nn *net, struct nn_plan *p, cons
     return *out != NULL ? HEDDLE_OK : heddle_nn_instance_create(net, p, o, out);
 }
 
-/* Gives back what a request has. */
-static void net_leave(struct heddle_nn *net, struct nn_plan *p, struct nn_instance *i)
+/* --- for decoders ---------------------------------------------------------------------------- */
+
+heddle_status heddle_nn_lease(heddle_nn *net, const struct nn_value *in, const struct nn_opts *o,
+                              struct nn_plan **plan, struct nn_instance **instance)
 {
-    heddle_mutex_lock(&net->lock);
-    if (i != NULL) {
-        *heddle_nn_instance_next(i) = p->idle;
-        p->idle = i;
-    }
-    p->nrefs--;
-    heddle_mutex_unlock(&net->lock);
+    struct nn_plan *p = NULL;
+    heddle_status st;
+
+    HEDDLE_TRY(net_plan(net, in, o, &p));
+    st = p->is_static ? net_instance(net, p, o, instance)
+                      : heddle_why(o->why, o->why_bytes, HEDDLE_ENOSYS,
+                                   "shapes of the network depend on data");
+    if (st != HEDDLE_OK)
+        net_leave(net, p, NULL);
+    else
+        *plan = p;
+    return st;
+}
+
+void heddle_nn_unlease(heddle_nn *net, struct nn_plan *plan, struct nn_instance *instance)
+{
+    net_leave(net, plan, instance);
+}
+
+heddle_status heddle_nn_plan_keeping(heddle_nn *net, const struct nn_value *in,
+                                     const struct nn_keep *keep, uint32_t n,
+                                     const struct nn_opts *o, struct nn_plan **out)
+{
+    return net_make(net, in, (struct nn_plan_with){.keep = keep, .nkeep = n}, o, out);
 }
 
 /* --- results -------------------------------------------------------------------------------- */

@@ -84,9 +84,11 @@ void heddle_nn_plan_destroy(struct nn_plan *p)
     heddle_free(a, p, sizeof(*p));
 }
 
-heddle_status heddle_nn_plan(const struct nn_graph *g, const struct nn_value *in, unsigned nworkers,
+heddle_status heddle_nn_plan(const struct nn_graph *g, const struct nn_value *in,
+                             const struct nn_plan_with *with, unsigned nworkers,
                              const struct nn_opts *o, struct nn_plan **out)
 {
+    static const struct nn_plan_with nothing = {0};
     struct nn_plan *p = heddle_zalloc(o->alloc, 1, sizeof(*p));
     struct heddle_scratch temp = heddle_scratch_make(o->alloc);
     struct nn_shape *key;
@@ -94,6 +96,7 @@ heddle_status heddle_nn_plan(const struct nn_graph *g, const struct nn_value *in
 
     if (p == NULL)
         return heddle_why(o->why, o->why_bytes, HEDDLE_ENOMEM, "no memory for a plan");
+    with = with != NULL ? with : &nothing;
     p->g = g;
     p->alloc = o->alloc;
     p->mem = heddle_scratch_make(o->alloc);
@@ -107,10 +110,13 @@ heddle_status heddle_nn_plan(const struct nn_graph *g, const struct nn_value *in
         st = heddle_nn_infer(p, in, o);
     p->nvalues = g->nvalues;
     p->output = g->output;
+    p->rows = NN_NONE;
+    if (st == HEDDLE_OK && with->nkeep > 0)
+        st = heddle_nn_keep_past(p, with->keep, with->nkeep, o);
     if (st == HEDDLE_OK && p->is_static && !g->as_is)
         st = heddle_nn_prepare(p, o);
     if (st == HEDDLE_OK)
-        st = heddle_nn_layout(p, &temp, o);
+        st = heddle_nn_layout(p, with->like, &temp, o);
     for (uint32_t i = 0; i < p->ntasks && st == HEDDLE_OK; i++)
         plan_cut(p, &p->task[i], nworkers, &temp, o);
     if (st == HEDDLE_OK && p->is_static)

@@ -43,6 +43,11 @@ struct nn_change {
     const struct nn_node *const *gone;
 };
 
+/* An input, and the output that is the same, longer by the new tokens. */
+struct nn_keep {
+    uint32_t past, present; /* values of the graph */
+};
+
 struct nn_plan {
     struct nn_plan *next; /* of the network, the last used one first */
     const struct nn_graph *g;
@@ -53,6 +58,9 @@ struct nn_plan {
     struct nn_value *value; /* data: constants */
     uint32_t *root;         /* the value whose memory this one is */
     uint64_t *at;           /* address of a root in the arena, or NN_NOWHERE: constant, or unused */
+    uint32_t rows;          /* with kept values: where the new tokens go, i64; else NN_NONE */
+    const uint32_t *kept;   /* values whose memory is theirs alone: they stay between launches */
+    uint32_t nkept;
     const uint32_t *output; /* of the graph, or their copies in the plain layout */
     struct nn_task *task;
     uint32_t ntasks;
@@ -76,21 +84,34 @@ struct heddle_nn {
     unsigned nplans;
 };
 
+/* What a plan is made with besides. */
+struct nn_plan_with {
+    const struct nn_plan *like; /* of the same graph, whose packed weights are shared; or NULL */
+    /* Pasts that stay. HEDDLE_ENOSYS, without a sentence: the graph has other uses of them. */
+    const struct nn_keep *keep;
+    uint32_t nkeep;
+};
+
 /* infer.c: shapes, constants, and which nodes are needed. is_static says whether the plan can be
  * made; *task, *root are filled. */
 heddle_status heddle_nn_infer(struct nn_plan *p, const struct nn_value *in,
                               const struct nn_opts *o);
+/* keep.c: the past of a decoder stays in place. HEDDLE_ENOSYS, without a sentence: it cannot. */
+heddle_status heddle_nn_keep_past(struct nn_plan *p, const struct nn_keep *keep, uint32_t n,
+                                  const struct nn_opts *o);
 /* layout.c: a step for each task that can have one; images stay with the channels innermost where
- * that is faster, and tasks that reorder are put where a reader needs the other layout. */
-heddle_status heddle_nn_layout(struct nn_plan *p, struct heddle_scratch *temp,
-                               const struct nn_opts *o);
+ * that is faster, and tasks that reorder are put where a reader needs the other layout. Weights
+ * that the plan `like` (NULL: none) has packed are shared. */
+heddle_status heddle_nn_layout(struct nn_plan *p, const struct nn_plan *like,
+                               struct heddle_scratch *temp, const struct nn_opts *o);
 /* plan.c: the call of a function of a task's row. */
 struct nn_call heddle_nn_task_call(const struct nn_task *t, struct nn_run *run,
                                    const struct nn_opts *o);
 /* plan.c: what an operator costs, all of its shapes being known. */
 struct heddle_cost heddle_nn_cost(const struct nn_call *c);
-/* plan.c: a plan for inputs of these types and shapes. */
-heddle_status heddle_nn_plan(const struct nn_graph *g, const struct nn_value *in, unsigned nworkers,
+/* plan.c: a plan for inputs of these types and shapes. with: NULL is fine. */
+heddle_status heddle_nn_plan(const struct nn_graph *g, const struct nn_value *in,
+                             const struct nn_plan_with *with, unsigned nworkers,
                              const struct nn_opts *o, struct nn_plan **out);
 void heddle_nn_plan_destroy(struct nn_plan *p);
 /* arena.c: addresses. */
@@ -100,6 +121,16 @@ heddle_status heddle_nn_arena(struct nn_plan *p, const struct nn_opts *o);
 heddle_status heddle_nn_hold_plan(struct heddle_nn *net, const struct heddle_nn_tensor *input,
                                   unsigned n, const struct nn_opts *o, struct nn_plan **out);
 void heddle_nn_leave_plan(struct heddle_nn *net, struct nn_plan *p);
+/* net.c: the plan for inputs of these shapes and an idle instance, to launch as one likes.
+ * HEDDLE_ENOSYS: shapes depend on data. */
+heddle_status heddle_nn_lease(heddle_nn *net, const struct nn_value *in, const struct nn_opts *o,
+                              struct nn_plan **plan, struct nn_instance **instance);
+void heddle_nn_unlease(heddle_nn *net, struct nn_plan *plan, struct nn_instance *instance);
+/* net.c: a plan of the caller's own that keeps pasts and shares the weights of the network's plans.
+ * HEDDLE_ENOSYS, without a sentence: see keep.c. */
+heddle_status heddle_nn_plan_keeping(heddle_nn *net, const struct nn_value *in,
+                                     const struct nn_keep *keep, uint32_t n,
+                                     const struct nn_opts *o, struct nn_plan **out);
 
 /* instance.c */
 struct nn_instance;

@@ -42,6 +42,21 @@ for case in ws=1148 prio=993; do
     holds "round(r[0]['makespan_ns'] / 1e3) == ${case#*=}"
 done
 
+# A machine made of a run: the same program takes as long on it.
+"$heddle" sim --machine "$m" --devices none --log late.log -- "$slow" late >out 2>err
+grep -q '^heddle: virtual time 1.18 ms, ' err || wrong 'sim: not the virtual time'
+ok sim --from-log late.log -o made.machine
+"$heddle" sim --machine made.machine --log again.log -- "$slow" late >out 2>err
+json 1 trace stats again.log
+holds "abs(r[0]['makespan_ns'] / 1179e3 - 1) < 0.05"
+HEDDLE_LOG_LEVEL=0 HEDDLE_LOG_FILE=plain.log "$slow" >out 2>err
+fails 1 'HEDDLE_LOG_LEVEL=1' sim --from-log plain.log
+fails 2 'no program' sim --from-log late.log -- true
+fails 2 'no program' sim --from-log late.log --machine "$m"
+fails 2 'overwritten' sim --from-log late.log -o late.log
+fails 1 'no/such' sim --from-log no/such
+fails 2 'goes with --from-log' sim -o x -- true
+
 # With the GPUs; what else would help.
 "$heddle" sim --machine "$m" --log gpu.log -- "$slow" late >out 2>err
 for case in =993 gpus=+1=993 kernel.march=x2=496 kernel.march=x8=212 \

@@ -689,8 +689,21 @@ static void test_threads(void)
     CHECK_EQ(count() - before, (unsigned long)(3 * (2 * rounds + 1)));
 }
 
-/* A child that calls LAPACK. How it ended: 0, or a signal. */
-static int one_child(bool is_busy)
+/* Threads that the BLAS would use; 0: it does not tell. */
+static int blas_threads(void)
+{
+    void *p = dlsym(RTLD_DEFAULT, "openblas_get_num_threads");
+    int (*ask)(void);
+
+    if (p == NULL)
+        return 0;
+    memcpy(&ask, &p, sizeof(ask));
+    return ask();
+}
+
+/* A child that calls LAPACK, and whose BLAS has as many threads as at the beginning. How it
+ * ended: 0, or a signal. */
+static int one_child(bool is_busy, int threads)
 {
     const pid_t child = fork();
     int status = 0, rounds = 2;
@@ -699,6 +712,8 @@ static int one_child(bool is_busy)
     if (child == 0) {
         const unsigned long before = count();
 
+        if (blas_threads() != threads)
+            _exit(3);
         alarm(is_busy ? 10 : 60);
         worker(&rounds);
         /* With a context of its own, unless a call was under way. */
@@ -713,16 +728,17 @@ static int one_child(bool is_busy)
 
 static void test_fork(void)
 {
+    const int threads = blas_threads();
     int rounds = 1, many = 100, nlost = 0;
     pthread_t other;
 
-    CHECK_EQ(one_child(false), 0); /* before there is a context */
+    CHECK_EQ(one_child(false, threads), 0); /* before there is a context */
     worker(&rounds);
-    CHECK_EQ(one_child(false), 0);
+    CHECK_EQ(one_child(false, threads), 0);
     worker(&rounds);
     CHECK_EQ(pthread_create(&other, NULL, worker, &many), 0);
     for (unsigned i = 0; i < 5; i++)
-        nlost += one_child(true) != 0;
+        nlost += one_child(true, threads) != 0;
     CHECK_EQ(pthread_join(other, NULL), 0);
     /* OpenBLAS has a lock of its own that a child may inherit. */
     CHECK(nlost <= 1);

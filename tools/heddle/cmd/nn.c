@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * nn: looks at networks: `ops` lists operators, `show` (nn/show.c) a model before and after its
- * preparation, `check` runs cases of ONNX's test data, `place` (nn/place.c) says which operator runs
- * where.
+ * preparation, `check` runs cases of ONNX's test data, `place` (nn/place.c) says which operator
+ * runs where.
  */
 #include <dirent.h>
 #include <stdlib.h>

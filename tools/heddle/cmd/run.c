@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include "heddle/nn.h"
+#include "nn/generate.h"
 #include "nn/npy.h"
 #include "nn/shape.h"
 
@@ -225,6 +226,7 @@ static int run_net(struct run *r)
 static int run_run(struct cli *c, int argc, char **argv)
 {
     struct run r = {.c = c, .repeat = 1, .seed = 1};
+    struct generate g = {.count = 0};
     uint64_t workers = 0;
     bool as_is = false;
     const struct cli_opt opts[] = {{"--input", CLI_STRING, &r.input, 0, 0},
@@ -235,6 +237,14 @@ static int run_run(struct cli *c, int argc, char **argv)
                                    {"--seed", CLI_UINT, &r.seed, 0, UINT64_MAX},
                                    {"--workers", CLI_UINT, &workers, 1, 4096},
                                    {"--as-is", CLI_FLAG, &as_is, 0, 0},
+                                   {"--generate", CLI_UINT, &g.count, 1, 1 << 20},
+                                   {"--prompt-ids", CLI_STRING, &g.prompt_ids, 0, 0},
+                                   {"--greedy", CLI_FLAG, &g.is_greedy, 0, 0},
+                                   {"--temperature", CLI_STRING, &g.temperature, 0, 0},
+                                   {"--top-k", CLI_UINT, &g.top_k, 1, UINT32_MAX},
+                                   {"--top-p", CLI_STRING, &g.top_p, 0, 0},
+                                   {"--eos", CLI_STRING, &g.stop, 0, 0},
+                                   {"--logits", CLI_OUTPUT, &g.logits, 0, 0},
                                    {NULL, CLI_FLAG, NULL, 0, 0}};
     struct cli_args args = {.max = 1};
     char why[RUN_WHY] = "";
@@ -253,8 +263,11 @@ static int run_run(struct cli *c, int argc, char **argv)
         return cli_fail(c, "%s", why);
     if (heddle_nn_open(ctx, args.operand[0], &o, &r.net) != HEDDLE_OK)
         rc = cli_fail(c, "%s", why);
+    g.input = r.input;
+    g.seed = r.seed;
+    g.repeat = r.repeat;
     if (rc == 0)
-        rc = run_net(&r);
+        rc = g.count > 0 ? generate_run(c, r.net, &g) : run_net(&r);
     heddle_nn_close(r.net);
     (void)heddle_ctx_destroy(ctx);
     return rc;
@@ -265,6 +278,9 @@ const struct heddle_cmd heddle_cmd_run = {
     .help = "runs a network from an ONNX file",
     .usage = "heddle run MODEL [--input NAME=FILE.npy[,NAME=FILE.npy...]] [--random]\n"
              "           [--shape NAME=1x3x224x224[,...]] [--output DIR] [--repeat N]\n"
-             "           [--seed N] [--workers N] [--as-is] [--json]\n",
+             "           [--seed N] [--workers N] [--as-is] [--json]\n"
+             "       heddle run MODEL --generate N --prompt-ids 1,2,3 | --input FILE.npy\n"
+             "           [--greedy | --temperature T] [--top-k K] [--top-p P] [--seed N]\n"
+             "           [--eos ID] [--logits FILE.npy] [--repeat N] [--workers N] [--json]\n",
     .run = run_run,
 };

@@ -24,7 +24,7 @@ struct serve {
     struct cli *c;
     const char *address, *devices;
     uint64_t port, workers, max_batch, max_queue, max_running, max_body, max_connections, idle,
-        spin, max_held;
+        spin, max_held, max_sequences, max_cache;
     heddle_ctx *ctx;
     size_t nworkers, nmodels;
     char name[CLI_OPERANDS][KSERVE_MAX_NAME];
@@ -57,7 +57,9 @@ static struct serve_model *load(void *user, const char *name, struct serve_grave
                                        .max_queue = (size_t)s->max_queue,
                                        .max_batch = (size_t)s->max_batch,
                                        .max_running = (size_t)s->max_running,
-                                       .max_eager = s->nworkers};
+                                       .max_eager = s->nworkers,
+                                       .max_sequences = (size_t)s->max_sequences,
+                                       .max_cache_bytes = s->max_cache << 20};
     struct serve_model *m = NULL;
 
     for (size_t i = 0; i < s->nmodels; i++) {
@@ -145,6 +147,8 @@ static int serve_run(struct cli *c, int argc, char **argv)
                       .max_body = 64,
                       .max_held = 4096,
                       .max_connections = 16384,
+                      .max_sequences = 8,
+                      .max_cache = 1024,
                       .idle = 60,
                       .spin = 20}; /* the HTTP server and its clients want the cores too */
     const struct cli_opt opts[] = {
@@ -155,6 +159,8 @@ static int serve_run(struct cli *c, int argc, char **argv)
         {"--max-batch", CLI_UINT, &s.max_batch, 1, 256},
         {"--max-queue", CLI_UINT, &s.max_queue, 1, 1000000},
         {"--max-running", CLI_UINT, &s.max_running, 1, 4096},
+        {"--max-sequences", CLI_UINT, &s.max_sequences, 1, 256},
+        {"--max-cache", CLI_UINT, &s.max_cache, 1, 1 << 20},
         {"--max-body", CLI_UINT, &s.max_body, 1, 65536},
         {"--max-held", CLI_UINT, &s.max_held, 1, 1 << 30},
         {"--max-connections", CLI_UINT, &s.max_connections, 1, 1000000},
@@ -185,6 +191,8 @@ const struct heddle_cmd heddle_cmd_serve = {
              "  --max-batch N         rows computed together, default 8\n"
              "  --max-queue N         requests that may wait per model, default 256\n"
              "  --max-running N       batches at once per model, default twice the cores\n"
+             "  --max-sequences N     of a decoder that generate tokens together, default 8\n"
+             "  --max-cache MIB       keys and values of a decoder, default 1024\n"
              "  --max-body MIB        largest request, default 64\n"
              "  --max-held MIB        requests that are read or computed, default 4096\n"
              "  --max-connections N   default 16384\n"

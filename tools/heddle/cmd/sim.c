@@ -4,7 +4,9 @@
  *
  * How        a context takes what its program leaves open from the environment:
  *            so the program is started with HEDDLE_MACHINE and the like set, in
- *            place of this process. Its exit status is the program's.
+ *            place of this process. Its exit status is the program's. Contexts say
+ *            on stderr what time has passed (HEDDLE_MESSAGES).
+ * From a log instead of a program there is the log of a run: see sim/from_log.h.
  * Energy     with an energy model the program is a child, and its log is read
  *            afterwards.
  */
@@ -21,6 +23,7 @@
 #include "heddle/heddle.h"
 #include "heddle/machine.h"
 #include "sim/energy.h"
+#include "sim/from_log.h"
 #include "sim/opts.h"
 
 extern const struct heddle_cmd heddle_cmd_sim; /* at the end */
@@ -193,6 +196,8 @@ static int start(struct sim *s, char **argv)
         rc = set(s, "HEDDLE_LOG_LEVEL", "1");
     if (rc == 0 && s->execute)
         rc = set(s, "HEDDLE_EXECUTE", "on");
+    if (rc == 0 && s->energy == NULL && getenv("HEDDLE_MESSAGES") == NULL)
+        rc = set(s, "HEDDLE_MESSAGES", "stderr");
     if (rc != 0)
         return rc;
     fflush(s->c->out);
@@ -206,15 +211,29 @@ static int start(struct sim *s, char **argv)
     return sim_energy_print(s->c, s->log, s->energy) != 0 && rc == 0 ? 1 : rc;
 }
 
+/* The log of a run instead of a program. */
+static int convert(struct sim *s, const char *log, const char *out, bool has_program)
+{
+    if (has_program || s->machine != NULL || s->policy != NULL || s->log != NULL)
+        return cli_error(s->c, "--from-log makes a machine of a run: it takes no program, and no "
+                               "option but -o");
+    if (s->c->json)
+        return cli_error(s->c, "--from-log writes a machine file, which is not JSON");
+    return sim_from_log(s->c, log, out);
+}
+
 static int sim_run(struct cli *c, int argc, char **argv)
 {
     struct sim s = {.c = c};
+    const char *from = NULL, *out = NULL;
     const struct cli_opt opts[] = {{"--machine", CLI_INPUT, &s.machine, 0, 0},
                                    {"--policy", CLI_STRING, &s.policy, 0, 0},
                                    {"--faults", CLI_STRING, &s.faults, 0, 0},
                                    {"--devices", CLI_STRING, &s.devices, 0, 0},
                                    {"--log", CLI_OUTPUT, &s.log, 0, 0},
                                    {"--execute", CLI_FLAG, &s.execute, 0, 0},
+                                   {"--from-log", CLI_INPUT, &from, 0, 0},
+                                   {"-o", CLI_OUTPUT, &out, 0, 0},
                                    {"--energy-model", CLI_INPUT, &s.model, 0, 0},
                                    {"--energy-weight", CLI_STRING, &s.weight, 0, 0},
                                    {"--energy-slack", CLI_STRING, &s.slack, 0, 0},
@@ -231,6 +250,10 @@ static int sim_run(struct cli *c, int argc, char **argv)
         rc = sim_check_policy(c, s.policy);
     if (rc != 0)
         return rc;
+    if (from != NULL)
+        return convert(&s, from, out, n < argc);
+    if (out != NULL)
+        return cli_error(c, "-o goes with --from-log");
     if (n + 1 >= argc)
         return cli_error(c, "sim needs a program behind '--'");
     for (int i = n + 1; i < argc && s.log != NULL && rc == 0; i++)
@@ -255,6 +278,7 @@ const struct heddle_cmd heddle_cmd_sim = {
     .usage = "heddle sim --machine FILE [--policy P] [--devices LIST] [--faults F]\n"
              "    [--log FILE] [--execute] [--energy-model FILE [--power-cap LIST]\n"
              "    [--energy-weight W | --energy-slack D]] -- PROGRAM [ARGUMENTS]\n"
+             "heddle sim --from-log LOG [-o FILE]\n"
              "\n"
              "  --machine  a machine file or starpu:DIR:NAME (default: "
              "HEDDLE_MACHINE)\n"
@@ -263,6 +287,8 @@ const struct heddle_cmd heddle_cmd_sim = {
              "  --faults   what shall go wrong, as in 'lose gpu0 at_ms 5'\n"
              "  --log      a log of level 1 goes to FILE\n"
              "  --execute  call the functions of the tasks as well\n"
+             "  --from-log a machine file from the log of a run, level 1: classes, links,\n"
+             "             times of kernels\n"
              "  --energy-model   what the machine draws, docs/formats/energy.md: "
              "joules\n"
              "                   are printed after the program's output\n"
@@ -271,7 +297,8 @@ const struct heddle_cmd heddle_cmd_sim = {
              "  --energy-slack   the fewest joules in so much more time, as in 5%\n"
              "Works for programs that take their options from the environment; "
              "--json\n"
-             "is the program's, behind '--', but for the joules.\n",
+             "is the program's, behind '--', but for the joules. The virtual time goes to "
+             "stderr.\n",
     .run = sim_run,
     .has_own_help = true,
 };

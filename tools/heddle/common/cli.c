@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/near.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include "common/output.h"
@@ -102,74 +103,22 @@ const struct heddle_cmd *cli_find(const struct heddle_cmd *const *table, const c
     return NULL;
 }
 
-/* Insertions, deletions and replacements that make b of a (Levenshtein). */
-static unsigned distance(const char *a, const char *b)
-{
-    enum { CAP = 24 };
-    unsigned row[CAP + 1];
-    const size_t n = strlen(b);
-
-    if (n > CAP || strlen(a) > CAP)
-        return CAP;
-    for (unsigned j = 0; j <= n; j++)
-        row[j] = j;
-    for (unsigned i = 1; a[i - 1] != '\0'; i++) {
-        unsigned diagonal = row[0];
-
-        row[0] = i;
-        for (size_t j = 1; j <= n; j++) {
-            const unsigned above = row[j];
-            unsigned best = diagonal + (a[i - 1] != b[j - 1]);
-
-            best = above + 1 < best ? above + 1 : best;
-            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-            row[j] = best;
-            diagonal = above;
-        }
-    }
-    return row[n];
-}
-
-/* The nearest word so far. */
-struct near {
-    const char *name, *found;
-    unsigned best;
-};
-
-/* A third of the letters, and at most two, may be wrong: more is another word. */
-static struct near near_begin(const char *name)
-{
-    const size_t n = strlen(name);
-
-    return (struct near){.name = name, .best = n < 4 ? 2 : 3};
-}
-
-static void near_look(struct near *n, const char *word)
-{
-    const unsigned d = distance(n->name, word);
-
-    if (d < n->best) {
-        n->best = d;
-        n->found = word;
-    }
-}
-
 const char *cli_nearest(const struct heddle_cmd *const *table, const char *name)
 {
-    struct near n = near_begin(name);
+    struct heddle_near n = heddle_near_begin(name);
 
     for (; *table != NULL; table++)
-        near_look(&n, (*table)->name);
+        heddle_near_look(&n, (*table)->name);
     return n.found;
 }
 
 const char *cli_nearest_word(const char *(*word)(size_t i), const char *name)
 {
-    struct near n = near_begin(name);
+    struct heddle_near n = heddle_near_begin(name);
     const char *w;
 
     for (size_t i = 0; (w = word(i)) != NULL; i++)
-        near_look(&n, w);
+        heddle_near_look(&n, w);
     return n.found;
 }
 
@@ -254,15 +203,15 @@ static int unknown_option(struct cli *c, const char *what, const char *text,
 {
     char name[32];
     const size_t len = strcspn(text, "=");
-    struct near n;
+    struct heddle_near n;
 
     snprintf(name, sizeof(name), "%.*s", (int)len, text);
-    n = near_begin(name + strspn(name, "-"));
+    n = heddle_near_begin(name + strspn(name, "-"));
     for (const struct cli_opt *o = opts; len < sizeof(name) && o->name != NULL; o++)
         if (strncmp(o->name, "--", 2) == 0)
-            near_look(&n, o->name + 2);
-    near_look(&n, "json");
-    near_look(&n, "help");
+            heddle_near_look(&n, o->name + 2);
+    heddle_near_look(&n, "json");
+    heddle_near_look(&n, "help");
     if (n.found != NULL && len < sizeof(name))
         return cli_error(c, "%s has no option '%s', did you mean '--%s'?", what, name, n.found);
     return cli_error(c, "%s has no option '%.*s', see 'heddle help %s'", what, (int)len, text,

@@ -290,6 +290,7 @@ static void put_all(struct heddle_text *t, const struct shot *shot)
     for (size_t i = 0; i < shot->n; i++)
         put_value(t, "heddle_running_batches", shot->model[i]->name, shot->nrunning[i]);
     put_histogram(t, shot);
+    server_generate_metrics(t, shot->model, shot->n);
 }
 
 void server_metrics(struct server *s, struct http_exchange *x)

@@ -35,6 +35,7 @@
 #include "base/why.h"
 #include "serve/listen.h"
 #include "serve/mhd.h"
+#include "serve/stream.h"
 
 /* For the header and the small pieces of a body, per connection. */
 enum { CONNECTION_BYTES = 16384 };
@@ -42,6 +43,8 @@ enum { CONNECTION_BYTES = 16384 };
 enum { FIRST_BYTES = 4096 };
 /* A body of up to so many times the largest one is read, and dropped. */
 enum { DROPPED = 16 };
+/* The bytes of a reply that goes on as long as there is something to say. */
+#define ENDLESS SIZE_MAX
 /* The longest round without requests; between two looks at slow clients. */
 enum { TICK_MS = 100, SWEEP_MS = 250 };
 /* Connections whose memory is worth giving back. */
@@ -184,6 +187,16 @@ const char *http_body(const struct http_exchange *x, size_t *bytes)
 
 /* --- replies ---------------------------------------------------------------------- */
 
+/* What all replies have. */
+static void add_fields(struct http_server *s, struct MHD_Response *r, const char *type)
+{
+    if (type != NULL)
+        (void)s->mhd.add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    /* A client that goes on asking would keep the server from its end. */
+    if (heddle_load_rlx(&s->is_draining))
+        (void)s->mhd.add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
+}
+
 static struct MHD_Response *make_reply(struct http_server *s, const char *type, char *body,
                                        size_t bytes, const struct http_field *field, size_t nfields)
 {
@@ -193,13 +206,9 @@ static struct MHD_Response *make_reply(struct http_server *s, const char *type, 
         free(body);
         return NULL;
     }
-    if (type != NULL)
-        (void)s->mhd.add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    add_fields(s, r, type);
     for (size_t i = 0; i < nfields; i++)
         (void)s->mhd.add_response_header(r, field[i].name, field[i].value);
-    /* A client that goes on asking would keep the server from its end. */
-    if (heddle_load_rlx(&s->is_draining))
-        (void)s->mhd.add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
     return r;
 }
 
@@ -245,11 +254,10 @@ static void wake_replied(struct http_server *s)
     }
 }
 
-void http_reply(struct http_exchange *x, unsigned code, const char *type, char *body, size_t bytes,
-                const struct http_field *field, size_t nfields)
+/* The exchange has its reply, of so many bytes, and may be gone at the return. */
+static void give_reply(struct http_exchange *x, unsigned code, struct MHD_Response *r, size_t bytes)
 {
     struct http_server *s = x->s;
-    struct MHD_Response *r = make_reply(s, type, body, bytes, field, nfields);
     bool sleeps;
 
     pthread_mutex_lock(&x->lock);
@@ -263,6 +271,35 @@ void http_reply(struct http_exchange *x, unsigned code, const char *type, char *
         put_replied(s, x);
 }
 
+void http_reply(struct http_exchange *x, unsigned code, const char *type, char *body, size_t bytes,
+                const struct http_field *field, size_t nfields)
+{
+    give_reply(x, code, make_reply(x->s, type, body, bytes, field, nfields), bytes);
+}
+
+struct http_stream *http_reply_stream(struct http_exchange *x, unsigned code, const char *type)
+{
+    const struct stream_calls calls = {x->s->mhd.create_response_from_callback,
+                                       x->s->mhd.suspend_connection, x->s->mhd.resume_connection};
+    struct http_stream *stream = NULL;
+    struct MHD_Response *r = stream_create(&calls, x->connection, &stream);
+
+    if (r != NULL)
+        add_fields(x->s, r, type);
+    give_reply(x, code, r, ENDLESS);
+    return stream;
+}
+
+/* The connection sleeps, so its file stays open. A client that has closed its side only counts as
+ * gone. */
+bool http_is_gone(const struct http_exchange *x)
+{
+    char c;
+    const ssize_t n = x->client != NULL ? recv(x->client->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) : 1;
+
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
 static enum MHD_Result send_reply(struct http_exchange *x)
 {
     struct http_server *s = x->s;
@@ -270,7 +307,8 @@ static enum MHD_Result send_reply(struct http_exchange *x)
 
     if (x->reply == NULL)
         return MHD_NO; /* closes the connection */
-    set_limit(s, x->client, x->reply_bytes);
+    if (x->reply_bytes != ENDLESS)
+        set_limit(s, x->client, x->reply_bytes);
     sent = s->mhd.queue_response(x->connection, x->code, x->reply);
     s->mhd.destroy_response(x->reply); /* our reference */
     x->reply = NULL;

@@ -79,4 +79,20 @@ struct http_field {
 void http_reply(struct http_exchange *x, unsigned code, const char *type, char *body, size_t bytes,
                 const struct http_field *field, size_t nfields);
 
+/* Has the client of a request that waits for its reply closed the connection? Any thread. */
+bool http_is_gone(const struct http_exchange *x);
+
+/* A reply in pieces. */
+struct http_stream;
+/* Takes the place of http_reply(): the exchange is no longer the caller's. NULL: there is no
+ * memory, and the connection is closed. */
+struct http_stream *http_reply_stream(struct http_exchange *x, unsigned code, const char *type);
+/* Any thread. False: the client has gone, or pieces pile up because it does not read, or there is
+ * no memory. */
+bool http_stream_write(struct http_stream *s, const char *data, size_t bytes);
+/* True once a piece could not be sent. */
+bool http_stream_is_gone(struct http_stream *s);
+/* No more pieces; `s` is no longer the caller's. */
+void http_stream_end(struct http_stream *s);
+
 #endif /* HEDDLE_TOOLS_SERVE_HTTP_H */

@@ -75,3 +75,36 @@ void http_reply(struct http_exchange *x, unsigned code, const char *type, char *
     (void)field;
     (void)nfields;
 }
+
+bool http_is_gone(const struct http_exchange *x)
+{
+    (void)x;
+    return true;
+}
+
+struct http_stream *http_reply_stream(struct http_exchange *x, unsigned code, const char *type)
+{
+    (void)x;
+    (void)code;
+    (void)type;
+    return NULL;
+}
+
+bool http_stream_write(struct http_stream *s, const char *data, size_t bytes)
+{
+    (void)s;
+    (void)data;
+    (void)bytes;
+    return false;
+}
+
+bool http_stream_is_gone(struct http_stream *s)
+{
+    (void)s;
+    return true;
+}
+
+void http_stream_end(struct http_stream *s)
+{
+    (void)s;
+}

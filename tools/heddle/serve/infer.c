@@ -153,6 +153,8 @@ static heddle_status read_job(struct serve_job *job, struct http_exchange *x, ch
     if (!json_length(x, bytes, &json_bytes))
         json_bytes = bytes + 1; /* the reader says what is wrong */
     st = kserve_request_read(q, NULL, body, bytes, json_bytes, why, why_bytes);
+    if (st == HEDDLE_OK && q->generate.max_tokens > 0 && job->model->generator != NULL)
+        return HEDDLE_OK; /* it is no job */
     if (st == HEDDLE_OK)
         st = model_match(job->model, job, why, why_bytes);
     if (st != HEDDLE_OK)
@@ -192,6 +194,11 @@ void server_infer(struct server *s, struct http_exchange *x, struct serve_model 
     job->user = x;
     job->done = job_done;
     st = read_job(job, x, why, sizeof(why));
+    if (st == HEDDLE_OK && job->request.generate.max_tokens > 0 && m->generator != NULL) {
+        server_generate_infer(x, model_ref(m), &job->request);
+        free_job(job);
+        return;
+    }
     if (st == HEDDLE_OK) {
         server_touch(s, m);
         st = model_queue(job);

@@ -9,7 +9,8 @@
  * A request names its inputs, each with a type, a shape, and data: an array of numbers
  * (nested or flat), or `binary_data_size` bytes behind the JSON. It may name the outputs
  * it wants. Parameters that are understood: `priority`, `timeout` (microseconds),
- * `binary_data`, `binary_data_output`, `binary_data_size`; others are passed over.
+ * `binary_data`, `binary_data_output`, `binary_data_size`, and those of struct kserve_generate;
+ * others are passed over.
  *
  * Threads  a request and a reply belong to one thread at a time.
  * Errors   one sentence for the client; HEDDLE_EINVAL is the client's fault.
@@ -19,6 +20,7 @@
 #include <stdint.h>
 
 #include "base/json.h"
+#include "base/json_in.h"
 #include "base/scratch.h"
 #include "heddle/status.h"
 
@@ -66,10 +68,26 @@ struct kserve_want {
     bool is_binary;
 };
 
+/* What a request asks of a decoder; zero: not said. */
+struct kserve_generate {
+    uint64_t max_tokens, top_k, seed;
+    double temperature, top_p;
+    int64_t stop; /* a token */
+    bool has_stop;
+};
+
+/* Reads the value of a member of JSON behind its key, if it is one of these. HEDDLE_EINVAL: the
+ * value makes no sense. */
+HEDDLE_MUST_USE heddle_status kserve_generate_member(struct heddle_json_in *j,
+                                                     const struct heddle_json_item *key,
+                                                     struct kserve_generate *g, bool *is_known,
+                                                     char *why, size_t why_bytes);
+
 struct kserve_request {
     char id[KSERVE_MAX_NAME]; /* "": none */
     uint64_t priority;        /* 0: none; 1 is the most urgent */
     uint64_t timeout_us;      /* 0: none */
+    struct kserve_generate generate;
     bool is_binary;           /* outputs that say nothing themselves are binary */
     size_t nin, nout;         /* nout 0: all outputs */
     struct kserve_tensor *in; /* `few_in`, or in `mem`: most requests have one */

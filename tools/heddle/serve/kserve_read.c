@@ -431,6 +431,7 @@ static heddle_status request_parameter(struct reader *r, void *object,
                                        const struct heddle_json_item *key)
 {
     struct kserve_request *q = object;
+    bool is_known;
 
     if (heddle_json_is(key, "priority"))
         return read_u64(r, "priority", &q->priority);
@@ -438,7 +439,9 @@ static heddle_status request_parameter(struct reader *r, void *object,
         return read_u64(r, "timeout", &q->timeout_us);
     if (heddle_json_is(key, "binary_data_output"))
         return read_bool(r, "binary_data_output", &q->is_binary);
-    return pass_over(r);
+    HEDDLE_TRY(
+        kserve_generate_member(&r->json, key, &q->generate, &is_known, r->why, r->why_bytes));
+    return is_known ? HEDDLE_OK : pass_over(r);
 }
 
 /* Where the two lists begin: the parameters must be known before the outputs, and inputs

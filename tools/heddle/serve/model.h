@@ -80,12 +80,16 @@ struct serve_numbers {
 /* The upper end of a bucket of the histogram, in seconds. */
 double model_bucket_s(size_t i);
 
+struct generator; /* generate.h */
+
 struct serve_model_opts {
     const char *name;
-    size_t max_queue;   /* jobs that wait; more are refused */
-    size_t max_batch;   /* rows of a batch; 1: no batches */
-    size_t max_running; /* batches at once */
-    size_t max_eager;   /* so many of them need no reason; 0: all */
+    size_t max_queue;         /* jobs that wait; more are refused */
+    size_t max_batch;         /* rows of a batch; 1: no batches */
+    size_t max_running;       /* batches at once */
+    size_t max_eager;         /* so many of them need no reason; 0: all */
+    size_t max_sequences;     /* of a decoder, at once */
+    uint64_t max_cache_bytes; /* of their keys and values */
 };
 
 /* Models whose last reference is gone, and how many are there in all. */
@@ -105,6 +109,7 @@ struct serve_model {
     size_t max_queue, max_batch, max_running, max_eager;
     const struct serve_backend *backend;
     void *self;
+    struct generator *generator; /* NULL: it is no decoder; the backend's */
 
     struct serve_graveyard *graveyard;
     struct serve_model *next_dead;

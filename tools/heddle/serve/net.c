@@ -13,6 +13,13 @@
 
 #include "base/why.h"
 #include "heddle/nn.h"
+#include "serve/generate.h"
+
+/* What a model is for its backend. */
+struct net {
+    heddle_nn *nn;
+    struct generator *generator;
+};
 
 /* One request of the network, for the jobs of a batch. */
 struct request {
@@ -186,7 +193,8 @@ static void net_run(void *self, struct serve_job *const *jobs, size_t n,
         *r = (struct request){
             .m = jobs[0]->model, .jobs = jobs, .n = n, .ended = ended, .batch = batch};
         if (join_inputs(r))
-            st = heddle_nn_start(self, r->in, (unsigned)r->m->nin, request_done, r, &o);
+            st = heddle_nn_start(((struct net *)self)->nn, r->in, (unsigned)r->m->nin, request_done,
+                                 r, &o);
         if (st == HEDDLE_OK)
             return;
         free_request(r);
@@ -196,7 +204,11 @@ static void net_run(void *self, struct serve_job *const *jobs, size_t n,
 
 static void net_destroy(void *self)
 {
-    heddle_nn_close(self);
+    struct net *net = self;
+
+    generator_destroy(net->generator);
+    heddle_nn_close(net->nn);
+    free(net);
 }
 
 static const struct serve_backend net_backend = {.run = net_run, .destroy = net_destroy};
@@ -260,18 +272,32 @@ heddle_status net_open(heddle_ctx *ctx, const char *path, const struct serve_mod
                        size_t why_bytes)
 {
     const struct heddle_nn_opts opts = {.size = sizeof(opts), .why = why, .why_bytes = why_bytes};
-    struct serve_model *m;
-    heddle_nn *net = NULL;
-    heddle_status st = heddle_nn_open(ctx, path, &opts, &net);
+    const struct generator_opts go = {.max_sequences = o->max_sequences > 0 ? o->max_sequences : 1,
+                                      .max_queue = o->max_queue,
+                                      .max_cache_bytes = o->max_cache_bytes,
+                                      .why = why,
+                                      .why_bytes = why_bytes};
+    struct net *net = calloc(1, sizeof(*net));
+    struct serve_model *m = NULL;
+    heddle_status st = HEDDLE_ENOMEM;
 
-    if (st != HEDDLE_OK)
-        return st;
-    m = model_create(o, &net_backend, net, graveyard);
-    if (m == NULL) {
-        heddle_nn_close(net);
-        return heddle_why(why, why_bytes, HEDDLE_ENOMEM, "out of memory");
+    if (net != NULL)
+        st = heddle_nn_open(ctx, path, &opts, &net->nn);
+    if (st == HEDDLE_OK) {
+        st = generator_create(net->nn, &go, &net->generator);
+        st = st == HEDDLE_EINVAL ? HEDDLE_OK : st; /* no decoder */
     }
-    st = read_ports(m, net, why, why_bytes);
+    if (st == HEDDLE_OK)
+        m = model_create(o, &net_backend, net, graveyard);
+    if (m == NULL) {
+        if (net != NULL)
+            net_destroy(net);
+        return st != HEDDLE_OK && st != HEDDLE_ENOMEM
+                   ? st
+                   : heddle_why(why, why_bytes, HEDDLE_ENOMEM, "out of memory");
+    }
+    m->generator = net->generator;
+    st = read_ports(m, net->nn, why, why_bytes);
     if (st != HEDDLE_OK) {
         model_unref(m); /* the network goes with it */
         return st;

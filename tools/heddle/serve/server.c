@@ -285,8 +285,9 @@ static void *server_thread(void *user)
 
 static void reply_server(struct http_exchange *x)
 {
-    static const char *const extensions[] = {"binary_tensor_data", "model_configuration",
-                                             "model_repository", "schedule_policy", "statistics"};
+    static const char *const extensions[] = {"binary_tensor_data",  "generate",
+                                             "model_configuration", "model_repository",
+                                             "schedule_policy",     "statistics"};
     struct heddle_json j;
 
     heddle_json_init(&j, NULL);
@@ -337,6 +338,11 @@ static void reply_verb(struct server *s, struct http_exchange *x, struct serve_m
     if (strcmp(verb, "infer") == 0) {
         if (is_method(x, "POST"))
             server_infer(s, x, model_ref(m));
+        return;
+    }
+    if (strcmp(verb, "generate") == 0 || strcmp(verb, "generate_stream") == 0) {
+        if (is_method(x, "POST"))
+            server_generate(x, model_ref(m), verb[8] != '\0');
         return;
     }
     if (strcmp(verb, "ready") == 0) {

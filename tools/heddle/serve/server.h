@@ -11,6 +11,7 @@
  *     GET  /v2/models/M[/versions/1]/ready  /config  /stats
  *     GET  /v2/models/stats                           of all models, unless one has this name
  *     POST /v2/models/M[/versions/1]/infer            the tensors
+ *     POST /v2/models/M[/versions/1]/generate  /generate_stream    tokens of a decoder
  *     POST /v2/repository/index                       the models
  *     POST /v2/repository/models/M/load               loads the model's file again
  *     POST /v2/repository/models/M/unload

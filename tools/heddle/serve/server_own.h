@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "serve/server.h"
 
 /* A name that is served. */
@@ -47,12 +48,19 @@ void reply_nothing(struct http_exchange *x, unsigned code);
 
 /* POST .../infer; takes the reference. */
 void server_infer(struct server *s, struct http_exchange *x, struct serve_model *m);
+/* POST .../generate and .../generate_stream; takes the reference. */
+void server_generate(struct http_exchange *x, struct serve_model *m, bool is_stream);
+/* POST .../infer that asks for tokens; takes the reference. */
+void server_generate_infer(struct http_exchange *x, struct serve_model *m,
+                           const struct kserve_request *q);
 /* GET of one model. */
 void server_describe(struct http_exchange *x, struct serve_model *m);
 void server_config(struct http_exchange *x, struct serve_model *m);
 void server_stats(struct http_exchange *x, struct serve_model *m);
 /* GET /v2/models/stats */
 void server_all_stats(struct server *s, struct http_exchange *x);
+/* The lines of /metrics about decoders. */
+void server_generate_metrics(struct heddle_text *t, struct serve_model *const *model, size_t n);
 /* GET /metrics */
 void server_metrics(struct server *s, struct http_exchange *x);
 

@@ -137,20 +137,24 @@ static void print_rest(FILE *f, const struct run_bound *b, const struct gain *ga
     fputs(".\n", f);
 }
 
+/* The page and the guide call the path the longest chain. */
+static const char *bound_word(enum heddle_bound_kind k)
+{
+    return k == HEDDLE_BOUND_PATH ? "chain" : heddle_bound_kind_name(k);
+}
+
 static void print_text(struct cli *c, const struct run_bound *b, const struct gain *gain,
                        const char *log, const struct bound_args *a)
 {
     char s[TRACE_CELL];
 
-    fprintf(c->out, "graph        %" PRIu32 " tasks, %" PRIu32 " dependencies, ",
+    fprintf(c->out, "graph        %" PRIu32 " tasks, %" PRIu32 " dependencies of their data, ",
             b->g->graph.ntasks, b->g->graph.nedges);
     print_types(c->out, b->g);
     fprintf(c->out, "; durations %s\n", heddle_log_durations_name(a->by));
     fprintf(c->out, "makespan     %s\n", trace_text_ns(s, b->g->makespan_ns));
     for (int k = 0; k < HEDDLE_BOUND_KINDS; k++)
-        fprintf(c->out, "%-12s %-10s %s\n",
-                k == HEDDLE_BOUND_PATH ? "critical"
-                                       : heddle_bound_kind_name((enum heddle_bound_kind)k),
+        fprintf(c->out, "%-12s %-10s %s\n", bound_word((enum heddle_bound_kind)k),
                 trace_text_ns(s, (int64_t)b->r.cert[k].value), texts[k]);
     if (a->links_ns > 0)
         fprintf(c->out,
@@ -160,8 +164,8 @@ static void print_text(struct cli *c, const struct run_bound *b, const struct ga
     fprintf(c->out,
             "best         %-10s %s; mixed is within %.2f %% of its "
             "optimum, %.2f s\n",
-            trace_text_ns(s, (int64_t)b->r.best), heddle_bound_kind_name(b->r.best_kind),
-            100 * b->r.mixed_gap, b->solve_s);
+            trace_text_ns(s, (int64_t)b->r.best), bound_word(b->r.best_kind), 100 * b->r.mixed_gap,
+            b->solve_s);
     print_rest(c->out, b, gain);
     for (size_t i = 0; i < b->g->nnotes; i++) {
         fputs("note         ", c->out);

@@ -41,13 +41,13 @@ static void info_head(FILE *f, const char *path, const heddle_log *log,
             "tasks        %" PRIu64 " executed, %" PRIu64 " failed, %" PRIu64 " cancelled, %" PRIu64
             " pending\n",
             s->nexecuted, s->nfailed, s->ncancelled, s->npending);
-    fprintf(f, "graph        %zu dependencies, %zu accesses of %zu handles\n", v->ndeps,
-            v->naccesses, v->nhandles);
+    fprintf(f, "graph        %zu dependencies that tasks waited for, %zu accesses of %zu handles\n",
+            v->ndeps, v->naccesses, v->nhandles);
     fprintf(f, "makespan     %s\n", trace_text_ns(a, s->makespan_ns));
     fprintf(f, "utilisation  %s of %" PRIu64 " workers\n", trace_text_percent(a, s->utilisation),
             s->nworkers);
-    fprintf(f, "overhead     %s in all, %s per task\n", trace_text_ns(a, s->overhead_ns),
-            trace_text_ns(b, (int64_t)s->overhead_task_ns));
+    fprintf(f, "rest         %s in all, %s per task: neither in tasks nor known as idle\n",
+            trace_text_ns(a, s->overhead_ns), trace_text_ns(b, (int64_t)s->overhead_task_ns));
 }
 
 static void info_lanes(FILE *f, const struct heddle_log_view *v, const struct heddle_log_summary *s)

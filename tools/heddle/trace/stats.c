@@ -77,7 +77,7 @@ static void advise(struct stats *t, unsigned i, const char *fmt, ...)
     va_end(ap);
 }
 
-/* The kernel with most time: of all tasks, or of those on the longest path. */
+/* The kernel with most time: of all tasks, or of those on the longest chain. */
 static const char *top_kernel(const struct stats *t, bool on_path)
 {
     const struct heddle_log_view *v = t->v;
@@ -125,7 +125,7 @@ static const char *cause_remedy(unsigned cause)
                "tasks that submit tasks";
     case HEDDLE_CAUSE_DEPS:
         return "too little can run at once: smaller tasks, or priority for "
-               "those on the longest path";
+               "those on the longest chain";
     default: return "write a log of level 1, this one tells too little";
     }
 }
@@ -205,7 +205,7 @@ static void text_head(FILE *f, const struct stats *t)
             trace_text_percent(a, e.runtime));
     fprintf(f, "pipeline efficiency  %s of the time they had something to do\n",
             trace_text_percent(a, e.pipeline));
-    fprintf(f, "longest path         %zu tasks, %s, ", t->x->npath,
+    fprintf(f, "longest chain        %zu tasks, %s, ", t->x->npath,
             trace_text_ns(a, t->x->path_ns));
     fprintf(f, "%s of the makespan\n", trace_text_percent(a, e.path));
 }
