@@ -29,6 +29,7 @@
 #include "base/map.h"
 #include "base/spin.h"
 #include "core/dev/dev.h"
+#include "core/graph/inside.h"
 #include "core/kinfo.h"
 #include "core/object.h"
 #include "core/scope.h"
@@ -106,6 +107,7 @@ struct heddle_graph {
     size_t nedges, edge_cap;
     uint32_t *succ;  /* after sealing */
     uint32_t nsinks; /* tasks without successors */
+    struct heddle_graph_watch watch;
     struct heddle_map units;
     struct graph_unit *list;
     uint32_t nunits;

@@ -187,6 +187,14 @@ static heddle_status graph_check(heddle_graph *g, const struct heddle_kinfo *k,
     return HEDDLE_OK;
 }
 
+/* Edges that no operand stands for. */
+static heddle_status graph_order(heddle_graph *g, const uint32_t *pred, size_t npreds)
+{
+    for (size_t i = 0; i < npreds; i++)
+        HEDDLE_TRY(graph_edge_add(g, pred[i]));
+    return HEDDLE_OK;
+}
+
 /* All operands: first the edges, then the histories, as in deps.c. */
 static heddle_status graph_operands(heddle_graph *g, heddle_handle *const *op,
                                     const enum heddle_mode *mode, unsigned nops)
@@ -215,7 +223,8 @@ static heddle_status graph_operands(heddle_graph *g, heddle_handle *const *op,
 }
 
 static heddle_status graph_submit(heddle_graph *g, const heddle_kernel *kernel,
-                                  const struct heddle_call *given)
+                                  const struct heddle_call *given, const uint32_t *pred,
+                                  size_t npreds)
 {
     struct heddle_call own = {.arg = NULL}, *call = &own;
     struct heddle_task_opts opts;
@@ -248,7 +257,9 @@ static heddle_status graph_submit(heddle_graph *g, const heddle_kernel *kernel,
     HEDDLE_TRY(graph_grow(g, &g->arg, &g->arg_cap, arg + call->arg_bytes + 16, 1));
     edges = g->nedges;
     ops = g->nops;
-    st = graph_operands(g, op, mode, nops);
+    st = graph_order(g, pred, npreds);
+    if (st == HEDDLE_OK)
+        st = graph_operands(g, op, mode, nops);
     if (st != HEDDLE_OK) { /* histories may name this task */
         g->nedges = edges;
         g->nops = ops;
@@ -259,7 +270,7 @@ static heddle_status graph_submit(heddle_graph *g, const heddle_kernel *kernel,
     t.op = (uint32_t)ops;
     t.arg = (uint32_t)(arg / 16);
     t.info = nops;
-    if (k->is_slow || (call->opts != NULL && call->opts->variant != 0))
+    if (k->is_slow || g->watch.begin != NULL || (call->opts != NULL && call->opts->variant != 0))
         t.info |= GRAPH_SLOW;
     if (mode != k->mode)
         t.info |= GRAPH_MODES | GRAPH_SLOW;
@@ -277,18 +288,25 @@ static heddle_status graph_submit(heddle_graph *g, const heddle_kernel *kernel,
     return HEDDLE_OK;
 }
 
-heddle_status heddle_graph_submit(heddle_graph *g, const heddle_kernel *kernel,
-                                  const struct heddle_call *call)
+heddle_status heddle_graph_submit_after(heddle_graph *g, const heddle_kernel *kernel,
+                                        const struct heddle_call *call, const uint32_t *pred,
+                                        size_t npreds)
 {
     heddle_status st;
 
     HEDDLE_CHECK(g != NULL);
     if (g->obj.ctx == NULL)
         return HEDDLE_ESTATE;
-    st = graph_submit(g, kernel, call);
+    st = graph_submit(g, kernel, call, pred, npreds);
     if (st != HEDDLE_OK)
         heddle_tell(g->obj.ctx);
     return st;
+}
+
+heddle_status heddle_graph_submit(heddle_graph *g, const heddle_kernel *kernel,
+                                  const struct heddle_call *call)
+{
+    return heddle_graph_submit_after(g, kernel, call, NULL, 0);
 }
 
 /* --- sealing ---------------------------------------------------------------- */
@@ -387,6 +405,46 @@ void heddle_graph_unref(heddle_graph *g)
     heddle_free(a, g->succ, (g->nedges + 1) * sizeof(*g->succ));
     heddle_free(a, g->acc, (g->nunits + (size_t)1) * sizeof(*g->acc));
     heddle_free(a, g, sizeof(*g));
+}
+
+/* --- for those who make one graph of another -------------------------------- */
+
+void heddle_graph_set_watch(heddle_graph *g, const struct heddle_graph_watch *watch)
+{
+    HEDDLE_ASSERT(g->ntasks == 0);
+    g->watch = *watch;
+}
+
+heddle_ctx *heddle_graph_ctx(const heddle_graph *g, bool *is_sealed_out, bool *has_devices_out)
+{
+    *is_sealed_out = g->is_sealed;
+    *has_devices_out = g->obj.ctx != NULL && g->obj.ctx->dev != NULL;
+    return g->obj.ctx;
+}
+
+void heddle_graph_get_task(const heddle_graph *g, size_t task, struct heddle_graph_task *out)
+{
+    const struct graph_task *t = &g->task[task];
+    const struct graph_cold *cold = &g->cold[task];
+
+    *out = (struct heddle_graph_task){.kernel = t->kinfo->given,
+                                      .operands = g->op + t->op,
+                                      .modes = g->mode + t->op,
+                                      .noperands = t->info & GRAPH_NOPS,
+                                      .has_modes = (t->info & GRAPH_MODES) != 0,
+                                      .arg = g->arg + (size_t)t->arg * 16,
+                                      .arg_bytes = cold->arg_bytes,
+                                      .priority = cold->prio,
+                                      .opts = {.size = sizeof(struct heddle_task_opts),
+                                               .name = cold->name,
+                                               .variant = cold->variant}};
+}
+
+void heddle_graph_get_edge(const heddle_graph *g, size_t edge, uint32_t *pred_out,
+                           uint32_t *succ_out)
+{
+    *pred_out = g->edge[edge].pred;
+    *succ_out = g->edge[edge].succ;
 }
 
 size_t heddle_graph_get_ntasks(const heddle_graph *g)

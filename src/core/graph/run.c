@@ -193,6 +193,8 @@ struct heddle_sched_task *heddle_node_end(struct worker *w, struct heddle_node *
         if (st != HEDDLE_OK)
             (void)heddle_cas_acqrel(&r->scope->status, &none, (int)st);
     }
+    if (HEDDLE_UNLIKELY(r->graph->watch.end != NULL))
+        r->graph->watch.end(r->graph->watch.user, n->index, st);
     return node_release(w, r, t, 0);
 }
 
@@ -252,12 +254,15 @@ const struct heddle_kinfo *heddle_node_kinfo(struct heddle_sched_task *t)
 static struct heddle_sched_task *node_run_slow(struct heddle_exec *x, uint64_t start)
 {
     const struct task_ext ext = node_ext(x->node, node_run_of(x->node));
+    const struct heddle_graph_watch *watch = &node_run_of(x->node)->graph->watch;
     struct worker *w = x->worker;
     struct exec_slow s;
     heddle_status st;
 
     if (w->ctx->dev != NULL && heddle_dev_supply(w, &x->node->sched, x, &ext) == HEDDLE_AGAIN)
         return NULL;
+    if (watch->begin != NULL)
+        watch->begin(watch->user, x->node->index);
     st = heddle_slow_body(x, &s, &ext);
     if (st == TASK_PUT_BACK) {
         if (w->ctx->dev != NULL)
