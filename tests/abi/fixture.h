@@ -21,6 +21,7 @@
 #include "heddle/offline.h"
 #include "heddle/pipeline.h"
 #include "heddle/plan.h"
+#include "heddle/planned.h"
 #include "heddle/spread.h"
 #include "tests/test.h"
 

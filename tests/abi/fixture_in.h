@@ -58,6 +58,7 @@ FILL(pipeline_opts, struct heddle_pipeline_opts, SENTENCE)
 FILL(plan_graph, struct heddle_plan_graph, .name = "one", .nops = 1, .nvalues = 1,
      .ops = &a_plan_op, .values = &a_plan_value)
 FILL(plan_opts, struct heddle_plan_opts, SENTENCE)
+FILL(planned_opts, struct heddle_planned_opts, .time_limit_s = 0.01, SENTENCE)
 FILL(plan_machine, struct heddle_plan_machine, .budget = 1 << 20)
 FILL(plan_solve_opts, struct heddle_plan_solve_opts, .time_limit_s = 0.01, SENTENCE)
 
@@ -406,6 +407,22 @@ CALL(plan_opts)
 
     UNUSED_WHY;
     heddle_plan_graph_destroy(g);
+    return st;
+}
+
+CALL(planned_opts)
+{
+    struct heddle_planned *p = NULL;
+    heddle_graph *g = NULL;
+    heddle_status st;
+
+    UNUSED_WHY;
+    CHECK_OK(heddle_graph_begin(fx.ctx, &g));
+    CHECK_OK(heddle_graph_submit(g, &a_kernel, NULL));
+    CHECK_OK(heddle_graph_end(g));
+    st = heddle_planned_create(g, s, &p);
+    heddle_planned_unref(p);
+    heddle_graph_unref(g);
     return st;
 }
 

@@ -75,6 +75,23 @@ OUT_FINI(energy_bound, heddle_energy_bound(&an_energy_graph, NULL, s), heddle_en
 OUT_FINI(place, heddle_energy_place_make(&a_job, 1, &a_place, s), heddle_energy_place_fini)
 OUT_FINI(jobs, heddle_energy_jobs_read(NULL, fx.jobs_path, s, NULL, 0), heddle_energy_jobs_fini)
 
+static heddle_status out_planned_info(void *s, char *why, size_t why_bytes)
+{
+    struct heddle_planned *p = NULL;
+    heddle_graph *g = NULL;
+    heddle_status st;
+
+    UNUSED_WHY;
+    CHECK_OK(heddle_graph_begin(fx.ctx, &g));
+    CHECK_OK(heddle_graph_submit(g, &a_kernel, NULL));
+    CHECK_OK(heddle_graph_end(g));
+    CHECK_OK(heddle_planned_create(g, NULL, &p));
+    st = heddle_planned_get_info(p, s);
+    heddle_planned_unref(p);
+    heddle_graph_unref(g);
+    return st;
+}
+
 static heddle_status out_plan_machine(void *s, char *why, size_t why_bytes)
 {
     struct heddle_plan_graph *g = NULL;

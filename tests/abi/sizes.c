@@ -93,6 +93,8 @@ static const struct row in_rows[] = {
     ROW(struct heddle_plan_opts, TO(struct heddle_plan_opts, why), fill_plan_opts, call_plan_opts),
     ROW(struct heddle_plan_machine, TO(struct heddle_plan_machine, host), fill_plan_machine,
         call_plan_machine),
+    ROW(struct heddle_planned_opts, TO(struct heddle_planned_opts, why), fill_planned_opts,
+        call_planned_opts),
     ROW(struct heddle_plan_solve_opts, TO(struct heddle_plan_solve_opts, slots),
         fill_plan_solve_opts, call_plan_solve),
 };
@@ -188,6 +190,8 @@ static const struct row out_rows[] = {
     ROW(struct heddle_energy_jobs, TO(struct heddle_energy_jobs, ndue), NULL, out_jobs),
     ROW(struct heddle_la_refined, TO(struct heddle_la_refined, tries), NULL, out_refined),
     ROW(struct heddle_plan_machine, TO(struct heddle_plan_machine, host), NULL, out_plan_machine),
+    ROW(struct heddle_planned_info, TO(struct heddle_planned_info, real_arena_bytes), NULL,
+        out_planned_info),
     ROW(struct heddle_plan_report, TO(struct heddle_plan_report, makespan), NULL, out_report),
 };
 
