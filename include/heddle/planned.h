@@ -66,6 +66,13 @@ struct heddle_planned_opts {
     const size_t *once; /* tasks that must not run again (random numbers...) */
     size_t nonce;
 
+    /* Stores that data may be moved to while they are not needed, with rates in bytes per
+     * second; zero: none. Copies are tasks too: they run beside others where a worker is
+     * free. */
+    struct heddle_plan_store host; /* memory beside the arena */
+    struct heddle_plan_store disk; /* a file without a name in the folder disk_path */
+    const char *disk_path;
+
     bool is_watched;    /* measure times and memory, for some 100 ns more per task */
     bool is_sequential; /* one task after another, in the order of the plan */
 };
@@ -80,7 +87,7 @@ struct heddle_planned_opts {
  *                budget, and both numbers; or none was found; or there is no plan_path
  * HEDDLE_ENOSYS  the context has devices
  * HEDDLE_ESTATE  the graph is not sealed, or its context is gone
- * HEDDLE_EFORMAT, HEDDLE_EIO  of plan_path
+ * HEDDLE_EFORMAT, HEDDLE_EIO  of plan_path; HEDDLE_EIO: disk_path has no room
  * HEDDLE_ENOMEM
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_planned_create(
@@ -94,8 +101,8 @@ HEDDLE_API void heddle_planned_unref(heddle_planned *p);
  * be NULL. Bindings replace kept handles. Arguments go to tasks by their numbers in the
  * recorded graph, and to every run of them.
  *
- * Statuses as heddle_graph_launch(). A task that fails poisons what depends on it; the next
- * launch starts anew.
+ * Statuses as heddle_graph_launch(). A task that fails poisons what depends on it; a launch
+ * that comes when none is in flight starts anew.
  */
 HEDDLE_API HEDDLE_MUST_USE heddle_status heddle_planned_launch(heddle_planned *p,
                                                                const struct heddle_launch *launch);
@@ -108,14 +115,16 @@ struct heddle_planned_info {
     size_t nruns;       /* tasks of a launch without copies */
     size_t nrepeated;   /* of these: again */
     size_t ncopies;     /* of versions that are updated and still needed */
+    size_t nmoved;      /* copies to a store and back */
     uint64_t budget;
-    uint64_t arena_bytes; /* of the arena; never above the budget */
-    uint64_t peak_bytes;  /* the most alive at once, in the order of the plan */
-    uint64_t as_is_bytes; /* what the graph needs as it is: heddle_plan_peak() */
-    uint64_t floor_bytes; /* no plan needs less: heddle_plan_floor() */
-    double seconds;       /* of the tasks one after another, predicted */
-    double as_is_seconds; /* the same when each task runs once */
-    double bound_seconds; /* no plan of the sort that bound_note names is shorter */
+    uint64_t arena_bytes;            /* of the arena; never above the budget */
+    uint64_t peak_bytes;             /* the most alive at once, in the order of the plan */
+    uint64_t as_is_bytes;            /* what the graph needs as it is: heddle_plan_peak() */
+    uint64_t floor_bytes;            /* no plan needs less: heddle_plan_floor() */
+    uint64_t host_bytes, disk_bytes; /* of the stores */
+    double seconds;                  /* of the tasks one after another, predicted */
+    double as_is_seconds;            /* the same when each task runs once */
+    double bound_seconds;            /* no plan of the sort that bound_note names is shorter */
     const char *bound_note;
     double solve_seconds;
 

@@ -17,6 +17,7 @@ static void planned_free(struct heddle_planned *p)
         heddle_handle_unref(p->handle[i]);
     if (p->plan != NULL)
         heddle_free(&alloc, p->arena, p->plan->arena_bytes);
+    heddle_planned_store_close(p);
     heddle_plan_destroy(p->plan);
     heddle_plan_graph_destroy(p->pgraph);
     heddle_planned_list_fini(&p->used, &alloc);
@@ -75,6 +76,7 @@ heddle_status heddle_planned_create(heddle_graph *g, const struct heddle_planned
         return PLANNED_FAIL(&o, HEDDLE_ENOMEM, "no memory for a planned graph");
     p->alloc = alloc;
     p->mem = heddle_scratch_make(&p->alloc);
+    p->fd = -1;
     heddle_store_rlx(&p->refs, 1u); /* not shared yet */
     p->ctx = ctx;
     st = planned_make(p, g, &o);
@@ -101,6 +103,9 @@ static void launch_done(void *user, heddle_status st)
 {
     const struct planned_launch l = *(struct planned_launch *)user;
 
+    if (st != HEDDLE_OK)
+        heddle_store_rel(&l.p->is_spoiled, 1u);
+    (void)heddle_sub_acqrel(&l.p->nflying, 1u);
     heddle_free(&l.p->alloc, user, sizeof(l));
     heddle_planned_unref(l.p);
     if (l.done != NULL)
@@ -142,6 +147,17 @@ static heddle_status launch_args(const struct heddle_planned *p, const struct he
     return HEDDLE_OK;
 }
 
+/* The launch before has failed. All data in the arena are written before they are read, so
+ * what it left counts as good: a version that is made of parts is never written whole. */
+static void launch_restore(struct heddle_planned *p)
+{
+    if (heddle_load_acq(&p->is_spoiled) == 0 || heddle_load_acq(&p->nflying) != 0 ||
+        heddle_xchg_acqrel(&p->is_spoiled, 0u) == 0)
+        return;
+    for (size_t i = 0; i < p->nhandles; i++)
+        (void)heddle_handle_restore(p->handle[i]);
+}
+
 static heddle_status launch_now(struct heddle_planned *p, struct heddle_launch *l,
                                 struct heddle_task_opts *opts)
 {
@@ -155,9 +171,12 @@ static heddle_status launch_now(struct heddle_planned *p, struct heddle_launch *
     opts->done = launch_done;
     opts->done_user = note;
     l->opts = opts;
+    launch_restore(p);
     heddle_add_rlx(&p->refs, 1u); /* the launch's; the caller holds one */
+    heddle_add_rlx(&p->nflying, 1u);
     st = heddle_graph_launch(p->graph, l);
     if (st != HEDDLE_OK) {
+        (void)heddle_sub_acqrel(&p->nflying, 1u);
         heddle_planned_unref(p);
         heddle_free(&p->alloc, note, sizeof(*note));
     }
@@ -196,14 +215,17 @@ heddle_status heddle_planned_get_info(const heddle_planned *p, struct heddle_pla
     HEDDLE_TRY(HEDDLE_SIZED_ROOM(struct heddle_planned_info, out, NULL, 0));
     i.solver = p->plan->solver;
     i.ntasks = p->ntasks;
-    i.nruns = p->nnodes - p->ncopies;
+    i.nruns = (size_t)p->nnodes - p->ncopies - p->nmoved;
     i.nrepeated = i.nruns - i.ntasks;
     i.ncopies = p->ncopies;
+    i.nmoved = p->nmoved;
     i.budget = p->machine.budget;
     i.arena_bytes = p->plan->arena_bytes;
     i.peak_bytes = p->plan->peak_bytes;
     i.as_is_bytes = p->as_is_bytes;
     i.floor_bytes = p->floor_bytes;
+    i.host_bytes = p->store_bytes[1];
+    i.disk_bytes = p->store_bytes[2];
     i.seconds = p->plan->makespan;
     i.as_is_seconds = p->plan->baseline;
     i.bound_seconds = p->plan->lower_bound;

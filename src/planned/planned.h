@@ -12,6 +12,7 @@
  *   solve.c   options -> machine -> plan, or the plan of a file
  *   record.c  the steps of the plan -> tasks on handles in the arena
  *   space.c   who used which addresses last: the order that addresses ask for
+ *   store.c   the host's memory and the file that values are moved to, and copies
  *   watch.c   times and memory of the tasks, as measured
  *   planned.c the public functions
  *
@@ -139,13 +140,18 @@ struct heddle_planned {
     _Atomic uint32_t refs; /* the user's, and one per launch */
     heddle_ctx *ctx;
     heddle_graph *graph;
-    char *arena;
+    char *arena, *host;
+    int fd;                      /* the file; -1: none */
+    char mark;                   /* what stands for data in the file */
+    _Atomic uint32_t nflying;    /* launches */
+    _Atomic uint32_t is_spoiled; /* one has failed: data in the arena are poisoned */
+    uint64_t store_bytes[3];     /* by level: 1 host, 2 disk */
     struct heddle_plan_graph *pgraph;
     struct heddle_plan_machine machine;
     struct heddle_plan *plan;
     uint64_t as_is_bytes, floor_bytes;
     uint32_t ntasks;
-    uint32_t nnodes, ncopies;
+    uint32_t nnodes, ncopies, nmoved;
     struct planned_node *node; /* [nnodes + 1] */
     struct planned_list used;  /* blocks of nodes */
     uint32_t *run;             /* nodes of the recorded tasks, by task */
@@ -158,6 +164,23 @@ struct heddle_planned {
     _Atomic uint64_t *least_ns; /* [ntasks] */
     _Atomic uint64_t live, real_peak, real_arena;
 };
+
+/* store.c */
+
+/* The argument of a copy. */
+struct planned_copy {
+    size_t bytes;
+    uint64_t at; /* in the file */
+    int fd;
+};
+extern const heddle_kernel heddle_planned_copy, heddle_planned_write, heddle_planned_fetch;
+/* at[i]: where step i, which moves a value to the store, puts it. HEDDLE_ENOMEM. */
+HEDDLE_MUST_USE heddle_status heddle_planned_store_place(struct heddle_planned *p, unsigned level,
+                                                         struct heddle_scratch *mem, uint64_t *at);
+/* The memory and the file. HEDDLE_ENOMEM, HEDDLE_EIO. */
+HEDDLE_MUST_USE heddle_status heddle_planned_store_open(struct heddle_planned *p,
+                                                        const struct heddle_planned_opts *o);
+void heddle_planned_store_close(struct heddle_planned *p);
 
 /* record.c: p->graph, and all behind it. HEDDLE_ENOMEM, or what a handle is refused with. */
 HEDDLE_MUST_USE heddle_status heddle_planned_record(struct heddle_planned *p,

@@ -1,179 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Planned graphs: what is refused and how, failures in the middle, arguments and bindings,
- * plans in files, several launches at once. `heddle bench planned` has the random graphs.
+ * Planned graphs: runs again, what is refused and how, arguments and bindings, plans in files,
+ * several launches at once, moves. `heddle bench planned` has the random graphs.
  */
-#include "heddle/planned.h"
-
-#include <stdatomic.h>
 #include <unistd.h>
 
-#include "base/faulty_test.h"
-#include "heddle/heddle.h"
-#include "tests/test.h"
+#include "planned/rig_test.h"
 
-enum { N = 12, LEN = 40, PAIRS = 4 };
-
-/* --- a chain that is read backwards: long lives, so that a small budget runs tasks again --- */
-
-struct rig {
-    heddle_ctx *ctx;
-    heddle_handle *temp[N + 1]; /* the last one: the sum */
-    heddle_handle *in, *out;
-    int64_t input[LEN], output[LEN];
-    heddle_graph *graph;
-};
-
-static _Atomic int runs[2 * N + 2];
-static _Atomic int fails_at; /* 1 + task; 0: none */
-
-struct arg {
-    int task;
-    int64_t add;
-};
-
-static heddle_status run_step(struct heddle_exec *x)
-{
-    const struct arg *a = heddle_exec_arg(x);
-    const int64_t *from = heddle_exec_ptr(x, 0);
-    int64_t *to = heddle_exec_ptr(x, 1);
-
-    atomic_fetch_add(&runs[a->task], 1);
-    if (atomic_load(&fails_at) == a->task + 1)
-        return heddle_exec_fail(x, HEDDLE_EIO, "this one fails");
-    for (int i = 0; i < LEN; i++)
-        to[i] = from[i] * 3 + a->add;
-    return HEDDLE_OK;
-}
-
-/* sum = sum * 5 + from */
-static heddle_status run_fold(struct heddle_exec *x)
-{
-    const struct arg *a = heddle_exec_arg(x);
-    const int64_t *from = heddle_exec_ptr(x, 0);
-    int64_t *to = heddle_exec_ptr(x, 1);
-
-    atomic_fetch_add(&runs[a->task], 1);
-    for (int i = 0; i < LEN; i++)
-        to[i] = to[i] * 5 + from[i];
-    return HEDDLE_OK;
-}
-
-static const heddle_kernel step_kernel = {
-    .size = sizeof(heddle_kernel),
-    .name = "step",
-    .noperands = 2,
-    .mode = {HEDDLE_R, HEDDLE_W},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_step}}};
-static const heddle_kernel fold_kernel = {
-    .size = sizeof(heddle_kernel),
-    .name = "fold",
-    .noperands = 2,
-    .mode = {HEDDLE_R, HEDDLE_RW},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = run_fold}}};
-
-static heddle_status submit(struct rig *r, const heddle_kernel *k, int task, heddle_handle *a,
-                            heddle_handle *b)
-{
-    const struct arg arg = {task, task};
-
-    return heddle_graph_submit(
-        r->graph, k,
-        &(struct heddle_call){.operand = {a, b}, .arg = &arg, .arg_bytes = sizeof(arg)});
-}
-
-/* temp 0 = step(in), temp i = step(temp i - 1), sum = step(temp N - 1), then sum = fold of
- * temp N - 2 ... 0, out = step(sum). */
-static heddle_status rig_record(struct rig *r)
-{
-    heddle_status st = heddle_graph_begin(r->ctx, &r->graph);
-    int task = 0;
-
-    for (int i = 0; i <= N && st == HEDDLE_OK; i++)
-        st = submit(r, &step_kernel, task++, i == 0 ? r->in : r->temp[i - 1], r->temp[i]);
-    for (int i = N - 2; i >= 0 && st == HEDDLE_OK; i--)
-        st = submit(r, &fold_kernel, task++, r->temp[i], r->temp[N]);
-    if (st == HEDDLE_OK)
-        st = submit(r, &step_kernel, task++, r->temp[N], r->out);
-    return st == HEDDLE_OK ? heddle_graph_end(r->graph) : st;
-}
-
-static heddle_status rig_open(struct rig *r, unsigned nworkers, const struct heddle_allocator *a)
-{
-    const struct heddle_ctx_opts o = {.size = sizeof(o),
-                                      .nworkers = nworkers,
-                                      .bind = HEDDLE_OFF,
-                                      .log = HEDDLE_OFF,
-                                      .energy = "off",
-                                      .devices = "none",
-                                      .model_dir = "",
-                                      .ignore_env = true,
-                                      .allocator = a != NULL ? *a : (struct heddle_allocator){0}};
-    heddle_status st;
-
-    memset(r, 0, sizeof(*r));
-    memset(runs, 0, sizeof(runs));
-    for (int i = 0; i < LEN; i++)
-        r->input[i] = i;
-    st = heddle_ctx_create(&o, &r->ctx);
-    for (int i = 0; i <= N && st == HEDDLE_OK; i++)
-        st = heddle_handle_vector(r->ctx, NULL, LEN, HEDDLE_I64, &r->temp[i]);
-    if (st == HEDDLE_OK)
-        st = heddle_handle_vector(r->ctx, r->input, LEN, HEDDLE_I64, &r->in);
-    if (st == HEDDLE_OK)
-        st = heddle_handle_vector(r->ctx, r->output, LEN, HEDDLE_I64, &r->out);
-    return st == HEDDLE_OK ? rig_record(r) : st;
-}
-
-static void rig_close(struct rig *r)
-{
-    heddle_graph_unref(r->graph);
-    for (int i = 0; i <= N; i++)
-        heddle_handle_unref(r->temp[i]);
-    heddle_handle_unref(r->in);
-    heddle_handle_unref(r->out);
-    if (r->ctx != NULL)
-        (void)heddle_ctx_destroy(r->ctx);
-}
-
-static struct heddle_planned_opts rig_opts(struct rig *r, uint64_t values, char why[static 200])
-{
-    why[0] = '\0';
-    return (struct heddle_planned_opts){.size = sizeof(struct heddle_planned_opts),
-                                        .why = why,
-                                        .why_bytes = 200,
-                                        .temporary = r->temp,
-                                        .ntemporaries = N + 1,
-                                        .budget = values * LEN * sizeof(int64_t),
-                                        .time_limit_s = 0.02,
-                                        .is_watched = true};
-}
-
-/* What the graph computes from `input`; `extra` is added by task `who`. */
-static void expect(const int64_t *input, int who, int64_t extra, int64_t want[LEN])
-{
-    for (int i = 0; i < LEN; i++) {
-        int64_t v = input[i], at[N + 1];
-        int task = 0;
-
-        for (int k = 0; k <= N; k++, task++)
-            at[k] = v = v * 3 + (task == who ? extra : task);
-        for (int k = N - 2; k >= 0; k--, task++)
-            v = v * 5 + at[k];
-        want[i] = v * 3 + (task == who ? extra : task);
-    }
-}
-
-static void check_output(const int64_t *input, const int64_t *output, int who, int64_t extra)
-{
-    int64_t want[LEN];
-
-    expect(input, who, extra, want);
-    for (int i = 0; i < LEN; i++)
-        CHECK_EQ(output[i], want[i]);
-}
-
-/* --- tests ----------------------------------------------------------------------------- */
+enum { PAIRS = 4 };
 
 /* Four values of 17 are enough with runs again: these are real, and memory is what it is. */
 TEST(small_budget_runs_again)
@@ -294,35 +128,6 @@ TEST(once)
     check_output(r.input, r.output, -1, 0);
     heddle_planned_unref(p);
     rig_close(&r);
-}
-
-/* A task that fails: the launch fails, what depends on it is left out; the next one is whole. */
-TEST(failure_in_the_middle)
-{
-    for (int task = 0; task <= N; task++) {
-        struct heddle_planned_info i = {.size = sizeof(i)};
-        struct heddle_planned_opts o;
-        heddle_planned *p = NULL;
-        char why[200];
-        struct rig r;
-
-        CHECK_OK(rig_open(&r, 1 + (unsigned)task % 4, NULL));
-        o = rig_opts(&r, 4, why);
-        CHECK_OK(heddle_planned_create(r.graph, &o, &p));
-        atomic_store(&fails_at, task + 1);
-        CHECK_OK(heddle_planned_launch(p, NULL));
-        CHECK_STATUS(heddle_wait(r.ctx), HEDDLE_EIO);
-        atomic_store(&fails_at, 0);
-        CHECK_EQ(atomic_load(&runs[2 * N]), 0);
-        CHECK_STATUS(heddle_handle_acquire(r.out, HEDDLE_R, NULL), HEDDLE_ECANCELED);
-        CHECK_OK(heddle_planned_launch(p, NULL));
-        CHECK_OK(heddle_wait(r.ctx));
-        check_output(r.input, r.output, -1, 0);
-        CHECK_OK(heddle_planned_get_info(p, &i));
-        CHECK_EQ(i.real_arena_bytes, i.arena_bytes);
-        heddle_planned_unref(p);
-        rig_close(&r);
-    }
 }
 
 /* An argument goes to every run of its task; a binding replaces input and output. */
@@ -488,38 +293,45 @@ TEST(after_the_context)
     rig_close(&r);
 }
 
-/* Every allocation that create and launch make fails once. */
-TEST(no_memory)
+TEST(moves)
 {
-    struct faulty f;
-    size_t first;
+    double seconds[2 * N + 1];
 
-    for (size_t k = 0; k == 0 || f.has_failed; k++) {
+    for (int k = 0; k < 2 * N + 1; k++)
+        seconds[k] = 1;
+    for (unsigned k = 0; k < 8; k++) {
+        struct heddle_planned_info i = {.size = sizeof(i)};
+        const unsigned level = 1 + k / 4;
         struct heddle_planned_opts o;
         heddle_planned *p = NULL;
-        heddle_status st, waited;
         char why[200];
         struct rig r;
 
-        faulty_init(&f, 0);
-        CHECK_OK(rig_open(&r, 1, &f.a));
-        first = f.ncalls;
-        f.fail_at = first + 1 + k;
-        o = rig_opts(&r, 4, why);
-        o.solver = "greedy"; /* takes no time to improve */
-        st = heddle_planned_create(r.graph, &o, &p);
-        if (st == HEDDLE_OK)
-            st = heddle_planned_launch(p, NULL);
-        waited = heddle_wait(r.ctx);
-        if (st == HEDDLE_OK && waited == HEDDLE_OK)
+        CHECK_OK(rig_open(&r, 1 + k % 4, NULL));
+        o = move_opts(&r, level, seconds, why);
+        CHECK_OK(heddle_planned_create(r.graph, &o, &p));
+        for (int n = 0; n < 3; n++) {
+            memset(r.output, 0, sizeof(r.output));
+            CHECK_OK(heddle_planned_launch(p, NULL));
+            CHECK_OK(heddle_wait(r.ctx));
             check_output(r.input, r.output, -1, 0);
-        else
-            CHECK(f.has_failed && (st == HEDDLE_ENOMEM || waited == HEDDLE_ENOMEM));
+        }
+        CHECK_OK(heddle_planned_get_info(p, &i));
+        CHECK(i.nmoved > 0);
+        CHECK(level == 1 ? i.host_bytes > 0 && i.disk_bytes == 0
+                         : i.disk_bytes > 0 && i.host_bytes == 0);
+        CHECK_EQ(i.real_arena_bytes, i.arena_bytes);
+        CHECK(i.arena_bytes <= o.budget);
         heddle_planned_unref(p);
+        o.disk_path = NULL;
+        if (level == 2)
+            CHECK_STATUS(heddle_planned_create(r.graph, &o, &p), HEDDLE_EINVAL);
+        o.disk_path = "/nonexistent/folder";
+        if (level == 2)
+            CHECK_STATUS(heddle_planned_create(r.graph, &o, &p), HEDDLE_EIO);
         rig_close(&r);
-        CHECK_EQ(f.nlive, 0);
     }
 }
 
-TEST_MAIN(small_budget_runs_again, refused, once, failure_in_the_middle, arguments_and_bindings,
-          two_plans_at_once, times_and_files, after_the_context, no_memory)
+TEST_MAIN(small_budget_runs_again, refused, once, arguments_and_bindings, two_plans_at_once,
+          times_and_files, after_the_context, moves)

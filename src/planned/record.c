@@ -9,6 +9,7 @@
  *           there before (`before`), unless it comes after one that has.
  * Last      the tasks of a block that a later block waits for are those since the last one
  *           that all others of the block are ordered with (`user`).
+ * Stores    a value that is moved away has a block in the store as well, of the same parts.
  * Copies    an update that the plan does not do in place: a copy of the old value, then the
  *           task on the copy.
  */
@@ -22,6 +23,7 @@
 /* A part of a block. */
 struct part {
     uint32_t temp;
+    uint64_t at; /* in the block */
     heddle_handle *handle;
 };
 
@@ -33,6 +35,7 @@ struct part_view {
 };
 
 struct block {
+    unsigned level; /* 0: the arena; 1, 2: a store */
     uint64_t at, bytes;
     struct part *part;
     uint32_t nparts;
@@ -47,11 +50,13 @@ struct record {
     const struct planned_source *s;
     struct heddle_scratch mem;
     const struct heddle_allocator *a;
-    struct planned_space space;
-    struct block *block; /* [cap] */
+    struct planned_space space[3]; /* by level */
+    uint64_t *store_at;            /* by step: of a copy in a store */
+    struct block *block;           /* [cap] */
     uint32_t nblocks, cap;
-    uint32_t *block_of; /* [nvalues] where the value is now; NONE */
-    uint32_t place;     /* the next of the plan */
+    uint32_t *block_of;   /* [nvalues] where the value is now; NONE */
+    uint32_t *copy_of[3]; /* the same, in a store */
+    uint32_t place;       /* the next of the plan */
     uint32_t step;
     struct planned_list pred; /* of the node at hand */
     struct planned_list old;  /* blocks that another replaces */
@@ -70,20 +75,22 @@ static uint64_t next_place(struct record *r, uint32_t value)
 }
 
 /* A block at [at, at + bytes), whose handles are still to come. */
-static heddle_status block_open(struct record *r, uint64_t at, uint64_t bytes, uint32_t nparts,
-                                uint32_t *out)
+static heddle_status block_open(struct record *r, unsigned level, uint64_t at, uint64_t bytes,
+                                uint32_t nparts, uint32_t *out)
 {
     struct block *b = &r->block[r->nblocks];
 
-    HEDDLE_ASSERT(r->nblocks < r->cap && at + bytes <= r->p->plan->arena_bytes);
+    HEDDLE_ASSERT(r->nblocks < r->cap &&
+                  at + bytes <= (level == 0 ? r->p->plan->arena_bytes : r->p->store_bytes[level]));
     *out = r->nblocks++;
+    b->level = level;
     b->at = at;
     b->bytes = bytes;
     b->part = heddle_scratch_get(&r->mem, nparts, sizeof(*b->part));
     if (b->part == NULL)
         return HEDDLE_ENOMEM;
     r->old.n = 0;
-    HEDDLE_TRY(heddle_planned_space_take(&r->space, r->a, at, at + bytes, *out, &r->old));
+    HEDDLE_TRY(heddle_planned_space_take(&r->space[level], r->a, at, at + bytes, *out, &r->old));
     for (size_t i = 0; i < r->old.n; i++) {
         const struct planned_list *user = &r->block[r->old.at[i]].user;
 
@@ -98,34 +105,39 @@ static heddle_status block_part(struct record *r, struct block *b, uint32_t temp
                                 const struct heddle_layout *layout)
 {
     struct part *part = &b->part[b->nparts];
+    char *const base = b->level == 0 ? r->p->arena : r->p->host;
+    const struct heddle_layout mark = {.dtype = HEDDLE_U8, .ndim = 1, .extent = {1}};
 
-    HEDDLE_TRY(heddle_handle_create(r->p->ctx, layout, r->p->arena + b->at + at, &part->handle));
+    /* What is on the disk has no memory: the handle is there for the order. */
+    HEDDLE_TRY(b->level == 2
+                   ? heddle_handle_create(r->p->ctx, &mark, &r->p->mark, &part->handle)
+                   : heddle_handle_create(r->p->ctx, layout, base + b->at + at, &part->handle));
+    part->at = at;
     part->temp = temp;
     b->nparts++;
     r->p->handle[r->p->nhandles++] = part->handle;
     return HEDDLE_OK;
 }
 
-/* The block of the value that the task of this step makes. */
-static heddle_status block_of_task(struct record *r, uint32_t task)
+/* A block for all parts of a value, in the arena or in a store. */
+static heddle_status block_of_value(struct record *r, unsigned level, uint64_t at, uint32_t value,
+                                    uint32_t *out)
 {
-    const uint32_t value = r->s->op[task].first_value;
+    const uint32_t task = r->s->value[value].op;
     const uint32_t first = r->s->first_touch[task], end = r->s->first_touch[task + 1];
-    uint32_t id;
 
-    HEDDLE_TRY(block_open(r, next_place(r, value), r->s->value[value].bytes, end - first, &id));
+    HEDDLE_TRY(block_open(r, level, at, r->s->value[value].bytes, end - first, out));
     for (uint32_t i = first; i < end; i++) {
         const struct planned_touch *t = &r->s->touch[i];
         const heddle_handle *h = r->s->temp[t->temp];
+        struct block *b = &r->block[*out];
 
         if (t->to == PLANNED_NONE)
             continue;
-        HEDDLE_TRY(block_part(r, &r->block[id], t->temp, t->at, &h->layout));
+        HEDDLE_TRY(block_part(r, b, t->temp, t->at, &h->layout));
         if (h->name != NULL)
-            HEDDLE_TRY(
-                heddle_handle_set_name(r->block[id].part[r->block[id].nparts - 1].handle, h->name));
+            HEDDLE_TRY(heddle_handle_set_name(b->part[b->nparts - 1].handle, h->name));
     }
-    r->block_of[value] = id;
     return HEDDLE_OK;
 }
 
@@ -134,7 +146,7 @@ static heddle_status block_of_work(struct record *r, const struct heddle_graph_t
 {
     uint64_t at = 0;
 
-    HEDDLE_TRY(block_open(r, next_place(r, HEDDLE_PLAN_NONE), bytes, t->noperands, out));
+    HEDDLE_TRY(block_open(r, 0, next_place(r, HEDDLE_PLAN_NONE), bytes, t->noperands, out));
     for (unsigned i = 0; i < t->noperands; i++) {
         if (!heddle_mode_is_scratch(t->modes[i]))
             continue;
@@ -145,20 +157,20 @@ static heddle_status block_of_work(struct record *r, const struct heddle_graph_t
     return HEDDLE_OK;
 }
 
-static heddle_handle *block_handle(const struct block *b, uint32_t temp)
+static const struct part *block_find(const struct block *b, uint32_t temp)
 {
     const struct part *part = b->part;
 
     while (part->temp != temp)
         part++;
-    return part->handle;
+    return part;
 }
 
 /* What stands for `of`, the temporary or a view of it. */
 static heddle_status block_view(struct record *r, struct block *b, uint32_t temp,
                                 const heddle_handle *of, heddle_handle **out)
 {
-    heddle_handle *whole = block_handle(b, temp);
+    heddle_handle *whole = block_find(b, temp)->handle;
     struct part_view *v;
 
     *out = whole;
@@ -192,14 +204,14 @@ static heddle_status node_uses(struct record *r, uint32_t id, bool is_all)
 
     for (size_t i = p->node[p->nnodes].first_block; i < p->used.n; i++)
         if (p->used.at[i] == id)
-            return HEDDLE_OK;
+            return HEDDLE_OK; /* a task is in a store once */
     for (size_t i = 0; !b->is_begun && i < b->before.n; i++)
         HEDDLE_TRY(heddle_planned_list_add(&r->pred, r->a, b->before.at[i]));
     b->is_begun = b->is_begun || is_all;
     if (is_all)
         b->user.n = 0;
     HEDDLE_TRY(heddle_planned_list_add(&b->user, r->a, p->nnodes));
-    return heddle_planned_list_add(&p->used, r->a, id);
+    return b->level == 0 ? heddle_planned_list_add(&p->used, r->a, id) : HEDDLE_OK;
 }
 
 static void node_begin(struct record *r, uint32_t task)
@@ -226,39 +238,60 @@ static heddle_status node_end(struct record *r, const heddle_kernel *kernel,
 
 /* --- copies ------------------------------------------------------------------------------- */
 
-static heddle_status copy_run(struct heddle_exec *x)
+/* One part of block `from` becomes that of block `to`. */
+static heddle_status record_part(struct record *r, uint32_t from, uint32_t to, uint32_t temp)
 {
-    const size_t *bytes = heddle_exec_arg(x);
+    const struct block *a = &r->block[from], *b = &r->block[to];
+    const struct block *file = a->level == 2 ? a : b;
+    const struct planned_copy copy = {.bytes = r->s->temp[temp]->span_bytes,
+                                      .at = file->at + block_find(file, temp)->at,
+                                      .fd = r->p->fd};
 
-    memcpy(heddle_exec_ptr(x, 1), heddle_exec_ptr(x, 0), *bytes);
-    return HEDDLE_OK;
+    node_begin(r, PLANNED_NONE);
+    HEDDLE_TRY(node_uses(r, from, false));
+    HEDDLE_TRY(node_uses(r, to, b->nparts == 1));
+    return node_end(
+        r,
+        a->level == 2   ? &heddle_planned_fetch
+        : b->level == 2 ? &heddle_planned_write
+                        : &heddle_planned_copy,
+        &(struct heddle_call){.operand = {block_find(a, temp)->handle, block_find(b, temp)->handle},
+                              .arg = &copy,
+                              .arg_bytes = sizeof(copy)},
+        r->s->o->is_sequential);
 }
-
-static const heddle_kernel copy_kernel = {
-    .size = sizeof(heddle_kernel),
-    .name = "planned_copy",
-    .noperands = 2,
-    .mode = {HEDDLE_R, HEDDLE_W},
-    .variants = {{.device = HEDDLE_DEV_CPU, .run = copy_run}},
-};
 
 /* The old value of a temporary becomes the new one, which the task updates then. */
 static heddle_status record_copy(struct record *r, const struct planned_touch *t)
 {
-    const uint32_t from = r->block_of[t->from], to = r->block_of[t->to];
-    const size_t bytes = r->s->temp[t->temp]->span_bytes;
-
-    node_begin(r, PLANNED_NONE);
-    HEDDLE_TRY(node_uses(r, from, false));
-    HEDDLE_TRY(node_uses(r, to, r->block[to].nparts == 1));
-    HEDDLE_TRY(node_end(r, &copy_kernel,
-                        &(struct heddle_call){.operand = {block_handle(&r->block[from], t->temp),
-                                                          block_handle(&r->block[to], t->temp)},
-                                              .arg = &bytes,
-                                              .arg_bytes = sizeof(bytes)},
-                        r->s->o->is_sequential));
     r->p->ncopies++;
+    return record_part(r, r->block_of[t->from], r->block_of[t->to], t->temp);
+}
+
+/* All parts of a value go to a store, or come back. */
+static heddle_status record_move(struct record *r, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = 0; i < r->block[from].nparts; i++) {
+        HEDDLE_TRY(record_part(r, from, to, r->block[from].part[i].temp));
+        r->p->nmoved++;
+    }
     return HEDDLE_OK;
+}
+
+static heddle_status record_offload(struct record *r, uint32_t value, unsigned level)
+{
+    if (r->s->value[value].bytes == 0)
+        return HEDDLE_OK;
+    HEDDLE_TRY(block_of_value(r, level, r->store_at[r->step], value, &r->copy_of[level][value]));
+    return record_move(r, r->block_of[value], r->copy_of[level][value]);
+}
+
+static heddle_status record_prefetch(struct record *r, uint32_t value, unsigned level)
+{
+    if (r->s->value[value].bytes == 0)
+        return HEDDLE_OK;
+    HEDDLE_TRY(block_of_value(r, 0, next_place(r, value), value, &r->block_of[value]));
+    return record_move(r, r->copy_of[level][value], r->block_of[value]);
 }
 
 /* --- steps -------------------------------------------------------------------------------- */
@@ -292,7 +325,7 @@ static heddle_status record_operand(struct record *r, uint32_t task,
     c->operand[i] = t->operands[i];
     c->mode[i] = t->modes[i];
     if (heddle_mode_is_scratch(t->modes[i])) {
-        c->operand[i] = block_handle(&r->block[work], i);
+        c->operand[i] = block_find(&r->block[work], i)->handle;
         c->mode[i] = HEDDLE_W;
         c->has_modes = true;
         return HEDDLE_OK;
@@ -341,7 +374,8 @@ static heddle_status record_compute(struct record *r, const struct heddle_plan_s
         r->block_of[op->first_value] = r->block_of[op->inplace];
         r->block_of[op->inplace] = PLANNED_NONE;
     } else if (makes && r->block_of[op->first_value] == PLANNED_NONE) {
-        HEDDLE_TRY(block_of_task(r, task));
+        HEDDLE_TRY(block_of_value(r, 0, next_place(r, op->first_value), op->first_value,
+                                  &r->block_of[op->first_value]));
     }
     if (op->work_bytes > 0) {
         struct heddle_graph_task t;
@@ -373,18 +407,23 @@ static heddle_status record_discard(struct record *r, uint32_t value)
     return HEDDLE_OK;
 }
 
+static heddle_status record_step(struct record *r, const struct heddle_plan_step *step)
+{
+    switch (step->kind) {
+    case HEDDLE_PLAN_COMPUTE: return record_compute(r, step);
+    case HEDDLE_PLAN_OFFLOAD: return record_offload(r, step->what, step->level);
+    case HEDDLE_PLAN_PREFETCH: return record_prefetch(r, step->what, step->level);
+    case HEDDLE_PLAN_DISCARD: return record_discard(r, step->what);
+    default: /* what was forgotten is overwritten, behind those that read it */ return HEDDLE_OK;
+    }
+}
+
 static heddle_status record_steps(struct record *r)
 {
     const struct heddle_plan *plan = r->p->plan;
 
-    for (r->step = 0; r->step < plan->nsteps; r->step++) {
-        const struct heddle_plan_step *step = &plan->steps[r->step];
-
-        if (step->kind == HEDDLE_PLAN_COMPUTE)
-            HEDDLE_TRY(record_compute(r, step));
-        else
-            HEDDLE_TRY(record_discard(r, step->what));
-    }
+    for (r->step = 0; r->step < plan->nsteps; r->step++)
+        HEDDLE_TRY(record_step(r, &plan->steps[r->step]));
     return heddle_graph_end(r->p->graph);
 }
 
@@ -432,33 +471,55 @@ static heddle_status keep_runs(struct heddle_planned *p)
 
 /* --- all of it -------------------------------------------------------------------------------- */
 
+/* The most nodes, handles and blocks that the steps can make. */
+static void record_count(const struct record *r, size_t *nodes, size_t *handles, size_t *blocks)
+{
+    const struct heddle_plan *plan = r->p->plan;
+
+    *nodes = *handles = 0;
+    *blocks = plan->nplaces;
+    for (uint32_t i = 0; i < plan->nsteps; i++) {
+        const struct heddle_plan_step *step = &plan->steps[i];
+        struct heddle_graph_task t;
+
+        if (step->kind == HEDDLE_PLAN_DISCARD || step->kind == HEDDLE_PLAN_FORGET)
+            continue;
+        *blocks += step->kind == HEDDLE_PLAN_OFFLOAD;
+        heddle_graph_get_task(
+            r->s->g, step->kind == HEDDLE_PLAN_COMPUTE ? step->what : r->s->value[step->what].op,
+            &t);
+        *nodes += (size_t)t.noperands + 1;
+        *handles += 2 * (size_t)t.noperands;
+    }
+}
+
 static heddle_status record_room(struct record *r)
 {
     struct heddle_planned *p = r->p;
-    const size_t bytes = p->plan->arena_bytes;
-    size_t nodes = 0, handles = 0;
+    const size_t bytes = p->plan->arena_bytes, nvalues = (size_t)r->s->nvalues + 1;
+    size_t nodes, handles, blocks;
 
-    for (uint32_t i = 0; i < p->plan->nsteps; i++) {
-        struct heddle_graph_task t;
-
-        if (p->plan->steps[i].kind != HEDDLE_PLAN_COMPUTE)
-            continue;
-        heddle_graph_get_task(r->s->g, p->plan->steps[i].what, &t);
-        nodes += (size_t)t.noperands + 1;
-        handles += 2 * (size_t)t.noperands;
-    }
-    r->cap = p->plan->nplaces;
-    r->block = heddle_scratch_get(&r->mem, (size_t)r->cap + 1, sizeof(*r->block));
-    r->block_of = heddle_scratch_get(&r->mem, (size_t)r->s->nvalues + 1, sizeof(*r->block_of));
+    record_count(r, &nodes, &handles, &blocks);
+    r->cap = (uint32_t)blocks;
+    r->block = heddle_scratch_get(&r->mem, blocks + 1, sizeof(*r->block));
+    r->block_of = heddle_scratch_get(&r->mem, nvalues, sizeof(*r->block_of));
+    r->copy_of[1] = heddle_scratch_get(&r->mem, nvalues, sizeof(*r->copy_of[1]));
+    r->copy_of[2] = heddle_scratch_get(&r->mem, nvalues, sizeof(*r->copy_of[2]));
+    r->store_at = heddle_scratch_get(&r->mem, (size_t)p->plan->nsteps + 1, sizeof(*r->store_at));
     p->node = heddle_scratch_get(&p->mem, nodes + 1, sizeof(*p->node));
     p->handle = heddle_scratch_get(&p->mem, handles + 1, sizeof(heddle_handle *));
     p->arena = bytes < (size_t)4 << 20 ? heddle_alloc_aligned(&p->alloc, bytes, PLANNED_ALIGN)
                                        : heddle_alloc_large(&p->alloc, bytes);
-    if (r->block == NULL || r->block_of == NULL || p->node == NULL || p->handle == NULL ||
+    if (r->block == NULL || r->block_of == NULL || r->copy_of[1] == NULL || r->copy_of[2] == NULL ||
+        r->store_at == NULL || p->node == NULL || p->handle == NULL ||
         (p->arena == NULL && bytes > 0))
         return HEDDLE_ENOMEM;
-    memset(r->block_of, 0xff, r->s->nvalues * sizeof(*r->block_of));
-    return HEDDLE_OK;
+    if (bytes > 0) /* as all memory of the runtime: no old data go to a file */
+        memset(p->arena, 0, bytes);
+    memset(r->block_of, 0xff, nvalues * sizeof(*r->block_of));
+    HEDDLE_TRY(heddle_planned_store_place(p, 1, &r->mem, r->store_at));
+    HEDDLE_TRY(heddle_planned_store_place(p, 2, &r->mem, r->store_at));
+    return heddle_planned_store_open(p, r->s->o);
 }
 
 static heddle_status record_all(struct record *r)
@@ -486,7 +547,8 @@ heddle_status heddle_planned_record(struct heddle_planned *p, const struct plann
     }
     heddle_planned_list_fini(&r.pred, r.a);
     heddle_planned_list_fini(&r.old, r.a);
-    heddle_planned_space_fini(&r.space, r.a);
+    for (unsigned i = 0; i < 3; i++)
+        heddle_planned_space_fini(&r.space[i], r.a);
     heddle_scratch_drop(&r.mem);
     return st;
 }

@@ -55,6 +55,11 @@ static heddle_status solve_from_file(struct heddle_planned *p, const struct plan
 
     p->machine.size = sizeof(p->machine);
     HEDDLE_TRY(heddle_plan_read(path, po, &g, &p->machine, &p->plan));
+    if (p->machine.disk.out_rate > 0 && s->o->disk_path == NULL) {
+        heddle_plan_graph_destroy(g);
+        return PLANNED_FAIL(s->o, HEDDLE_EINVAL, "%s has a disk: there is no folder for its file",
+                            path);
+    }
     if (!solve_is_same(p->pgraph, g)) {
         heddle_plan_graph_destroy(g);
         return PLANNED_FAIL(s->o, HEDDLE_EINVAL, "%s has a plan of another graph", path);
@@ -64,12 +69,6 @@ static heddle_status solve_from_file(struct heddle_planned *p, const struct plan
     if (p->machine.align % PLANNED_ALIGN != 0)
         return PLANNED_FAIL(s->o, HEDDLE_EINVAL, "%s: addresses are no multiples of %d", path,
                             PLANNED_ALIGN);
-    for (uint32_t i = 0; i < p->plan->nsteps; i++)
-        if (p->plan->steps[i].kind != HEDDLE_PLAN_COMPUTE &&
-            p->plan->steps[i].kind != HEDDLE_PLAN_DISCARD)
-            return PLANNED_FAIL(s->o, HEDDLE_EINVAL,
-                                "%s: step %u moves data, which a planned graph does not do", path,
-                                i);
     if (p->plan->arena_bytes > budget)
         return PLANNED_FAIL(s->o, HEDDLE_ENOENT,
                             "%s: the plan needs %llu bytes; the budget is %llu bytes", path,
@@ -85,19 +84,25 @@ static heddle_status solve_plan(struct heddle_planned *p, const struct planned_s
                                               .solver = o->solver,
                                               .time_limit_s = o->time_limit_s,
                                               .seed = o->seed,
+                                              .moves = o->host.out_rate > 0 || o->disk.out_rate > 0,
                                               .alloc = &p->alloc,
                                               .why = o->why,
                                               .why_bytes = o->why_bytes};
     uint64_t budget = 0;
 
+    if (o->disk.out_rate > 0 && o->disk_path == NULL)
+        return PLANNED_FAIL(o, HEDDLE_EINVAL, "there is a disk, and no folder for its file");
     p->as_is_bytes = heddle_plan_peak(p->pgraph);
     p->floor_bytes = heddle_plan_floor(p->pgraph, NULL);
     HEDDLE_TRY(solve_budget(p, s, &budget));
     if (o->plan_path != NULL) {
         HEDDLE_TRY(solve_from_file(p, s, budget, po));
     } else {
-        p->machine = (struct heddle_plan_machine){
-            .size = sizeof(p->machine), .budget = budget, .align = PLANNED_ALIGN};
+        p->machine = (struct heddle_plan_machine){.size = sizeof(p->machine),
+                                                  .budget = budget,
+                                                  .align = PLANNED_ALIGN,
+                                                  .host = o->host,
+                                                  .disk = o->disk};
         HEDDLE_TRY(heddle_plan_solve(p->pgraph, &p->machine, &so, &p->plan));
     }
     return heddle_plan_check(p->pgraph, &p->machine, p->plan, po, NULL);

@@ -35,11 +35,11 @@ static int report_fuzz(struct planned_bench *b, const struct planned_fuzz *f)
     if (!b->c->json) {
         fprintf(b->c->out,
                 "fuzz    %" PRIu64 " plans, %" PRIu64 " budgets without one, %" PRIu64
-                " tasks run, %" PRIu64 " again, %" PRIu64 " copies, %.1f s\n"
+                " tasks run, %" PRIu64 " again, %" PRIu64 " copies, %" PRIu64 " moves, %.1f s\n"
                 "        %" PRIu64 " wrong; must 0: %s\n"
                 "        %" PRIu64 " peaks above the budget or not the plan's; must 0: %s\n",
-                f->nplans, f->nrefused, f->ntasks, f->nrepeated, f->ncopies, f->seconds, f->nwrong,
-                met(f->nwrong == 0), f->nover, met(f->nover == 0));
+                f->nplans, f->nrefused, f->ntasks, f->nrepeated, f->ncopies, f->nmoved, f->seconds,
+                f->nwrong, met(f->nwrong == 0), f->nover, met(f->nover == 0));
         return is_right ? 0 : 1;
     }
     heddle_json_init_file(&j, b->c->out);
@@ -53,6 +53,7 @@ static int report_fuzz(struct planned_bench *b, const struct planned_fuzz *f)
     heddle_json_key_uint(&j, "tasks", f->ntasks);
     heddle_json_key_uint(&j, "repeated", f->nrepeated);
     heddle_json_key_uint(&j, "copies", f->ncopies);
+    heddle_json_key_uint(&j, "moves", f->nmoved);
     heddle_json_key_uint(&j, "wrong", f->nwrong);
     heddle_json_key_uint(&j, "over", f->nover);
     heddle_json_key_double(&j, "seconds", f->seconds);

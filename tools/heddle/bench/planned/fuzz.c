@@ -296,6 +296,7 @@ static void check_run(struct run *r, const heddle_planned *p, bool is_sequential
         wrong(r, &r->f->nwrong, "no information", 0, 0);
     r->f->nrepeated += i.nrepeated;
     r->f->ncopies += i.ncopies;
+    r->f->nmoved += i.nmoved;
     for (unsigned d = r->p.ntemps; d < r->p.ndata; d++)
         if (memcmp(r->kept[d], r->want[d], sizeof(r->want[d])) != 0)
             wrong(r, &r->f->nwrong, "results of data", d, d);
@@ -345,9 +346,16 @@ static heddle_status run_planned(struct run *r)
         .is_watched = true,
         .is_sequential = heddle_rng_below32(&r->rng, 2) == 0,
     };
+    const unsigned stores = heddle_rng_below32(&r->rng, 8);
     heddle_planned *p = NULL;
-    heddle_status st = heddle_planned_create(r->graph, &o, &p);
+    heddle_status st;
 
+    if ((stores & 3) == 1)
+        o.host = (struct heddle_plan_store){.out_rate = 1e9, .in_rate = 2e9};
+    if (stores == 2 || stores == 5)
+        o.disk = (struct heddle_plan_store){.out_rate = 3e8, .in_rate = 3e8};
+    o.disk_path = ".";
+    st = heddle_planned_create(r->graph, &o, &p);
     while (st == HEDDLE_ENOENT && o.budget_share < 2) {
         r->f->nrefused++;
         o.budget_share *= 1.25;

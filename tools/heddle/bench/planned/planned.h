@@ -11,7 +11,7 @@
 struct planned_fuzz {
     struct cli *c;
     uint64_t first, seeds;
-    uint64_t nplans, nrefused, nrepeated, ncopies, ntasks;
+    uint64_t nplans, nrefused, nrepeated, ncopies, nmoved, ntasks;
     uint64_t nwrong; /* bits, runs, addresses */
     uint64_t nover;  /* memory above the budget, or another peak than the plan's */
     int64_t nleft;   /* bytes that were not given back */
