@@ -10,12 +10,7 @@ export TMPDIR
 fails 2 "must be some of rate, open and robust" bench serve --only rate,none
 fails 2 "must be like http" bench serve --url ftp://x/
 fails 1 'answers 0 to GET /v2/models/m' bench serve --url http://127.0.0.1:1/v2/models/m/infer
-printf 'no network' >none.onnx
-"$heddle" serve none.onnx --port 0 >out 2>err
-if grep -q 'no HTTP server' err || grep -q 'libmicrohttpd is not' err; then
-    echo 'skipped: no libmicrohttpd'
-    exit 77
-fi
+needs_http
 json 0 bench serve --quick --rounds 2 --run-us 100000 --connections 8 --idle 200
 holds "[x.get('part') for x in r] ==
     ['rate'] + ['open'] * 3 + ['robust'] * 5 + [None]"

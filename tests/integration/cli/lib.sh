@@ -35,6 +35,15 @@ wrong() {
     bad=$((bad + 1))
 }
 
+# needs_http: skips the test where `heddle serve` has no HTTP server to offer.
+needs_http() {
+    "$heddle" serve none.onnx >out 2>err
+    if grep -q -e 'no HTTP server' -e 'libmicrohttpd is not' err; then
+        echo 'skipped: no libmicrohttpd'
+        exit 77
+    fi
+}
+
 # ok ARGS: exit status 0 and nothing on stderr.
 ok() {
     "$heddle" "$@" >out 2>err

@@ -4,10 +4,6 @@
 # shellcheck source=tests/integration/cli/lib.sh
 . "$2/tests/integration/cli/lib.sh"
 
-"$heddle" serve none.onnx >out 2>err
-if grep -q 'no HTTP server' err; then
-    echo 'skipped: this build has no HTTP server'
-    exit 77
-fi
+needs_http
 python3 "$here/serve_generate.py" "$heddle" "$root" || exit $?
 finish

@@ -4,6 +4,7 @@
 # shellcheck source=tests/integration/cli/lib.sh
 . "$2/tests/integration/cli/lib.sh"
 
+needs_http
 python3 -c 'import tritonclient.http' 2>/dev/null || {
     echo 'skipped: no tritonclient'
     exit 77

@@ -570,6 +570,15 @@ static heddle_status start_daemon(struct http_server *s, const struct http_opts 
     return HEDDLE_OK;
 }
 
+heddle_status http_check(char *why, size_t why_bytes)
+{
+    struct mhd mhd = {0};
+    const heddle_status st = mhd_load(&mhd, why, why_bytes);
+
+    mhd_unload(&mhd);
+    return st;
+}
+
 heddle_status http_server_start(const struct http_opts *o, struct http_server **out)
 {
     struct http_server *s = calloc(1, sizeof(*s));

@@ -43,6 +43,9 @@ struct http_opts {
     size_t why_bytes;
 };
 
+/* HEDDLE_ENOSYS, with a sentence: this build or this machine has no libmicrohttpd. */
+HEDDLE_MUST_USE heddle_status http_check(char *why, size_t why_bytes);
+
 /*
  * Starts to listen.
  *

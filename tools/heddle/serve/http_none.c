@@ -3,11 +3,16 @@
 #include "base/why.h"
 #include "serve/http.h"
 
+heddle_status http_check(char *why, size_t why_bytes)
+{
+    return heddle_why(why, why_bytes, HEDDLE_ENOSYS,
+                      "this build has no HTTP server: it was made without libmicrohttpd");
+}
+
 heddle_status http_server_start(const struct http_opts *o, struct http_server **out)
 {
     (void)out;
-    return heddle_why(o->why, o->why_bytes, HEDDLE_ENOSYS,
-                      "this build has no HTTP server: it was made without libmicrohttpd");
+    return http_check(o->why, o->why_bytes);
 }
 
 uint16_t http_server_port(const struct http_server *s)

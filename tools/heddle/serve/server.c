@@ -556,7 +556,9 @@ heddle_status server_start(const struct server_opts *o, const char *const *names
         return heddle_why(o->why, o->why_bytes, HEDDLE_ENOMEM, "out of memory");
     }
     s->o = *o;
-    st = load_first(s, names, n);
+    st = http_check(o->why, o->why_bytes);
+    if (st == HEDDLE_OK)
+        st = load_first(s, names, n);
     if (st == HEDDLE_OK)
         st = start_http(s);
     if (st != HEDDLE_OK) {
