@@ -51,13 +51,16 @@ json 1 bench idle
 holds "r[0]['cpu_percent'] < 20"
 
 # Networks: a small one under the names that the parts look for.
-mkdir models
+mkdir models larger
+cp "$root/examples/networks/echo.onnx" larger/one.onnx
+cp "$root/examples/networks/echo.onnx" larger/two.onnx
 for m in small resnet50 resnet50_int8 small_tiny; do
     cp "$root/examples/networks/flowers.onnx" models/$m.onnx
 done
 json 0 bench nn models --only latency --workers 2 --rounds 2
 holds "all(x['heddle'] > 0 for x in r[:4]) and r[0]['threads'] == 1"
-json 3 bench nn models --only arena --workers 2
+# Not the small one: of its few bytes most are there to reach a multiple of 64.
+json 3 bench nn larger --only arena --workers 2
 holds "all(x['ratio'] >= 1 and x['met'] for x in r[:2])"
 holds "r[2]['name'] == 'nn summary' and r[2]['bars'] == r[2]['met'] == 2"
 json 2 bench nn models --only runtime --rounds 2
