@@ -117,6 +117,7 @@ enum heddle_log_event_kind {
     HEDDLE_LOG_MEM_FREE = 25,
     HEDDLE_LOG_POWER = 32, /* b: domain, x: microjoules, c: flags below */
     HEDDLE_LOG_LOCK = 40,
+    HEDDLE_LOG_LOST = 41, /* at the end of a task: y_ns of it the system ran something else */
 };
 
 /* heddle_log_event.c of POWER. */
@@ -185,8 +186,7 @@ struct heddle_log_attr {
     uint8_t key; /* enum heddle_log_attr_key */
 };
 
-/* Something else that happened: a transfer, a change of memory, a sample of power.
- * docs/formats/log.md has the meaning of the fields for each kind. */
+/* Something else that happened. docs/formats/log.md has the fields of each kind. */
 struct heddle_log_event {
     int64_t t_ns;
     uint64_t task;

@@ -69,6 +69,7 @@ struct heddle_ctx {
     struct worker *foreign;
     uint64_t spin_ticks;
     uint64_t rest_ticks; /* 100 ns */
+    uint64_t look_ticks; /* between looks of lost.c */
     unsigned window;     /* asked for */
     bool is_window_hard;
     struct heddle_clock clock;

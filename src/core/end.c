@@ -27,6 +27,7 @@
 #include "core/group.h"
 #include "core/handle.h"
 #include "core/kinfo.h"
+#include "core/lost.h"
 #include "core/outside.h"
 #include "core/scope.h"
 #include "core/time.h"
@@ -54,6 +55,7 @@ void heddle_end_trace(struct heddle_exec *x, heddle_status st, uint64_t start, u
     struct worker *w = x->worker;
     const uint64_t now = heddle_ctx_ticks(x->ctx);
     enum heddle_log_status log = HEDDLE_LOG_FAILED;
+    uint64_t lost;
 
     if (!heddle_trace_is_on(w->lane, HEDDLE_TRACE_TASK))
         return;
@@ -63,11 +65,13 @@ void heddle_end_trace(struct heddle_exec *x, heddle_status st, uint64_t start, u
         log = HEDDLE_LOG_CANCELLED;
     if (w->current != NULL)
         flags |= HEDDLE_LOG_INLINE;
-    if (start != 0 && st == HEDDLE_OK)
+    lost = heddle_lost_take(w, start, now) + (x->slow != NULL ? x->slow->lost : 0);
+    if (start != 0 && st == HEDDLE_OK && lost == 0)
         heddle_kinfo_took(x->kinfo, now - start);
     heddle_trace_task(w->lane, x->id, x->kinfo->id,
                       (uint8_t)(x->slow != NULL ? x->slow->variant : 0),
                       (uint8_t)((unsigned)log | flags), start != 0 ? start : now, now, 0);
+    heddle_lost_trace(w, x->id, lost, now);
     w->last = now;
 }
 

@@ -31,6 +31,7 @@
 #include "core/graph/node.h"
 #include "core/idle.h"
 #include "core/kinfo.h"
+#include "core/lost.h"
 #include "core/scope.h"
 #include "core/slow.h"
 #include "core/stack.h"
@@ -150,7 +151,7 @@ static inline struct heddle_sched_task *engine_run_cell(struct worker *w, struct
 {
     heddle_ctx *ctx = w->ctx;
     const uint64_t start = engine_start(w);
-    uint64_t now = 0;
+    uint64_t now = 0, lost;
     struct heddle_exec x;
     heddle_status st;
 
@@ -169,8 +170,12 @@ static inline struct heddle_sched_task *engine_run_cell(struct worker *w, struct
         return heddle_end_after(&x, st, start);
     if (HEDDLE_LIKELY(heddle_trace_is_on(w->lane, HEDDLE_TRACE_TASK))) {
         now = heddle_ticks();
-        heddle_kinfo_took(c->kinfo, now - start);
+        lost = heddle_lost_take(w, start, now);
+        if (HEDDLE_LIKELY(lost == 0))
+            heddle_kinfo_took(c->kinfo, now - start);
         heddle_trace_task(w->lane, c->id, c->kinfo->id, 0, HEDDLE_LOG_OK, start, now, 0);
+        if (HEDDLE_UNLIKELY(lost != 0))
+            heddle_lost_trace(w, c->id, lost, now);
         w->last = now;
     }
     return engine_end(w, c, now);
@@ -209,8 +214,10 @@ static inline bool engine_run(struct worker *w, struct heddle_sched_task *t, uin
     const uint32_t busy = heddle_load_rlx(&w->is_busy);
 
     heddle_store_rlx(&w->is_busy, 1u); /* for heddle_ctx_is_stuck() */
-    if (w->last == 0 && heddle_trace_is_on(w->lane, HEDDLE_TRACE_TASK))
+    if (w->last == 0 && heddle_trace_is_on(w->lane, HEDDLE_TRACE_TASK)) {
         w->last = heddle_ticks();
+        heddle_lost_begin(w, w->last);
+    }
     do {
         if (HEDDLE_UNLIKELY(limit_ns != 0) && !engine_is_in_time(w, t, limit_ns)) {
             engine_put_back(w, t);

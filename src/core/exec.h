@@ -43,6 +43,7 @@ struct exec_slow {
     struct gang *gang;
     struct dev_task *dev;              /* on a device */
     void *check;                       /* the checker's */
+    uint64_t lost;                     /* ticks that the system took, see lost.h */
     bool is_skipped;                   /* the engine decided not to run the task */
     bool is_missing;                   /* because its data or an event had failed */
     void *ptr[HEDDLE_KERNEL_OPERANDS]; /* replaces the operands' memory */

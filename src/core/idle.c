@@ -136,7 +136,8 @@ struct heddle_sched_task *heddle_idle_park(struct worker *w, stop_fn stop, void 
     if (heddle_trace_is_on(w->lane, HEDDLE_TRACE_BLOCK))
         heddle_trace_state(w->lane, HEDDLE_LOG_WAKE, heddle_ticks(), 0);
     w->was_woken = true;
-    idle_begin(w); /* if it finds work, it calls the next */
+    w->look_at = 0; /* time asleep is not lost */
+    idle_begin(w);  /* if it finds work, it calls the next */
     idle_show(w);
     return NULL;
 }

@@ -29,6 +29,7 @@
 #include "core/env.h"
 #include "core/hidden.h"
 #include "core/kinfo.h"
+#include "core/lost.h"
 #include "core/sample.h"
 #include "core/submitter.h"
 #include "core/time.h"
@@ -366,6 +367,7 @@ static void ctx_configure(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
     ctx->rings_all = ctx->sched->names_workers && o->placement != NULL;
     ctx->spin_ticks = (uint64_t)(spin * 1000.0 / ctx->clock.ns_per_tick);
     ctx->rest_ticks = (uint64_t)(100.0 / ctx->clock.ns_per_tick) + 1;
+    ctx->look_ticks = (uint64_t)(LOST_PERIOD_NS / ctx->clock.ns_per_tick);
     ctx->is_window_hard = o->window != 0;
     ctx->window = o->window != 0        ? o->window
                   : ncores == 0         ? UINT32_MAX / 2

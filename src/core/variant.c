@@ -23,6 +23,7 @@
 #include "core/exec.h"
 #include "core/gang.h"
 #include "core/kinfo.h"
+#include "core/lost.h"
 #include "core/scope.h"
 #include "core/variant.h"
 #include "core/worker.h"
@@ -158,8 +159,10 @@ static heddle_status variant_run(struct heddle_exec *x, unsigned v)
     uint64_t t0 = 0;
 
     s->variant = v;
-    if (model != NULL)
+    if (model != NULL) {
         t0 = heddle_ticks();
+        heddle_lost_begin(w, t0);
+    }
     heddle_exec_enter(x);
     if (var->gang > 1 && x->ctx->forms_gangs) {
         st = heddle_gang_run(x, s, var->run, var->gang);
@@ -173,8 +176,13 @@ static heddle_status variant_run(struct heddle_exec *x, unsigned v)
         heddle_store_rlx(&w->executed, heddle_load_rlx(&w->executed) + 1);
     if (model != NULL && st == HEDDLE_OK && x->ctx->dev != NULL)
         variant_predicted(x, model);
-    if (model != NULL && st == HEDDLE_OK)
-        heddle_perf_record(model, heddle_clock_delta_ns(&x->ctx->clock, heddle_ticks() - t0));
+    if (model != NULL && st == HEDDLE_OK) {
+        const uint64_t now = heddle_ticks(), lost = heddle_lost_take(w, t0, now);
+
+        s->lost += lost;
+        if (lost == 0)
+            heddle_perf_record(model, heddle_clock_delta_ns(&x->ctx->clock, now - t0));
+    }
     return st;
 }
 

@@ -16,6 +16,15 @@
 struct heddle_exec;
 struct heddle_scope;
 
+/* What a look at the thread of a slot saw: lost.c. */
+struct worker_lost {
+    uint64_t ticks; /* when it was */
+    uint64_t cpu_ns;
+    uint64_t nsleeps; /* times that the thread left its core by itself */
+    uint64_t nforced; /* and that the system took it away */
+    uintptr_t thread;
+};
+
 struct worker {
     /* read-only after start */
     heddle_ctx *ctx;
@@ -27,7 +36,8 @@ struct worker {
 
     /* owner only */
     struct heddle_trace_lane *lane;
-    uint64_t last; /* ticks when the last task ended, 0: idle since */
+    uint64_t last;    /* ticks when the last task ended, 0: idle since */
+    uint64_t look_at; /* ticks from which on the end of a task looks, 0: the next one */
     struct heddle_returns returns;
     struct heddle_exec *current; /* innermost task on this thread's stack */
     unsigned gang_depth;         /* gang bodies on it */
@@ -47,6 +57,7 @@ struct worker {
     uint8_t shown;   /* the state in its lane, while it spins */
     bool was_woken;  /* and has found no task since */
     bool has_pushed; /* since the last look: its own queue is not empty */
+    struct worker_lost lost;
 
     struct submitter sub;
 

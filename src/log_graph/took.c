@@ -4,7 +4,8 @@
  *
  * Each moment of a lane belongs to the execution that began last and has not ended: a
  * task that ran inside of a waiting task has that time for itself. Moments in which the
- * lane slept or looked for work belong to no execution. So the times of a lane add up to
+ * lane slept or looked for work belong to no execution, nor does what the system took from
+ * it to run something else. So the times of a lane add up to
  * at most the makespan, and so do the times of a chain of tasks, because moments before
  * the end of a predecessor do not count.
  */
@@ -106,6 +107,23 @@ static void by_lane(const struct heddle_log_view *v, bool is_state, size_t *firs
     }
 }
 
+/* What executions lost to the system is in events at their ends. */
+static void take_lost(struct maker *m)
+{
+    for (size_t i = 0; i < m->v->nevents; i++) {
+        const struct heddle_log_event *e = &m->v->events[i];
+        const uint64_t *at =
+            e->kind == HEDDLE_LOG_LOST ? heddle_map_find(&m->task_of, e->task) : NULL;
+        const uint32_t task = at != NULL && *at != 0 ? (uint32_t)*at - 1 : NONE;
+
+        if (task == NONE || e->y_ns <= 0 || e->t_ns < m->start_ns[task] ||
+            e->t_ns > m->end_ns[task])
+            continue;
+        m->took_ns[task] =
+            m->took_ns[task] > (double)e->y_ns ? m->took_ns[task] - (double)e->y_ns : 0;
+    }
+}
+
 heddle_status heddle_lg_took(struct maker *m)
 {
     const struct heddle_log_view *v = m->v;
@@ -133,5 +151,6 @@ heddle_status heddle_lg_took(struct maker *m)
 
         sweep_lane(&s);
     }
+    take_lost(m);
     return HEDDLE_OK;
 }

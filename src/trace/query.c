@@ -124,6 +124,7 @@ const char *heddle_log_event_name(unsigned kind)
     case HEDDLE_LOG_MEM_FREE: return "free";
     case HEDDLE_LOG_POWER: return "power";
     case HEDDLE_LOG_LOCK: return "lock";
+    case HEDDLE_LOG_LOST: return "lost";
     }
     return "?";
 }

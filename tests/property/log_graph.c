@@ -345,6 +345,45 @@ TEST(the_run_is_a_schedule)
     heddle_log_close(log);
 }
 
+static void lost(struct rig *r, uint32_t lane, uint64_t id, uint64_t t, uint64_t ns)
+{
+    heddle_trace_event(heddle_trace_get_lane(r->tr, lane), HEDDLE_TRACE_TASK, HEDDLE_LOG_LOST,
+                       &(struct heddle_trace_event){.t = t, .task = id, .y = ns});
+}
+
+/* What the system took from a task is no time of its kernel, and no bound counts it. An event
+ * outside of the execution, of no task, or of more than all says nothing or takes all. */
+TEST(lost_time_is_not_the_task)
+{
+    struct rig r;
+    heddle_log *log;
+    struct heddle_log_graph *g;
+
+    rig_open(&r, HEDDLE_LOG_GRAPH);
+    for (uint64_t i = 1; i <= 4; i++)
+        submit(&r, i, GEMM, i, 0);
+    after(&r, 2, 1);
+    ran(&r, W0, 1, GEMM, HEDDLE_LOG_OK, 100, 1000);
+    lost(&r, W0, 1, 1000, 850);
+    ran(&r, W0, 2, GEMM, HEDDLE_LOG_OK, 1000, 1060);
+    lost(&r, W0, 2, 1100, 30); /* after its end */
+    ran(&r, W1, 3, GEMM, HEDDLE_LOG_OK, 100, 150);
+    lost(&r, W1, 3, 150, 5000);
+    lost(&r, W1, 99, 150, 10);
+    ran(&r, W1, 4, GEMM, HEDDLE_LOG_OK, 150, 210);
+    lost(&r, W1, 4, 210, 10);
+    lost(&r, W1, 4, 210, 5); /* a second look */
+    log = rig_read(&r);
+    g = make(log, HEDDLE_DURATIONS_MEASURED);
+    CHECK(g->took_ns[task(g, 1)] == 900 - 850);
+    CHECK(g->took_ns[task(g, 2)] == 60);
+    CHECK(g->took_ns[task(g, 3)] == 0);
+    CHECK(g->took_ns[task(g, 4)] == 60 - 15);
+    CHECK(bound(g) == 50 + 60);
+    heddle_log_graph_destroy(g);
+    heddle_log_close(log);
+}
+
 TEST(groups_on_a_handle)
 {
     struct rig r;
@@ -455,5 +494,5 @@ TEST(on_a_machine)
 }
 
 TEST_MAIN(nothing_ran, types_kinds_and_times, never_seen_is_said, retries_gangs_and_cancelled,
-          parents_and_children, the_run_is_a_schedule, groups_on_a_handle, each_allocation_fails,
-          wrong_arguments, on_a_machine)
+          parents_and_children, the_run_is_a_schedule, lost_time_is_not_the_task,
+          groups_on_a_handle, each_allocation_fails, wrong_arguments, on_a_machine)

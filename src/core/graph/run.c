@@ -22,6 +22,7 @@
 #include "core/graph/node.h"
 #include "core/group.h"
 #include "core/kinfo.h"
+#include "core/lost.h"
 #include "core/scope.h"
 #include "core/slow.h"
 #include "core/time.h"
@@ -283,7 +284,7 @@ struct heddle_sched_task *heddle_node_run(struct worker *w, struct heddle_sched_
                                ? heddle_ticks() /* as engine_start() */
                                : w->last;
     heddle_ctx *ctx = w->ctx;
-    uint64_t now = 0;
+    uint64_t now = 0, lost;
     struct heddle_exec x;
     heddle_status st;
 
@@ -301,8 +302,11 @@ struct heddle_sched_task *heddle_node_run(struct worker *w, struct heddle_sched_
         return node_after(&x, st, start);
     if (HEDDLE_LIKELY(heddle_trace_is_on(w->lane, HEDDLE_TRACE_TASK))) {
         now = heddle_ticks();
+        lost = heddle_lost_take(w, start, now);
         heddle_trace_task(w->lane, x.id, t->kinfo->id, 0, HEDDLE_LOG_REPLAYED,
                           start != 0 ? start : now, now, 0);
+        if (HEDDLE_UNLIKELY(lost != 0))
+            heddle_lost_trace(w, x.id, lost, now);
         w->last = now;
     }
     return node_release(w, r, t, now);

@@ -80,6 +80,20 @@ if [ -x "$examples/05_nested" ]; then
     stats lost.log
 fi
 
+# Four workers take one core from each other, and the time that tasks lose is named.
+cat >core.py <<'END'
+import os, sys
+os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+os.execv(sys.argv[1], sys.argv[1:])
+END
+python3 core.py "$heddle" demo --kernels plain --n 1200 --nb 300 --workers 4 \
+    --log crowd.log --no-progress >out 2>err || wrong 'four workers on one core'
+stats crowd.log
+holds "0 < r[0]['lost_ns'] <= r[0]['totals']['work'] and r[0]['lost_tasks'] > 0"
+holds "any('something else' in a for a in r[0]['advice'])"
+ok trace stats crowd.log
+has 'lost to the system'
+
 # Tasks that wait for tasks inside of them: shares are of all tasks, not of the worker.
 for i in 0 1 2 3 4 5 6 7 8 9; do
     printf 'Model: k%d\nJobId: %d\nWorkerId: 0\nStartTime: %d\nEndTime: %d\n\n' \

@@ -17,7 +17,7 @@
 #include "heddle/explain.h"
 #include "trace/cmd.h"
 
-enum { NADVICE = 2, ADVICE = 400 };
+enum { NADVICE = 3, ADVICE = 400 };
 
 struct stats {
     const char *path;
@@ -28,12 +28,33 @@ struct stats {
     char advice[NADVICE][ADVICE];
     struct energy_meter meter[ENERGY_METERS];
     size_t nmeters;
+    int64_t lost_ns; /* of tasks, while the system ran something else on their cores */
+    uint64_t nlost;  /* such tasks */
 };
 
 /* 0 when samples cover no time. */
 static double mean_watts(const struct energy_meter *m)
 {
     return m->seconds > 0 ? m->joules / m->seconds : 0;
+}
+
+static void stats_lost(struct stats *t)
+{
+    for (size_t i = 0; i < t->v->nevents; i++) {
+        const struct heddle_log_event *e = &t->v->events[i];
+
+        if (e->kind != HEDDLE_LOG_LOST || e->y_ns <= 0)
+            continue;
+        t->nlost++;
+        if (__builtin_add_overflow(t->lost_ns, e->y_ns, &t->lost_ns))
+            t->lost_ns = INT64_MAX;
+    }
+}
+
+/* Of the time that tasks took. */
+static double lost_share(const struct stats *t)
+{
+    return trace_ratio(t->lost_ns, (double)t->x->total_ns[HEDDLE_CAUSE_WORK]);
 }
 
 /* Of the time of all workers. */
@@ -179,6 +200,11 @@ static void stats_advise(struct stats *t)
                "The longest chain of dependencies, %zu tasks, alone takes %s "
                "of the run; most of it is %s.",
                t->x->npath, trace_text_percent(b, e.path), top_kernel(t, true));
+    if (lost_share(t) >= 0.02)
+        advise(t, 2,
+               "The system ran something else on the cores for %s of the time of the tasks: run "
+               "with fewer workers, or with nothing beside.",
+               trace_text_percent(a, lost_share(t)));
 }
 
 /* --- text ---------------------------------------------------------------------- */
@@ -208,6 +234,12 @@ static void text_head(FILE *f, const struct stats *t)
     fprintf(f, "longest chain        %zu tasks, %s, ", t->x->npath,
             trace_text_ns(a, t->x->path_ns));
     fprintf(f, "%s of the makespan\n", trace_text_percent(a, e.path));
+    if (t->nlost == 0)
+        return;
+    fprintf(f, "lost to the system   %s of %" PRIu64 " tasks, ", trace_text_ns(a, t->lost_ns),
+            t->nlost);
+    fprintf(f, "%s of the time in tasks: something else ran on their cores\n",
+            trace_text_percent(a, lost_share(t)));
 }
 
 static void text_row(FILE *f, const struct stats *t, const int64_t *ns, double whole)
@@ -371,6 +403,8 @@ static heddle_status stats_json(FILE *f, const struct stats *t)
     heddle_json_init_file(&j, f);
     heddle_json_object(&j);
     json_head(&j, t);
+    heddle_json_key_int(&j, "lost_ns", t->lost_ns);
+    heddle_json_key_uint(&j, "lost_tasks", t->nlost);
     json_workers(&j, t);
     trace_json_kernels(&j, t->v, t->s);
     json_energy(&j, t);
@@ -396,6 +430,8 @@ static heddle_status stats_print(struct cli *c, const char *path, const heddle_l
 
     if (st == HEDDLE_OK)
         st = heddle_explain_create(log, NULL, &t.x);
+    if (st == HEDDLE_OK)
+        stats_lost(&t);
     if (st == HEDDLE_OK)
         stats_advise(&t);
     t.nmeters = t.x == NULL ? 0 : energy_meters(t.v, t.x->first_ns, t.x->last_ns, t.meter);
