@@ -57,6 +57,14 @@ ok plan show small.plan -o page.html
 ok plan show small.plan --sweep -o sweep.html
 grep -q '<svg' page.html || wrong 'show: no picture'
 grep -q 'budget 1.00 KiB' page.html || wrong 'show: no budget line'
+grep -q '>second, from 10.0 us to 30.0 us</title>' page.html || wrong 'show: no name of a step'
+grep -q 'Time 35.0 us, ' page.html || wrong 'show: a time without its unit'
+sed '/^unit/d' small.graph >bare.graph
+ok plan bare.graph --budget 1KiB -o bare.plan
+ok plan show bare.plan -o bare.html
+rm bare.graph bare.plan
+grep -q '>second, from 10 to 30</title>' bare.html || wrong 'show: a unit from nowhere'
+grep -q 'Time 35, ' bare.html || wrong 'show: no time'
 grep -q 'Memory against time' sweep.html || wrong 'show: no trade-off'
 grep -q 'Memory against time' page.html && wrong 'show: a trade-off unasked'
 grep -Eq 'https?:|src=|@import|url\(' page.html sweep.html &&

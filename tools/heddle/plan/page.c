@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "common/page.h"
 
 #define WIDTH  1100.0
@@ -32,6 +33,22 @@ static const char *op_name(const struct heddle_plan_graph *g, uint32_t op, char 
     if (g->ops[op].name != NULL)
         return g->ops[op].name;
     snprintf(buf, PLAN_CELL, "%u", op);
+    return buf;
+}
+
+/* A time of the plan: with a unit where the graph says its unit. */
+static const char *page_time(const struct plan_page *s, double t, char buf[PLAN_CELL])
+{
+    const double ns = t * s->g->unit_s * 1e9;
+    struct heddle_text x;
+
+    heddle_text_init(&x, buf, PLAN_CELL);
+    if (s->g->unit_s <= 0 || ns > 9e18)
+        heddle_text_add(&x, "%.6g", t);
+    else if (ns < 1)
+        heddle_text_add(&x, "%.3g ns", ns);
+    else
+        heddle_text_ns(&x, (uint64_t)(ns + 0.5));
     return buf;
 }
 
@@ -199,28 +216,50 @@ static double top_of(const struct plan_page *s)
 
 struct lane {
     double y;
-    double x0, x1; /* a rectangle that waits for its neighbour */
+    uint32_t first, last; /* steps of a rectangle that waits for its neighbour */
+    unsigned n;           /* of them on this stream */
     const char *kind;
 };
 
-static void lane_flush(struct lane *l, FILE *f)
+/* The rectangle, with what is behind it for a mouse that stands there. */
+static void lane_flush(const struct plan_page *s, struct lane *l, FILE *f)
 {
-    if (l->kind != NULL)
-        fprintf(f, "<rect class=%s x=%.2f y=%.1f width=%.2f height=%.0f />\n", l->kind, l->x0, l->y,
-                l->x1 - l->x0, LANE - 6);
+    const struct heddle_plan_step *p = &s->plan->steps[l->first];
+    const double x = x_of(s, s->begin[l->first]);
+    char a[PLAN_CELL], b[PLAN_CELL];
+
+    if (l->kind == NULL)
+        return;
+    fprintf(f, "<rect class=%s x=%.2f y=%.1f width=%.2f height=%.0f><title>", l->kind, x, l->y,
+            x_of(s, s->end[l->last]) - x, LANE - 6);
+    page_text(
+        f, op_name(s->g, p->kind == HEDDLE_PLAN_COMPUTE ? p->what : s->g->values[p->what].op, a));
+    if (l->n > 1)
+        fprintf(f, " and %u more", l->n - 1);
+    fprintf(f, "%s, from %s", strcmp(l->kind, "again") == 0 ? ", computed again" : "",
+            page_time(s, s->begin[l->first], a));
+    fprintf(f, " to %s</title></rect>\n", page_time(s, s->end[l->last], b));
     l->kind = NULL;
 }
 
-static void lane_add(struct lane *l, double x0, double x1, const char *kind, FILE *f)
+/* Step i on its stream. Neighbours that cannot be told apart become one rectangle. */
+static void lane_add(const struct plan_page *s, struct lane *l, uint32_t i, const char *kind,
+                     FILE *f)
 {
-    if (l->kind != NULL && strcmp(l->kind, kind) == 0 && x0 - l->x1 < 0.33) {
-        l->x1 = x1;
+    const double x0 = x_of(s, s->begin[i]), x1 = x_of(s, s->end[i]);
+    const double end = l->kind != NULL ? x_of(s, s->end[l->last]) : 0;
+    const bool is_narrow =
+        x1 - x0 < 1 || (l->kind != NULL && end - x_of(s, s->begin[l->first]) < 1);
+
+    if (l->kind != NULL && strcmp(l->kind, kind) == 0 && x0 - end < 0.33 && is_narrow) {
+        l->last = i;
+        l->n++;
         return;
     }
-    if (l->kind != NULL && x1 - x0 < 0.1 && x0 - l->x1 < 0.1)
+    if (l->kind != NULL && x1 - x0 < 0.1 && x0 - end < 0.1)
         return; /* too narrow to be seen */
-    lane_flush(l, f);
-    *l = (struct lane){l->y, x0, x1, kind};
+    lane_flush(s, l, f);
+    *l = (struct lane){l->y, i, i, 1, kind};
 }
 
 /* The streams a machine has: computations, and two for each store. */
@@ -252,10 +291,10 @@ static bool lanes(const struct plan_page *s, double y, FILE *f)
         } else {
             k = 2u * p->level - (p->kind == HEDDLE_PLAN_OFFLOAD);
         }
-        lane_add(&lane[k], x_of(s, s->begin[i]), x_of(s, s->end[i]), kind, f);
+        lane_add(s, &lane[k], i, kind, f);
     }
     for (unsigned k = 0; k < count_lanes(s); k++) {
-        lane_flush(&lane[k], f);
+        lane_flush(s, &lane[k], f);
         fprintf(f, "<text x=%.0f y=%.1f text-anchor=end>%s</text>\n", LEFT - 6,
                 lane[k].y + LANE - 9, name[k]);
     }
@@ -266,6 +305,7 @@ static bool lanes(const struct plan_page *s, double y, FILE *f)
 static bool memory_picture(const struct plan_page *s, FILE *f)
 {
     const double high = top_of(s), below = LANE * count_lanes(s);
+    char a[PLAN_CELL];
     struct memory m;
     bool is_good = memory_init(&m, s);
 
@@ -280,13 +320,13 @@ static bool memory_picture(const struct plan_page *s, FILE *f)
     is_good = is_good && lanes(s, TOP + HEIGHT + 10, f);
     fprintf(f,
             "<text class=dim x=%.0f y=%.0f>0</text><text class=dim x=%.0f "
-            "y=%.0f text-anchor=end>%.6g</text></svg>\n"
+            "y=%.0f text-anchor=end>%s</text></svg>\n"
             "<p class=dim><span style=\"color:var(--keep)\">&#9632;</span> "
             "first computation <span style=\"color:var(--again)\">&#9632;"
             "</span> computed again <span style=\"color:var(--move)\">"
             "&#9632;</span> copy</p>\n",
             LEFT, TOP + HEIGHT + below + 22, LEFT + PLOT, TOP + HEIGHT + below + 22,
-            s->plan->makespan);
+            page_time(s, s->plan->makespan, a));
     memory_fini(&m);
     return is_good;
 }
@@ -406,7 +446,7 @@ static void table(const struct plan_page *s, struct row *row, size_t n, const ch
         page_text(f, op_name(s->g, is_op ? row[i].id : s->g->values[row[i].id].op, a));
         fprintf(f, "<td>%u<td>", row[i].times);
         if (is_op)
-            fprintf(f, "%.6g</tr>\n", row[i].cost);
+            fprintf(f, "%s</tr>\n", page_time(s, row[i].cost, a));
         else
             fprintf(f, "%s</tr>\n", plan_text_bytes(a, (uint64_t)row[i].cost));
     }
@@ -520,17 +560,17 @@ static void trade_off(const struct plan_page *s, FILE *f)
 static void summary(const struct plan_page *s, FILE *f)
 {
     const struct heddle_plan *p = s->plan;
-    char a[PLAN_CELL], b[PLAN_CELL], d[PLAN_CELL];
+    char a[PLAN_CELL], b[PLAN_CELL], d[PLAN_CELL], e[PLAN_CELL];
 
     fputs("<h1>", f);
     page_text(f, s->g->name);
     fprintf(f,
-            "</h1>\n<p>Budget %s; alive at most %s; arena %s. Time %.6g, "
+            "</h1>\n<p>Budget %s; alive at most %s; arena %s. Time %s, "
             "%+.3f %% over every operation once; no plan is shorter than "
             "%+.3f %% (",
             plan_text_bytes(a, p->budget), plan_text_bytes(b, p->peak_bytes),
-            plan_text_bytes(d, p->arena_bytes), p->makespan, 100 * plan_increase(p),
-            100 * plan_bound(p));
+            plan_text_bytes(d, p->arena_bytes), page_time(s, p->makespan, e),
+            100 * plan_increase(p), 100 * plan_bound(p));
     page_text(f, p->bound_note);
     fprintf(f, "). %u computations, %u of them again; %u copies. Solver ", s->report.ncomputed,
             s->report.nrepeated, s->report.nmoved);
