@@ -90,6 +90,7 @@ test('opens and shows the run', async () => {
     assert.match(await text('title'), /cholesky/);
     assert.match(await text('facts'), /6 workers · 364 tasks/);
     assert.match(await text('panel-body'), /✓ .* = 6 workers × /);
+    assert.match(await text('panel-body'), /Lost to the system\s*3\.5\d* ms of 2 tasks/);
     const colours = await picture('open.png');
     assert.ok(colours.size > 60, `${colours.size} colours`);
     for (const c of [0xd9c95f, 0x009e73, 0xcc79a7, 0x0072b2]) {

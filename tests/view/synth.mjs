@@ -342,6 +342,7 @@ export function synth(opts = {}) {
     });
     const best = Math.round(makespan * 0.87);
     const dir = {version: 1, title: o.title, file: `${o.title}.log`, unit_ns: o.unit,
+        system_ns: 3500000, system_tasks: 2,
         makespan_ns: makespan, first_ns: 5000, wall_ns: 1794700000e9, nworkers: nl,
         generation: o.generation, live: o.live, packs: o.packs, partial: o.partial || '',
         infos: [['scheduler', 'eft'], ['cpu', 'synthetic'],

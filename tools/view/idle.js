@@ -139,6 +139,8 @@ export function summarySection(run) {
             ['In tasks', all && dir.explained ? formatShare(work / all) : '–'],
             ['Tasks', formatCount(dir.tasks)],
             ['Dependencies', dir.edges ? formatCount(dir.edges) : run.noGraph],
+            dir.system_ns ? ['Lost to the system', `${formatTime(dir.system_ns, 4)} of ` +
+                `${formatCount(dir.system_tasks)} tasks: something else ran on their cores`] : null,
             dir.path_ns ? ['Longest chain', formatTime(dir.path_ns, 4)] : null,
             run.bad && run.bad.length ? ['Did not end well',
                 `${formatCount(run.badCount)} executions, ✗ in the chart (search is:failed)`]

@@ -93,6 +93,9 @@ holds "0 < r[0]['lost_ns'] <= r[0]['totals']['work'] and r[0]['lost_tasks'] > 0"
 holds "any('something else' in a for a in r[0]['advice'])"
 ok trace stats crowd.log
 has 'lost to the system'
+ok trace view crowd.log -o crowd.html
+grep -Eq '"system_ns":[1-9][0-9]*,"system_tasks":[1-9]' crowd.html ||
+    wrong 'the page does not have it'
 
 # Tasks that wait for tasks inside of them: shares are of all tasks, not of the worker.
 for i in 0 1 2 3 4 5 6 7 8 9; do

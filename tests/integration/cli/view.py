@@ -97,6 +97,7 @@ def check_pack(p):
     assert sum(d["blame"].values()) == d["makespan_ns"]
     assert sum(l["n"] for l in d["lanes"]) == runs
     assert d["makespan_ns"] // d["unit_ns"] < 2 ** 31
+    assert (d["system_ns"] > 0) == (d["system_tasks"] > 0)
     for i in range(runs):
         assert p["run_task"][i] < n and p["run_kernel"][i] < len(d["kernels"])
         assert p["run_start"][i] + p["run_dur"][i] <= \

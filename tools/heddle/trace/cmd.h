@@ -46,6 +46,9 @@ void trace_put_name(FILE *f, const char *s, int width);
 /* 0 when the whole is not positive. */
 double trace_ratio(int64_t part, double whole);
 
+/* What tasks lost while the system ran something else on their cores, and how many did. */
+void trace_lost(const struct heddle_log_view *v, int64_t *ns_out, uint64_t *ntasks_out);
+
 /* The table of kernels, as text and as a member "kernels". */
 void trace_put_kernels(FILE *f, const struct heddle_log_view *v,
                        const struct heddle_log_summary *s);

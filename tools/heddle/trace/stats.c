@@ -38,19 +38,6 @@ static double mean_watts(const struct energy_meter *m)
     return m->seconds > 0 ? m->joules / m->seconds : 0;
 }
 
-static void stats_lost(struct stats *t)
-{
-    for (size_t i = 0; i < t->v->nevents; i++) {
-        const struct heddle_log_event *e = &t->v->events[i];
-
-        if (e->kind != HEDDLE_LOG_LOST || e->y_ns <= 0)
-            continue;
-        t->nlost++;
-        if (__builtin_add_overflow(t->lost_ns, e->y_ns, &t->lost_ns))
-            t->lost_ns = INT64_MAX;
-    }
-}
-
 /* Of the time that tasks took. */
 static double lost_share(const struct stats *t)
 {
@@ -431,7 +418,7 @@ static heddle_status stats_print(struct cli *c, const char *path, const heddle_l
     if (st == HEDDLE_OK)
         st = heddle_explain_create(log, NULL, &t.x);
     if (st == HEDDLE_OK)
-        stats_lost(&t);
+        trace_lost(t.v, &t.lost_ns, &t.nlost);
     if (st == HEDDLE_OK)
         stats_advise(&t);
     t.nmeters = t.x == NULL ? 0 : energy_meters(t.v, t.x->first_ns, t.x->last_ns, t.meter);

@@ -111,6 +111,21 @@ static double all_kernels(const struct heddle_log_view *v, const struct heddle_l
     return sum;
 }
 
+void trace_lost(const struct heddle_log_view *v, int64_t *ns_out, uint64_t *ntasks_out)
+{
+    *ns_out = 0;
+    *ntasks_out = 0;
+    for (size_t i = 0; i < v->nevents; i++) {
+        const struct heddle_log_event *e = &v->events[i];
+
+        if (e->kind != HEDDLE_LOG_LOST || e->y_ns <= 0)
+            continue;
+        ++*ntasks_out;
+        if (__builtin_add_overflow(*ns_out, e->y_ns, ns_out))
+            *ns_out = INT64_MAX;
+    }
+}
+
 void trace_put_kernels(FILE *f, const struct heddle_log_view *v, const struct heddle_log_summary *s)
 {
     char a[TRACE_CELL], b[TRACE_CELL], c[TRACE_CELL], d[TRACE_CELL], e[TRACE_CELL];

@@ -15,6 +15,8 @@ static void put_head(struct heddle_json *j, const struct view_pack *p, const hed
                      const struct heddle_explain *x, const struct view_opts *o)
 {
     const struct heddle_log_view *v = heddle_log_get_view(log);
+    uint64_t nlost;
+    int64_t lost_ns;
 
     heddle_json_key_uint(j, "version", 1);
     heddle_json_key_str(j, "title", o->title != NULL ? o->title : o->file);
@@ -29,6 +31,9 @@ static void put_head(struct heddle_json *j, const struct view_pack *p, const hed
     heddle_json_key_bool(j, "live", o->is_live);
     heddle_json_key_bool(j, "explained", !o->is_quick);
     heddle_json_key_str(j, "partial", heddle_log_get_partial(log));
+    trace_lost(v, &lost_ns, &nlost);
+    heddle_json_key_int(j, "system_ns", lost_ns);
+    heddle_json_key_uint(j, "system_tasks", nlost);
     heddle_json_key_uint(j, "lost", v->lost);
     heddle_json_key_uint(j, "overwritten", v->overwritten);
     heddle_json_key_uint(j, "handles", v->nhandles);
