@@ -508,7 +508,8 @@ static void advance_kept(struct heddle_decoder *d, const struct decode_seq *read
     if (c->pass.instance == NULL)
         return;
     for (size_t i = 0; i < d->max_sequences && st != HEDDLE_OK; i++)
-        if (d->seq[i].slot != NO_SLOT && d->seq[i].n > c->tokens) /* the network's own limit */
+        if (d->seq[i].slot != NO_SLOT && d->seq[i].n > c->tokens && /* the network's own limit */
+            &d->seq[i] != reader) /* which has its token of this step */
             give(d, &d->seq[i], st == HEDDLE_EINVAL ? HEDDLE_EOVERFLOW : st, out, n);
     if (!fill_slots(d, reader, NULL))
         return;

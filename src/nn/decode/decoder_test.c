@@ -13,7 +13,7 @@
 #include "nn/decode/decode.h"
 #include "nn/write_test.h"
 
-enum { WORDS = 24, WIDTH = 8, HEADS = 2, SIZE = 4, PLACES = 100, SEQUENCES = 6 };
+enum { WORDS = 24, WIDTH = 8, HEADS = 2, SIZE = 4, PLACES = 100, TABLE = 80, SEQUENCES = 6 };
 
 /* --- models ------------------------------------------------------------------------------- */
 
@@ -22,7 +22,9 @@ enum {
     WITH_MASK = 2,   /* attention_mask and position_ids */
     WITH_READER = 4, /* another node reads the past */
     WITH_LENGTH = 8, /* input_ids has 32 tokens, always */
-    WITH_BATCH = 16  /* of one sequence, always */
+    WITH_BATCH = 16, /* of one sequence, always */
+    WITH_TABLE = 32, /* a table of TABLE tokens that all tokens have to fit in */
+    WITH_SHORT = 128 /* the output present.0.key has one head only */
 };
 
 static void put_tensor(struct wire_out *g, const char *name, const int64_t *dim, unsigned rank,
@@ -124,7 +126,19 @@ static void put_mask(struct wire_out *g, unsigned with)
     put_node(g, "Range", "s0 total s1", "to", "");
     put_node(g, "Unsqueeze", "from 1", "queries", "");
     put_node(g, "Unsqueeze", "to 0", "keys", "");
-    put_node(g, "LessOrEqual", "keys queries", with & WITH_MASK ? "causal" : "seen", "");
+    if (with & WITH_TABLE) { /* all of it is true */
+        bool table[TABLE];
+        const int64_t dim[2] = {1, TABLE};
+
+        memset(table, true, sizeof(table));
+        put_tensor(g, "table", dim, 2, HEDDLE_ONNX_BOOL, table, sizeof(table));
+        put_node(g, "Unsqueeze", "total 0", "end", "");
+        put_node(g, "Slice", "table 0 end 1", "cut", "");
+        put_node(g, "LessOrEqual", "keys queries", "before", "");
+        put_node(g, "And", "before cut", "causal", "");
+    } else {
+        put_node(g, "LessOrEqual", "keys queries", with & WITH_MASK ? "causal" : "seen", "");
+    }
     if (with & WITH_MASK) {
         put_node(g, "Cast", "attention_mask", "bits", "to:9");
         put_node(g, "Unsqueeze", "bits 1,2", "there", "");
@@ -597,6 +611,45 @@ TEST(one_fails)
     CHECK_STATUS(heddle_ctx_destroy(ctx), HEDDLE_EINVAL); /* tasks have failed, as wanted */
 }
 
+/* A prompt as long as the network's table: its last token comes, and then the sequence ends in a
+ * step of its own, beside another one that goes on. */
+TEST(as_long_as_the_table)
+{
+    heddle_ctx *ctx = create_ctx();
+    heddle_nn *net = open_model(ctx, WITH_PAST | WITH_MASK | WITH_TABLE);
+    const int64_t other[] = {5, 7};
+    int64_t lone[8], prompt[TABLE];
+    heddle_decoder *d = create(net, 2);
+    unsigned a, b, got;
+    size_t na = 0, nb = 0;
+
+    for (int i = 0; i < TABLE; i++)
+        prompt[i] = i % WORDS;
+    generate(net, other, 2, 8, NULL, lone, NULL, NULL);
+    CHECK_OK(heddle_decoder_begin(d, other, 2, 0, NULL, &b));
+    CHECK_OK(heddle_decoder_begin(d, prompt, TABLE, 0, NULL, &a));
+    while (nb < 8) {
+        struct heddle_decoder_token t[3] = {{.sequence = 7}, {.sequence = 7}, {.sequence = 7}};
+        unsigned of_a = 0;
+
+        CHECK_OK(heddle_decoder_step(d, t, 2, &got));
+        CHECK(got <= 2 && t[2].sequence == 7);
+        for (unsigned i = 0; i < got; i++) {
+            if (t[i].sequence == b) {
+                CHECK_OK(t[i].st);
+                CHECK_EQ(t[i].token, lone[nb++]);
+                continue;
+            }
+            CHECK_EQ(++of_a, 1);
+            CHECK_STATUS(t[i].st, na++ == 0 ? HEDDLE_OK : HEDDLE_EOVERFLOW);
+        }
+    }
+    CHECK_EQ(na, 2);
+    heddle_decoder_destroy(d);
+    heddle_nn_close(net);
+    CHECK_OK(heddle_ctx_destroy(ctx));
+}
+
 /* The k-th allocation fails: a status or a failed sequence, and nothing is lost. */
 TEST(no_memory)
 {
@@ -636,4 +689,4 @@ TEST(no_memory)
     }
 }
 
-TEST_MAIN(same_tokens, batches, choices, refused, room, one_fails, no_memory)
+TEST_MAIN(same_tokens, batches, choices, refused, room, one_fails, as_long_as_the_table, no_memory)
