@@ -33,20 +33,23 @@ size_t heddle_nn_cache_slots(size_t n)
     return b;
 }
 
-/* Rows of all heads of a slot, from one tensor to another. */
+/* Rows of all heads of a slot, from one tensor to another; `clear` rows behind them become 0. */
 struct rows {
     char *to;
     const char *from;
-    size_t to_slot, from_slot, to_tokens, from_tokens, n;
+    size_t to_slot, from_slot, to_tokens, from_tokens, n, clear;
 };
 
 static void copy_rows(const struct decode_pair *p, const struct rows *r)
 {
     const size_t heads = (size_t)p->heads, row = (size_t)p->dim * heddle_nn_type_bytes(p->type);
 
-    for (size_t h = 0; h < heads && r->n > 0; h++)
-        memcpy(r->to + (r->to_slot * heads + h) * r->to_tokens * row,
-               r->from + (r->from_slot * heads + h) * r->from_tokens * row, r->n * row);
+    for (size_t h = 0; h < heads && r->n > 0; h++) {
+        char *to = r->to + (r->to_slot * heads + h) * r->to_tokens * row;
+
+        memcpy(to, r->from + (r->from_slot * heads + h) * r->from_tokens * row, r->n * row);
+        memset(to + r->n * row, 0, r->clear * row);
+    }
 }
 
 static void *present_of(const struct decode_ports *p, const struct decode_pass *x, uint32_t pair)
@@ -156,13 +159,15 @@ void heddle_nn_cache_drop(struct decode_cache *c)
 void heddle_nn_cache_load(struct decode_cache *c, size_t slot, const struct decode_pass *from,
                           size_t n)
 {
+    /* The sequence before may have left there what is no number. */
     for (uint32_t k = 0; k < c->ports->npairs; k++)
         copy_rows(&c->ports->pair[k], &(struct rows){.to = present_of(c->ports, &c->pass, k),
                                                      .from = present_of(c->ports, from, k),
                                                      .to_slot = slot,
                                                      .to_tokens = c->tokens,
                                                      .from_tokens = from->len,
-                                                     .n = n});
+                                                     .n = n,
+                                                     .clear = c->tokens - n});
 }
 
 void heddle_nn_cache_fill(struct decode_cache *c, size_t slot, const int64_t *token, size_t at)

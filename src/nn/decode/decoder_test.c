@@ -24,6 +24,7 @@ enum {
     WITH_LENGTH = 8, /* input_ids has 32 tokens, always */
     WITH_BATCH = 16, /* of one sequence, always */
     WITH_TABLE = 32, /* a table of TABLE tokens that all tokens have to fit in */
+    WITH_NAN = 64,   /* the last word is no number */
     WITH_SHORT = 128 /* the output present.0.key has one head only */
 };
 
@@ -40,14 +41,17 @@ static void put_tensor(struct wire_out *g, const char *name, const int64_t *dim,
     wire_sub_message(g, 5, &t);
 }
 
+/* The last row is no number where is_bad. */
 static void put_random(struct wire_out *g, struct heddle_rng *rng, const char *name, int64_t rows,
-                       int64_t columns)
+                       int64_t columns, bool is_bad)
 {
     float v[PLACES * WIDTH];
     const int64_t dim[2] = {rows, columns};
 
     for (int64_t i = 0; i < rows * columns; i++)
         v[i] = (float)(2 * heddle_rng_double(rng) - 1);
+    for (int64_t i = 0; i < columns && is_bad; i++)
+        v[(rows - 1) * columns + i] = NAN;
     put_tensor(g, name, dim, 2, HEDDLE_ONNX_FLOAT, v, (size_t)(rows * columns) * sizeof(*v));
 }
 
@@ -199,11 +203,11 @@ static heddle_nn *open_model(heddle_ctx *ctx, unsigned with)
     heddle_rng_seed(&rng, 7); /* the same weights for all of them */
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         put_numbers(&g, numbers[i]);
-    put_random(&g, &rng, "words", WORDS, WIDTH);
-    put_random(&g, &rng, "places", PLACES, WIDTH);
-    put_random(&g, &rng, "back", WIDTH, WORDS);
+    put_random(&g, &rng, "words", WORDS, WIDTH, (with & WITH_NAN) != 0);
+    put_random(&g, &rng, "places", PLACES, WIDTH, false);
+    put_random(&g, &rng, "back", WIDTH, WORDS, false);
     for (int i = 0; i < 4; i++)
-        put_random(&g, &rng, square[i], WIDTH, WIDTH);
+        put_random(&g, &rng, square[i], WIDTH, WIDTH, false);
     put_ports(&g, with);
     put_mask(&g, with);
     put_node(&g, "Gather", "words input_ids", "tokens", "");
@@ -650,6 +654,34 @@ TEST(as_long_as_the_table)
     CHECK_OK(heddle_ctx_destroy(ctx));
 }
 
+/* Keys and values that are no numbers go with their sequence. */
+TEST(no_numbers)
+{
+    heddle_ctx *ctx = create_ctx();
+    heddle_nn *net = open_model(ctx, WITH_PAST | WITH_MASK | WITH_NAN);
+    const int64_t bad[] = {1, 2, WORDS - 1, 3, WORDS - 1, 4}, good[] = {5};
+    struct heddle_decoder_token t[2];
+    heddle_decoder *d = create(net, 2);
+    int64_t lone[2];
+    unsigned s, got;
+
+    generate(net, good, 1, 2, NULL, lone, NULL, NULL);
+    CHECK_OK(heddle_decoder_begin(d, bad, 6, 0, NULL, &s));
+    CHECK_OK(heddle_decoder_step(d, t, 2, &got));
+    CHECK(got == 1 && t[0].st == HEDDLE_EINVAL);
+    CHECK(strstr(heddle_decoder_why(d), "not numbers") != NULL);
+    heddle_decoder_end(d, s);
+    CHECK_OK(heddle_decoder_begin(d, good, 1, 0, NULL, &s));
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(heddle_decoder_step(d, t, 2, &got));
+        CHECK(got == 1 && t[0].st == HEDDLE_OK);
+        CHECK_EQ(t[0].token, lone[i]);
+    }
+    heddle_decoder_destroy(d);
+    heddle_nn_close(net);
+    CHECK_OK(heddle_ctx_destroy(ctx));
+}
+
 /* The k-th allocation fails: a status or a failed sequence, and nothing is lost. */
 TEST(no_memory)
 {
@@ -689,4 +721,5 @@ TEST(no_memory)
     }
 }
 
-TEST_MAIN(same_tokens, batches, choices, refused, room, one_fails, as_long_as_the_table, no_memory)
+TEST_MAIN(same_tokens, batches, choices, refused, room, one_fails, as_long_as_the_table, no_numbers,
+          no_memory)
