@@ -53,7 +53,8 @@ struct decode_pass {
 /* The values of the inputs, without data: graph->ninputs of them. */
 void heddle_nn_decode_inputs(const struct decode_ports *p, const struct decode_pass *x,
                              struct nn_value *in);
-/* Takes a plan and an instance of the network. HEDDLE_ENOSYS: shapes depend on data. */
+/* Takes a plan and an instance of the network. HEDDLE_ENOSYS: shapes depend on data; HEDDLE_EINVAL:
+ * they do not fit, or keys and values come out in other ones. */
 heddle_status heddle_nn_decode_open(heddle_nn *net, const struct decode_ports *p,
                                     struct decode_pass *x, const struct nn_opts *o);
 void heddle_nn_decode_close(heddle_nn *net, struct decode_pass *x);
@@ -100,7 +101,7 @@ size_t heddle_nn_cache_slots(size_t n);
 heddle_status heddle_nn_cache_resize(struct decode_cache *c, size_t batch, size_t tokens,
                                      const size_t *from, const size_t *rows,
                                      const struct nn_opts *o);
-/* The first n rows of slot `slot` from row 0 of a pass without past. */
+/* The first n rows of slot `slot` from row 0 of a pass without past; the others become 0. */
 void heddle_nn_cache_load(struct decode_cache *c, size_t slot, const struct decode_pass *from,
                           size_t n);
 /* The token of a slot for the next run, at row `at`; NULL: the slot has none. To be called for all

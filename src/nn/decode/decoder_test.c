@@ -175,10 +175,13 @@ static void put_attention(struct wire_out *g, unsigned with)
     put_head(g, "K", past ? "k" : "present.0.key");
     put_head(g, "V", past ? "v" : "present.0.value");
     if (past) {
-        put_node(g, "Concat", "past_key_values.0.key k", "present.0.key", "axis:2");
+        put_node(g, "Concat", "past_key_values.0.key k",
+                 with & WITH_SHORT ? "all" : "present.0.key", "axis:2");
+        if (with & WITH_SHORT)
+            put_node(g, "Slice", "all 0 1 1", "present.0.key", "");
         put_node(g, "Concat", "past_key_values.0.value v", "present.0.value", "axis:2");
     }
-    put_node(g, "Transpose", "present.0.key", "turned", "perm=0,1,3,2");
+    put_node(g, "Transpose", with & WITH_SHORT ? "all" : "present.0.key", "turned", "perm=0,1,3,2");
     put_node(g, "MatMul", "q turned", "raw", "");
     put_node(g, "Mul", "raw half", "score", "");
     put_node(g, "Where", "seen score hidden", "masked", "");
@@ -682,6 +685,25 @@ TEST(no_numbers)
     CHECK_OK(heddle_ctx_destroy(ctx));
 }
 
+/* A file that says one thing of its keys and computes another. */
+TEST(keys_of_another_shape)
+{
+    heddle_ctx *ctx = create_ctx();
+    heddle_nn *net = open_model(ctx, WITH_PAST | WITH_MASK | WITH_SHORT);
+    const int64_t prompt[] = {5, 7};
+    struct heddle_decoder_token t;
+    heddle_decoder *d = create(net, 1);
+    unsigned s, got;
+
+    CHECK_OK(heddle_decoder_begin(d, prompt, 2, 0, NULL, &s));
+    CHECK_OK(heddle_decoder_step(d, &t, 1, &got));
+    CHECK(got == 1 && t.st == HEDDLE_EINVAL);
+    CHECK(strstr(heddle_decoder_why(d), "'present.0.key'") != NULL);
+    heddle_decoder_destroy(d);
+    heddle_nn_close(net);
+    CHECK_OK(heddle_ctx_destroy(ctx));
+}
+
 /* The k-th allocation fails: a status or a failed sequence, and nothing is lost. */
 TEST(no_memory)
 {
@@ -722,4 +744,4 @@ TEST(no_memory)
 }
 
 TEST_MAIN(same_tokens, batches, choices, refused, room, one_fails, as_long_as_the_table, no_numbers,
-          no_memory)
+          keys_of_another_shape, no_memory)

@@ -26,6 +26,27 @@ void heddle_nn_decode_inputs(const struct decode_ports *p, const struct decode_p
     }
 }
 
+/* Rows of keys and values are copied by what the inputs say: do the outputs agree? */
+static heddle_status check_presents(const struct decode_ports *p, const struct decode_pass *x,
+                                    const struct nn_opts *o)
+{
+    for (uint32_t k = 0; k < p->npairs; k++) {
+        const struct decode_pair *pair = &p->pair[k];
+        const struct nn_value *v = &x->plan->value[x->plan->output[pair->out]];
+        const int64_t dim[4] = {(int64_t)x->batch, pair->heads, (int64_t)(x->past + x->len),
+                                pair->dim};
+
+        if (v->kind != NN_TENSOR || v->type != pair->type || v->shape.rank != 4 ||
+            memcmp(v->shape.dim, dim, sizeof(dim)) != 0)
+            return heddle_why(o->why, o->why_bytes, HEDDLE_EINVAL,
+                              "output '%s' is not of the type and shape of input '%s', with the "
+                              "new tokens",
+                              p->g->value[p->g->output[pair->out]].name,
+                              p->g->value[p->g->input[pair->in]].name);
+    }
+    return HEDDLE_OK;
+}
+
 heddle_status heddle_nn_decode_open(heddle_nn *net, const struct decode_ports *p,
                                     struct decode_pass *x, const struct nn_opts *o)
 {
@@ -38,6 +59,10 @@ heddle_status heddle_nn_decode_open(heddle_nn *net, const struct decode_ports *p
     heddle_nn_decode_inputs(p, x, in);
     st = heddle_nn_lease(net, in, o, &x->plan, &x->instance);
     heddle_scratch_drop(&mem);
+    if (st == HEDDLE_OK)
+        st = check_presents(p, x, o);
+    if (st != HEDDLE_OK)
+        heddle_nn_decode_close(net, x);
     return st;
 }
 
