@@ -53,6 +53,7 @@ enum { MANY = 256 };
 /* A connection, of the server's thread. */
 struct client {
     struct client *next, *previous;
+    const struct http_server *s;
     int fd;
     uint64_t until_ns; /* what is on its way must be over; 0: nothing is */
 };
@@ -108,6 +109,26 @@ static void set_limit(const struct http_server *s, struct client *c, uint64_t by
         c->until_ns = heddle_clock_ns() + s->idle_ns + bytes / HTTP_LEAST_RATE * HEDDLE_NS_PER_S;
 }
 
+/* Of a reply in pieces: a client that has all but what is sent now has idle_s for that. One that is
+ * behind may stay behind while it takes HTTP_LEAST_RATE, and no longer than idle_s else. */
+static void on_piece(void *user, size_t bytes, bool is_all)
+{
+    struct client *c = user;
+    uint64_t until_ns;
+
+    if (c == NULL)
+        return;
+    until_ns = c->until_ns;
+    if (bytes == 0)
+        c->until_ns = 0;
+    else
+        set_limit(c->s, c, 0);
+    if (bytes > 0 && !is_all && until_ns > 0) {
+        until_ns += bytes * HEDDLE_NS_PER_S / HTTP_LEAST_RATE;
+        c->until_ns = until_ns < c->until_ns ? until_ns : c->until_ns;
+    }
+}
+
 static void on_connection(void *user, struct MHD_Connection *c, void **slot,
                           enum MHD_ConnectionNotificationCode what)
 {
@@ -127,6 +148,7 @@ static void on_connection(void *user, struct MHD_Connection *c, void **slot,
     *slot = client;
     if (client == NULL)
         return;
+    client->s = s;
     client->fd = s->mhd.get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     client->next = &s->clients;
     client->previous = s->clients.previous;
@@ -280,7 +302,8 @@ void http_reply(struct http_exchange *x, unsigned code, const char *type, char *
 struct http_stream *http_reply_stream(struct http_exchange *x, unsigned code, const char *type)
 {
     const struct stream_calls calls = {x->s->mhd.create_response_from_callback,
-                                       x->s->mhd.suspend_connection, x->s->mhd.resume_connection};
+                                       x->s->mhd.suspend_connection, x->s->mhd.resume_connection,
+                                       on_piece, x->client};
     struct http_stream *stream = NULL;
     struct MHD_Response *r = stream_create(&calls, x->connection, &stream);
 

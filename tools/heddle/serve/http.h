@@ -12,7 +12,8 @@
  *
  * Slow clients  from its beginning, or from the last reply, a connection has idle_s for the next
  *               header; then idle_s and a second for each HTTP_LEAST_RATE bytes, for the body,
- *               and for the reply. So bytes that trickle keep no connection.
+ *               and for the reply. So bytes that trickle keep no connection. For a reply in pieces,
+ *               see http_stream_write().
  * Threads       one thread of the server reads, calls the handler and writes; the handler must
  *               not block. http_reply() may be called from any thread, once for each exchange.
  */
@@ -91,9 +92,10 @@ struct http_stream;
  * memory, and the connection is closed. */
 struct http_stream *http_reply_stream(struct http_exchange *x, unsigned code, const char *type);
 /* Any thread. False: the client has gone, or pieces pile up because it does not read, or there is
- * no memory. */
+ * no memory; then the connection is closed, and the client gets no more. A client that is behind
+ * with reading has idle_s, and the time that HTTP_LEAST_RATE gives for what it takes meanwhile. */
 bool http_stream_write(struct http_stream *s, const char *data, size_t bytes);
-/* True once a piece could not be sent. */
+/* True once the client has gone or a piece could not be sent. */
 bool http_stream_is_gone(struct http_stream *s);
 /* No more pieces; `s` is no longer the caller's. */
 void http_stream_end(struct http_stream *s);

@@ -128,7 +128,8 @@ static void echo_stop(struct echo *e)
     pthread_mutex_destroy(&e->lock);
 }
 
-static int client(const struct echo *e)
+/* room: bytes that the system keeps for it; 0: as many as it likes. */
+static int client_with(const struct echo *e, int room)
 {
     const struct sockaddr_in a = {.sin_family = AF_INET,
                                   .sin_port = htons(http_server_port(e->s)),
@@ -136,8 +137,15 @@ static int client(const struct echo *e)
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
 
     CHECK(fd >= 0);
+    if (room > 0)
+        CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room)), 0);
     CHECK_EQ(connect(fd, (const struct sockaddr *)&a, sizeof(a)), 0);
     return fd;
+}
+
+static int client(const struct echo *e)
+{
+    return client_with(e, 0);
 }
 
 static void send_text(int fd, const char *text, size_t bytes)
@@ -424,6 +432,178 @@ TEST(client_leaves_before_the_reply)
     echo_stop(&e);
 }
 
+/* --- replies in pieces --------------------------------------------------------------- */
+
+enum { PIECE = 1024, PIECES = 3072 };
+
+enum { ROOM = 16384 };
+
+/* The system keeps few bytes for the server, whose side of the connection is in this process as
+ * well. */
+static void make_narrow(int fd)
+{
+    struct sockaddr_in mine, other;
+    const int room = ROOM;
+    bool is_found = false;
+
+    CHECK_EQ(getsockname(fd, (struct sockaddr *)&mine, &(socklen_t){sizeof(mine)}), 0);
+    for (int i = 3; i < 1024 && !is_found; i++) {
+        is_found = getpeername(i, (struct sockaddr *)&other, &(socklen_t){sizeof(other)}) == 0 &&
+                   other.sin_family == AF_INET && other.sin_port == mine.sin_port;
+        if (is_found)
+            CHECK_EQ(setsockopt(i, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)), 0);
+    }
+    CHECK(is_found);
+}
+
+/* Starts to ask for a reply; the exchange. */
+static struct http_exchange *ask_stream(struct echo *e, int room, int *fd)
+{
+    struct http_exchange *x = NULL;
+
+    set(e, &e->is_held, true);
+    *fd = client_with(e, room);
+    send_str(*fd, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
+    while (x == NULL) {
+        pthread_mutex_lock(&e->lock);
+        if (e->n > 0)
+            x = e->later[--e->n];
+        pthread_mutex_unlock(&e->lock);
+        pause_ms(1);
+    }
+    return x;
+}
+
+/* All bytes until the server closes, or `end` has come; how many. */
+static size_t read_all(int fd, char *to, size_t cap, const char *end)
+{
+    size_t n = 0;
+
+    for (;;) {
+        const ssize_t got = recv(fd, to + n, cap - n, 0);
+
+        if (got <= 0)
+            return n;
+        n += (size_t)got;
+        CHECK(n < cap);
+        if (n >= strlen(end) && memcmp(to + n - strlen(end), end, strlen(end)) == 0)
+            return n;
+    }
+}
+
+/* Pieces of all sizes arrive, with pauses and without, and the connection can be used again. */
+TEST(streams)
+{
+    static char all[1 << 20], text[PIECE];
+    struct http_stream *stream;
+    size_t bytes = 0, got;
+    char reply[64];
+    struct echo e;
+    int fd;
+
+    if (!echo_start(&e))
+        SKIP("no libmicrohttpd");
+    memset(text, 'p', sizeof(text));
+    stream = http_reply_stream(ask_stream(&e, 0, &fd), 200, "text/plain");
+    CHECK(stream != NULL);
+    for (size_t i = 0; i < 200; i++) {
+        CHECK(http_stream_write(stream, text, i % 7 == 0 ? PIECE : i % 7));
+        bytes += i % 7 == 0 ? PIECE : i % 7;
+        if (i % 20 == 0)
+            pause_ms(2);
+    }
+    CHECK(!http_stream_is_gone(stream));
+    http_stream_end(stream);
+    got = read_all(fd, all, sizeof(all), "\r\n0\r\n\r\n");
+    for (size_t i = 0; i < got; i++)
+        bytes -= all[i] == 'p' && i > 200; /* behind the head */
+    CHECK(bytes <= 200);                   /* but for what lies beside the head */
+    set(&e, &e.is_held, false);
+    CHECK_EQ(ask(fd, "/now", "again", reply, sizeof(reply)), 200);
+    close(fd);
+    echo_stop(&e);
+}
+
+/* A client that reads nothing: pieces pile up to a limit, and what it has is no whole reply. */
+TEST(streams_pile_up_to_a_limit)
+{
+    static char all[8 << 20], text[PIECE];
+    struct http_stream *stream;
+    struct http_exchange *x;
+    struct echo e;
+    size_t n = 0;
+    int fd;
+
+    if (!echo_start(&e))
+        SKIP("no libmicrohttpd");
+    memset(text, 'p', sizeof(text));
+    x = ask_stream(&e, ROOM, &fd);
+    make_narrow(fd);
+    stream = http_reply_stream(x, 200, "text/plain");
+    CHECK(stream != NULL);
+    while (n < sizeof(all) && http_stream_write(stream, text, sizeof(text)))
+        n += sizeof(text);
+    CHECK(n < sizeof(all));
+    CHECK(http_stream_is_gone(stream));
+    CHECK(!http_stream_write(stream, "x", 1));
+    http_stream_end(stream);
+    n = read_all(fd, all, sizeof(all), "\r\n0\r\n\r\n");
+    CHECK(n < 8 || memcmp(all + n - 7, "\r\n0\r\n\r\n", 7) != 0);
+    close(fd);
+    echo_stop(&e);
+}
+
+/* A client that reads now and then holds neither its connection nor the end of the server. */
+TEST(slow_readers_of_streams_are_closed)
+{
+    static char text[PIECE];
+    struct http_stream *stream;
+    struct http_exchange *x;
+    struct echo e;
+    long ms = 0;
+    int fd;
+
+    if (!echo_start_with(&e, 3, 0))
+        SKIP("no libmicrohttpd");
+    memset(text, 'p', sizeof(text));
+    x = ask_stream(&e, ROOM, &fd);
+    make_narrow(fd);
+    stream = http_reply_stream(x, 200, "text/plain");
+    CHECK(stream != NULL);
+    for (int i = 0; i < PIECES; i++)
+        CHECK(http_stream_write(stream, text, sizeof(text)));
+    http_stream_end(stream);
+    for (; http_server_pending(e.s) > 0 && ms < 20000; ms += 100) {
+        (void)!recv(fd, text, PIECE, MSG_DONTWAIT);
+        pause_ms(100);
+    }
+    CHECK(ms < 20000);
+    close(fd);
+    echo_stop(&e);
+}
+
+/* A stream that says little for long is no slow reader's. */
+TEST(quiet_streams_stay)
+{
+    static char all[1 << 16];
+    struct http_stream *stream;
+    struct echo e;
+    int fd;
+
+    if (!echo_start_with(&e, 1, 0))
+        SKIP("no libmicrohttpd");
+    stream = http_reply_stream(ask_stream(&e, 0, &fd), 200, "text/plain");
+    CHECK(stream != NULL);
+    for (int i = 0; i < 4; i++) {
+        CHECK(http_stream_write(stream, "word", 4));
+        pause_ms(i == 1 ? 2500 : 600);
+    }
+    http_stream_end(stream);
+    CHECK(read_all(fd, all, sizeof(all), "\r\n0\r\n\r\n") > 16);
+    close(fd);
+    echo_stop(&e);
+}
+
 TEST(addresses_that_cannot_be_had)
 {
     char why[200] = "";
@@ -450,4 +630,5 @@ TEST(addresses_that_cannot_be_had)
 
 TEST_MAIN(replies_now_and_later, limits_and_damage, idle_and_slow_clients, slow_clients_are_closed,
           late_replies_are_sent, bodies_have_a_limit_together, drain_closes_busy_connections,
-          client_leaves_before_the_reply, addresses_that_cannot_be_had)
+          client_leaves_before_the_reply, streams, streams_pile_up_to_a_limit,
+          slow_readers_of_streams_are_closed, quiet_streams_stay, addresses_that_cannot_be_had)

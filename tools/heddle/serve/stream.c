@@ -6,6 +6,8 @@
  *            response goes with the connection, and so says that the client has gone.
  * Threads    `lock` guards everything. libmicrohttpd's thread takes pieces out; when there are none
  *            it lets the connection sleep, and the next piece wakes it up.
+ * Failure    a piece that finds no room breaks the stream: the connection is closed, so that the
+ *            client does not take what it has for the whole.
  * Invariant  is_asleep: the connection is suspended, so it is there
  */
 #include "serve/stream.h"
@@ -22,7 +24,7 @@ struct http_stream {
     pthread_mutex_t lock;
     unsigned nrefs;
     bool is_over; /* there will be no more pieces */
-    bool is_gone; /* there is no connection any more */
+    bool is_gone; /* there is no connection any more, or soon not: a piece found no room */
     bool is_asleep;
     char *buf; /* [from, len) is to be sent */
     size_t from, len, cap;
@@ -41,6 +43,7 @@ static void stream_unref(struct http_stream *s)
     free(s);
 }
 
+/* With the lock. */
 static void stream_wake(struct http_stream *s)
 {
     if (s->is_asleep)
@@ -55,16 +58,20 @@ static ssize_t on_read(void *user, uint64_t pos, char *to, size_t max)
 
     (void)pos;
     pthread_mutex_lock(&s->lock);
-    if (s->from < s->len) {
+    if (s->is_gone) {
+        n = MHD_CONTENT_READER_END_WITH_ERROR;
+    } else if (s->from < s->len) {
         const size_t left = s->len - s->from;
 
         n = (ssize_t)(left < max ? left : max);
         memcpy(to, s->buf + s->from, (size_t)n);
         s->from += (size_t)n;
+        s->calls.sends(s->calls.user, (size_t)n, (size_t)n == left);
     } else if (s->is_over) {
         n = MHD_CONTENT_READER_END_OF_STREAM;
     } else {
         s->is_asleep = true;
+        s->calls.sends(s->calls.user, 0, true);
         s->calls.suspend_connection(s->connection);
     }
     pthread_mutex_unlock(&s->lock);
@@ -77,6 +84,7 @@ static void on_free(void *user)
 
     pthread_mutex_lock(&s->lock);
     s->is_gone = true;
+    s->is_asleep = false;
     stream_unref(s);
 }
 
@@ -137,8 +145,9 @@ bool http_stream_write(struct http_stream *s, const char *data, size_t bytes)
     if (is_good) {
         memcpy(s->buf + s->len, data, bytes);
         s->len += bytes;
-        stream_wake(s);
     }
+    s->is_gone = !is_good;
+    stream_wake(s);
     pthread_mutex_unlock(&s->lock);
     return is_good;
 }

@@ -11,6 +11,10 @@ struct stream_calls {
     __typeof__(&MHD_create_response_from_callback) create_response_from_callback;
     __typeof__(&MHD_suspend_connection) suspend_connection;
     __typeof__(&MHD_resume_connection) resume_connection;
+    /* By libmicrohttpd's thread: `bytes` begin their way to the client, who has all before them;
+     * is_all: nothing waits behind them. 0: there is nothing to send. */
+    void (*sends)(void *user, size_t bytes, bool is_all);
+    void *user;
 };
 
 /* NULL: there is no memory. */
