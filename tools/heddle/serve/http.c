@@ -21,6 +21,7 @@
 #include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +79,7 @@ struct http_server {
     bool has_thread;
     _Atomic bool is_draining, is_over;
     _Atomic size_t npending, nclients;
+    _Atomic size_t nwaking; /* threads in put_replied() */
 };
 
 enum state { READING, ASKED, SLEEPING, REPLIED };
@@ -249,11 +251,13 @@ static void put_replied(struct http_server *s, struct http_exchange *x)
 {
     struct http_exchange *first = heddle_load_rlx(&s->replied);
 
+    heddle_add_rlx(&s->nwaking, 1); /* relaxed: the exchange goes to the list behind it */
     do
         x->next = first;
     while (!heddle_cas_weak_acqrel(&s->replied, &first, x)); /* with wake_replied() */
     if (first == NULL)
         wake_up(s);
+    heddle_sub_acqrel(&s->nwaking, 1); /* with http_server_stop() */
 }
 
 /* In the order in which they came. */
@@ -660,6 +664,8 @@ void http_server_stop(struct http_server *s)
         wake_up(s);
         (void)!heddle_thread_join(&s->thread);
     }
+    while (heddle_load_acq(&s->nwaking) > 0) /* with put_replied(): one may be on its way out */
+        (void)sched_yield();
     if (s->daemon != NULL)
         s->mhd.stop_daemon(s->daemon); /* closes the socket, if it still listens */
     else if (s->socket >= 0)

@@ -604,6 +604,41 @@ TEST(quiet_streams_stay)
     echo_stop(&e);
 }
 
+/* --- the end ------------------------------------------------------------------------- */
+
+static void *answer_one(void *user)
+{
+    struct http_exchange *x = user;
+
+    http_reply(x, 200, NULL, NULL, 0, NULL, 0);
+    return NULL;
+}
+
+/* The server may end as soon as nothing is pending: the one who replied may not have returned. */
+TEST(stop_right_behind_a_reply)
+{
+    for (int i = 0; i < 200; i++) {
+        struct http_exchange *x;
+        pthread_t thread;
+        struct echo e;
+        int fd;
+
+        if (!echo_start(&e))
+            SKIP("no libmicrohttpd");
+        x = ask_stream(&e, 0, &fd);
+        CHECK_EQ(pthread_create(&thread, NULL, answer_one, x), 0);
+        while (http_server_pending(e.s) > 0)
+            http_server_drain(e.s); /* wakes it up */
+        set(&e, &e.is_over, true);
+        CHECK_EQ(pthread_join(e.thread, NULL), 0);
+        http_server_stop(e.s);
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+        pthread_cond_destroy(&e.cond);
+        pthread_mutex_destroy(&e.lock);
+        close(fd);
+    }
+}
+
 TEST(addresses_that_cannot_be_had)
 {
     char why[200] = "";
@@ -631,4 +666,5 @@ TEST(addresses_that_cannot_be_had)
 TEST_MAIN(replies_now_and_later, limits_and_damage, idle_and_slow_clients, slow_clients_are_closed,
           late_replies_are_sent, bodies_have_a_limit_together, drain_closes_busy_connections,
           client_leaves_before_the_reply, streams, streams_pile_up_to_a_limit,
-          slow_readers_of_streams_are_closed, quiet_streams_stay, addresses_that_cannot_be_had)
+          slow_readers_of_streams_are_closed, quiet_streams_stay, stop_right_behind_a_reply,
+          addresses_that_cannot_be_had)
