@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Planned graphs: tasks that fail, and every allocation failing once. */
+#include <pthread.h>
 #include <unistd.h>
 
 #include "base/faulty_test.h"
@@ -107,6 +108,82 @@ TEST(failure_in_a_part)
     rig_close(&r);
 }
 
+/* Threads that launch at once behind a failure. */
+struct launcher {
+    heddle_planned *p;
+    _Atomic int *nready;
+};
+
+static void *launch_together(void *user)
+{
+    struct launcher *l = user;
+
+    atomic_fetch_sub(l->nready, 1);
+    while (atomic_load(l->nready) > 0)
+        ;
+    CHECK_OK(heddle_planned_launch(l->p, NULL));
+    return NULL;
+}
+
+/* Whoever comes second waits until what the failure left is cleared. Many temporaries of two
+ * halves, each with a reader of its own, so that clearing takes its time. */
+TEST(launches_behind_a_failure)
+{
+    enum { THREADS = 4, ROUNDS = 30, TEMPS = 400 };
+    static heddle_handle *temp[2 * TEMPS], *view[2 * TEMPS];
+    const size_t half = LEN / 2;
+    struct heddle_planned_opts o;
+    heddle_planned *p = NULL;
+    heddle_handle *in[2];
+    char why[200];
+    struct rig r;
+
+    CHECK_OK(rig_open(&r, 2, NULL));
+    heddle_graph_unref(r.graph);
+    CHECK_OK(heddle_graph_begin(r.ctx, &r.graph));
+    for (size_t k = 0; k < 2; k++)
+        CHECK_OK(heddle_view_box(r.in, (size_t[]){k * half}, &half, NULL, &in[k]));
+    for (size_t i = 0; i < 2 * TEMPS; i++)
+        CHECK_OK(heddle_handle_vector(r.ctx, NULL, LEN, HEDDLE_I64, &temp[i]));
+    for (size_t i = 0; i < 2 * TEMPS; i++) {
+        CHECK_OK(heddle_view_box(temp[i / 2], (size_t[]){i % 2 * half}, &half, NULL, &view[i]));
+        CHECK_OK(submit(&r, &half_kernel, 1, in[i % 2], view[i]));
+        if (i % 2 == 0)
+            continue;
+        CHECK_OK(submit(&r, &fold_kernel, 0, r.in, temp[i / 2]));
+        CHECK_OK(submit(&r, &step_kernel, 1, temp[i / 2], temp[TEMPS + i / 2]));
+    }
+    CHECK_OK(heddle_graph_end(r.graph));
+    o = rig_opts(&r, 0, why);
+    o.temporary = temp;
+    o.ntemporaries = 2 * TEMPS;
+    o.solver = "keep";
+    CHECK_OK(heddle_planned_create(r.graph, &o, &p));
+    for (int round = 0; round < ROUNDS; round++) {
+        _Atomic int nready = THREADS;
+        struct launcher l = {p, &nready};
+        pthread_t thread[THREADS];
+
+        atomic_store(&fails_at, 1);
+        CHECK_OK(heddle_planned_launch(p, NULL));
+        CHECK_STATUS(heddle_wait(r.ctx), HEDDLE_EIO);
+        atomic_store(&fails_at, 0);
+        for (int i = 0; i < THREADS; i++)
+            CHECK_EQ(pthread_create(&thread[i], NULL, launch_together, &l), 0);
+        for (int i = 0; i < THREADS; i++)
+            CHECK_EQ(pthread_join(thread[i], NULL), 0);
+        CHECK_OK(heddle_wait(r.ctx));
+    }
+    heddle_planned_unref(p);
+    for (size_t i = 0; i < 2 * TEMPS; i++) {
+        heddle_handle_unref(view[i]);
+        heddle_handle_unref(temp[i]);
+    }
+    for (size_t k = 0; k < 2; k++)
+        heddle_handle_unref(in[k]);
+    rig_close(&r);
+}
+
 /* A plan that moves data, in a file: nothing but its reader and the recording allocates. */
 static void write_moves(char *path)
 {
@@ -173,4 +250,4 @@ TEST(no_memory)
     CHECK_EQ(unlink(path), 0);
 }
 
-TEST_MAIN(failure_in_the_middle, failure_in_a_part, no_memory)
+TEST_MAIN(failure_in_the_middle, failure_in_a_part, launches_behind_a_failure, no_memory)

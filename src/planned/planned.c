@@ -22,6 +22,7 @@ static void planned_free(struct heddle_planned *p)
     heddle_plan_graph_destroy(p->pgraph);
     heddle_planned_list_fini(&p->used, &alloc);
     heddle_scratch_drop(&p->mem);
+    heddle_mutex_fini(&p->lock);
     heddle_free(&alloc, p, sizeof(*p));
 }
 
@@ -76,6 +77,7 @@ heddle_status heddle_planned_create(heddle_graph *g, const struct heddle_planned
         return PLANNED_FAIL(&o, HEDDLE_ENOMEM, "no memory for a planned graph");
     p->alloc = alloc;
     p->mem = heddle_scratch_make(&p->alloc);
+    heddle_mutex_init(&p->lock, HEDDLE_RANK_SUBMIT, "planned");
     p->fd = -1;
     heddle_store_rlx(&p->refs, 1u); /* not shared yet */
     p->ctx = ctx;
@@ -148,7 +150,8 @@ static heddle_status launch_args(const struct heddle_planned *p, const struct he
 }
 
 /* The launch before has failed. All data in the arena are written before they are read, so
- * what it left counts as good: a version that is made of parts is never written whole. */
+ * what it left counts as good: a version that is made of parts is never written whole. With the
+ * lock, so that no other launch begins before all of it does. */
 static void launch_restore(struct heddle_planned *p)
 {
     if (heddle_load_acq(&p->is_spoiled) == 0 || heddle_load_acq(&p->nflying) != 0 ||
@@ -171,9 +174,11 @@ static heddle_status launch_now(struct heddle_planned *p, struct heddle_launch *
     opts->done = launch_done;
     opts->done_user = note;
     l->opts = opts;
-    launch_restore(p);
     heddle_add_rlx(&p->refs, 1u); /* the launch's; the caller holds one */
+    heddle_mutex_lock(&p->lock);
+    launch_restore(p);
     heddle_add_rlx(&p->nflying, 1u);
+    heddle_mutex_unlock(&p->lock);
     st = heddle_graph_launch(p->graph, l);
     if (st != HEDDLE_OK) {
         (void)heddle_sub_acqrel(&p->nflying, 1u);

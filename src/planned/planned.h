@@ -27,6 +27,7 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
+#include "base/lock.h"
 #include "base/scratch.h"
 #include "base/why.h"
 #include "core/graph/inside.h"
@@ -143,6 +144,7 @@ struct heddle_planned {
     char *arena, *host;
     int fd;                      /* the file; -1: none */
     char mark;                   /* what stands for data in the file */
+    struct heddle_mutex lock;    /* of those who begin a launch: nflying grows under it */
     _Atomic uint32_t nflying;    /* launches */
     _Atomic uint32_t is_spoiled; /* one has failed: data in the arena are poisoned */
     uint64_t store_bytes[3];     /* by level: 1 host, 2 disk */
