@@ -53,6 +53,10 @@ fails 2 'two prompts' run "$echo_onnx" --generate 4 --prompt-ids 1 --input promp
 fails 2 'no list of tokens' run "$echo_onnx" --generate 4 --prompt-ids 1,,2
 fails 2 'no number for --temperature' run "$echo_onnx" --generate 4 --prompt-ids 1 --temperature x
 fails 2 'from 0 to 1' run "$echo_onnx" --generate 4 --prompt-ids 1 --top-p 2
+for eos in 1.5 -3 1e300; do
+    fails 2 "'$eos' is no token" run "$echo_onnx" --generate 4 --prompt-ids 1 --eos "$eos"
+done
+fails 2 'go with --generate' run "$echo_onnx" --prompt-ids 1,2
 fails 2 'highest score' run "$echo_onnx" --generate 4 --prompt-ids 1 --greedy --top-k 2
 fails 1 'token 16 of the prompt' run "$echo_onnx" --generate 4 --prompt-ids 1,16
 fails 1 "no input 'input_ids'" run "$flowers" --generate 4 --prompt-ids 1

@@ -257,6 +257,9 @@ static int run_run(struct cli *c, int argc, char **argv)
         return rc;
     if (args.n != 1)
         return cli_error(c, "run: which model? Give an ONNX file");
+    if (g.count == 0 && (g.prompt_ids != NULL || g.is_greedy || g.temperature != NULL ||
+                         g.top_k > 0 || g.top_p != NULL || g.stop != NULL || g.logits != NULL))
+        return cli_error(c, "run: options for tokens go with --generate: how many?");
     co.nworkers = (unsigned)workers;
     o.as_is = as_is;
     if (heddle_ctx_create(&co, &ctx) != HEDDLE_OK)

@@ -73,6 +73,18 @@ static int read_choice(struct cli *c, const struct generate *g, struct heddle_de
     return 0;
 }
 
+/* -1: none is given. */
+static int read_stop(struct cli *c, const struct generate *g, int64_t *out)
+{
+    double stop = -1;
+    const int rc = read_number(c, "--eos", g->stop, &stop);
+
+    if (rc == 0 && g->stop != NULL && !(stop >= 0 && stop <= 0x1p53 && stop == floor(stop)))
+        return cli_error(c, "run: '%s' is no token for --eos", g->stop);
+    *out = rc == 0 ? (int64_t)stop : -1;
+    return rc;
+}
+
 static int prompt_text(struct cli *c, const char *text, struct prompt *p)
 {
     p->id = calloc(strlen(text) / 2 + 1, sizeof(*p->id));
@@ -285,17 +297,17 @@ int generate_run(struct cli *c, heddle_nn *net, const struct generate *g)
     struct heddle_decoder_choice choice;
     heddle_decoder *d = NULL;
     struct prompt p = {0};
-    double stop = -1;
+    int64_t stop = -1;
     int rc = read_choice(c, g, &choice);
 
     if (rc == 0)
-        rc = read_number(c, "--eos", g->stop, &stop);
+        rc = read_stop(c, g, &stop);
     if (rc == 0)
         rc = read_prompt(c, g, &p);
     if (rc == 0 && heddle_decoder_create(net, &o, &d) != HEDDLE_OK)
         rc = cli_fail(c, "%s", why);
     if (rc == 0)
-        rc = run_decoder(c, d, g, &choice, (int64_t)stop, &p);
+        rc = run_decoder(c, d, g, &choice, stop, &p);
     heddle_decoder_destroy(d);
     free(p.id);
     return rc;
