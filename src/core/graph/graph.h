@@ -65,6 +65,7 @@ struct graph_cold {
     uint32_t arg_bytes;
     uint32_t variant; /* as in heddle_task_opts */
     int prio;
+    uint32_t succ; /* while recording: 1 + the last task that has an edge from this one */
 };
 
 /* What recording knows about a unit. */

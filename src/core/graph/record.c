@@ -87,11 +87,10 @@ static heddle_status graph_edge_add(heddle_graph *g, uint32_t pred)
 {
     const uint32_t succ = (uint32_t)g->ntasks;
 
-    /* Edges of one task come together: look back for the same one. */
-    for (size_t i = g->nedges; i-- > 0 && g->edge[i].succ == succ;)
-        if (g->edge[i].pred == pred)
-            return HEDDLE_OK;
+    if (g->cold[pred].succ == succ + 1) /* edges of one task come together */
+        return HEDDLE_OK;
     HEDDLE_TRY(graph_grow(g, &g->edge, &g->edge_cap, g->nedges + 1, sizeof(*g->edge)));
+    g->cold[pred].succ = succ + 1;
     g->edge[g->nedges++] = (struct graph_edge){pred, succ};
     return HEDDLE_OK;
 }
@@ -107,6 +106,22 @@ static heddle_status graph_wait_for(heddle_graph *g, const struct graph_unit *u,
     return HEDDLE_OK;
 }
 
+/* What writes all of a unit has waited for the histories of the units inside of it, and later tasks
+ * on these find the writer, whose unit overlaps theirs. Registry lock held. */
+static void graph_cover(heddle_graph *g, const struct graph_unit *u)
+{
+    const heddle_handle *h = u->unit;
+
+    for (uint32_t i = 0; i < heddle_unit_noverlaps(h); i++) {
+        struct graph_unit *v = heddle_map_get_ptr(&g->units, (uintptr_t)h->overlap[i]);
+
+        if (v != NULL && (v->writer != 0 || v->nreaders != 0) &&
+            heddle_box_contains(&h->box, &v->unit->box, h->root->layout.ndim))
+            v->writer = v->nreaders = 0;
+    }
+}
+
+/* Registry lock held. */
 static heddle_status graph_enter(heddle_graph *g, struct graph_unit *u, enum heddle_mode mode)
 {
     size_t cap = u->cap;
@@ -118,6 +133,7 @@ static heddle_status graph_enter(heddle_graph *g, struct graph_unit *u, enum hed
     } else {
         u->writer = (uint32_t)g->ntasks + 1;
         u->nreaders = 0;
+        graph_cover(g, u);
     }
     /* The launch reads unless the region begins by overwriting. */
     if (u->mode == 0)
@@ -215,10 +231,12 @@ static heddle_status graph_operands(heddle_graph *g, heddle_handle *const *op,
         st = graph_operand(g, op[i], mode[i]);
         heddle_mutex_unlock(&g->obj.ctx->reg.lock);
     }
+    heddle_mutex_lock(&g->obj.ctx->reg.lock);
     for (size_t i = first; i < g->nops && st == HEDDLE_OK; i++)
         if (heddle_mode_is_ordered(g->rec[i].mode))
             st = graph_enter(g, heddle_map_get_ptr(&g->units, (uintptr_t)g->rec[i].unit),
                              g->rec[i].mode);
+    heddle_mutex_unlock(&g->obj.ctx->reg.lock);
     return st;
 }
 
