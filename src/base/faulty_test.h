@@ -25,6 +25,7 @@ struct faulty {
     struct heddle_allocator a;
     size_t fail_at; /* counted from 1; 0: never */
     _Atomic size_t ncalls;
+    _Atomic size_t nbytes; /* of all allocations */
     _Atomic size_t nlive;
     _Atomic bool has_failed;
 };
@@ -57,6 +58,7 @@ static inline void *faulty_alloc(void *user, size_t bytes, size_t align)
     memset(p, 0xa5, bytes); /* nobody may count on zeros */
     memset(p + bytes, 0xbb, FAULTY_TAIL);
     atomic_fetch_add(&f->nlive, 1);
+    atomic_fetch_add(&f->nbytes, bytes);
     return p;
 }
 

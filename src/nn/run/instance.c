@@ -5,12 +5,16 @@
  * Operands  a task names the views of what it reads and writes, its scratch included. Views of
  *           values that share memory overlap; from that the runtime knows the order. A task with
  *           more operands than a recorded one may have names the whole arena.
+ * Views     values of the same blocks of the arena have one view: a deep network has thousands of
+ *           values at a few addresses, and each view costs as much as there are others that
+ *           overlap it.
  */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/atomic.h"
+#include "base/map.h"
 #include "base/why.h"
 #include "nn/run/run.h"
 
@@ -21,8 +25,9 @@ struct nn_instance {
     struct nn_instance *next;
     char *arena;
     heddle_handle *all;
-    heddle_handle **view; /* by value, NULL: none; then by task: scratch */
-    size_t nviews;
+    size_t arena_bytes;
+    unsigned block_bits;    /* addresses are multiples of this power of two */
+    struct heddle_map view; /* by first block << 32 | blocks */
     struct nn_work *work;
     heddle_graph *graph;
     bool is_spoiled; /* its last request has failed: why */
@@ -39,9 +44,12 @@ struct nn_instance **heddle_nn_instance_next(struct nn_instance *i)
     return &i->next;
 }
 
-static size_t instance_arena_bytes(const struct nn_plan *p)
+/* The arena in whole blocks, so many that a number of a block has 32 bits. */
+static void instance_blocks(struct nn_instance *i, uint64_t bytes)
 {
-    return p->arena_bytes > 0 ? (size_t)p->arena_bytes : 64;
+    for (i->block_bits = 6; bytes >> i->block_bits > UINT32_MAX / 2; i->block_bits++)
+        ;
+    i->arena_bytes = (((size_t)bytes >> i->block_bits) + 1) << i->block_bits;
 }
 
 void *heddle_nn_instance_data(const struct nn_instance *i, uint32_t value)
@@ -56,16 +64,25 @@ void *heddle_nn_instance_data(const struct nn_instance *i, uint32_t value)
     return p->at[value] == NN_NOWHERE ? NULL : i->arena + p->at[value];
 }
 
-/* The view of `bytes` bytes of the arena; made when it is asked for. */
-static heddle_status instance_view(struct nn_instance *i, size_t slot, uint64_t at, size_t bytes,
+/* The view of the blocks that hold `bytes` bytes of the arena; made when it is asked for. */
+static heddle_status instance_view(struct nn_instance *i, uint64_t at, size_t bytes,
                                    heddle_handle **out)
 {
-    const size_t offset = (size_t)at, extent = bytes > 0 ? bytes : 1;
+    const uint64_t first = at >> i->block_bits;
+    const uint64_t end = ((at + (bytes > 0 ? bytes : 1) - 1) >> i->block_bits) + 1;
+    const size_t offset = (size_t)first << i->block_bits;
+    const size_t extent = (size_t)(end - first) << i->block_bits;
+    const uint64_t key = first << 32 | (end - first);
+    heddle_status st;
 
-    if (i->view[slot] == NULL)
-        HEDDLE_TRY(heddle_view_box(i->all, &offset, &extent, NULL, &i->view[slot]));
-    *out = i->view[slot];
-    return HEDDLE_OK;
+    *out = heddle_map_get_ptr(&i->view, key);
+    if (*out != NULL)
+        return HEDDLE_OK;
+    HEDDLE_TRY(heddle_view_box(i->all, &offset, &extent, NULL, out));
+    st = heddle_map_put_ptr(&i->view, key, *out);
+    if (st != HEDDLE_OK)
+        heddle_handle_unref(*out);
+    return st;
 }
 
 struct operands {
@@ -86,7 +103,7 @@ static heddle_status operands_add(struct nn_instance *i, struct operands *o, uin
     value = p->root[value];
     if (p->at[value] == NN_NOWHERE)
         return HEDDLE_OK;
-    HEDDLE_TRY(instance_view(i, value, p->at[value], heddle_nn_bytes(&p->value[value]), &h));
+    HEDDLE_TRY(instance_view(i, p->at[value], heddle_nn_bytes(&p->value[value]), &h));
     for (unsigned k = 0; k < o->n; k++)
         if (o->handle[k] == h) {
             o->mode[k] = (enum heddle_mode)(o->mode[k] | mode);
@@ -114,7 +131,7 @@ static heddle_status instance_operands(struct nn_instance *i, uint32_t k, struct
     for (uint32_t v = 0; v < t->node->nout; v++)
         HEDDLE_TRY(operands_add(i, o, t->out_value[v], HEDDLE_RW));
     if (t->work_bytes > 0 && !o->is_full) {
-        HEDDLE_TRY(instance_view(i, p->nvalues + k, t->work_at, t->work_bytes, &h));
+        HEDDLE_TRY(instance_view(i, t->work_at, t->work_bytes, &h));
         o->is_full = o->n == HEDDLE_KERNEL_OPERANDS;
         if (!o->is_full) {
             o->handle[o->n] = h;
@@ -162,8 +179,7 @@ static heddle_status instance_task(struct nn_instance *i, uint32_t k)
 
 static heddle_status instance_record(struct nn_instance *i, heddle_ctx *ctx)
 {
-    HEDDLE_TRY(
-        heddle_handle_vector(ctx, i->arena, instance_arena_bytes(i->plan), HEDDLE_U8, &i->all));
+    HEDDLE_TRY(heddle_handle_vector(ctx, i->arena, i->arena_bytes, HEDDLE_U8, &i->all));
     HEDDLE_TRY(heddle_graph_begin(ctx, &i->graph));
     for (uint32_t k = 0; k < i->plan->ntasks; k++)
         HEDDLE_TRY(instance_task(i, k));
@@ -182,11 +198,11 @@ heddle_status heddle_nn_instance_create(struct heddle_nn *net, struct nn_plan *p
     i->plan = p;
     i->alloc = net->alloc;
     i->mem = heddle_scratch_make(net->alloc);
-    i->nviews = (size_t)p->nvalues + p->ntasks;
-    i->arena = heddle_alloc_large(net->alloc, instance_arena_bytes(p));
-    i->view = heddle_scratch_get(&i->mem, i->nviews, sizeof(heddle_handle *));
+    heddle_map_init(&i->view, net->alloc);
+    instance_blocks(i, p->arena_bytes);
+    i->arena = heddle_alloc_large(net->alloc, i->arena_bytes);
     i->work = heddle_scratch_get(&i->mem, p->ntasks, sizeof(*i->work));
-    if (i->arena != NULL && i->view != NULL && i->work != NULL)
+    if (i->arena != NULL && i->work != NULL)
         st = instance_record(i, net->ctx);
     if (st == HEDDLE_OK) {
         *out = i;
@@ -202,15 +218,18 @@ heddle_status heddle_nn_instance_create(struct heddle_nn *net, struct nn_plan *p
 void heddle_nn_instance_destroy(struct nn_instance *i)
 {
     const struct heddle_allocator *a;
+    const struct heddle_map_slot *s;
+    size_t it = 0;
 
     if (i == NULL)
         return;
     a = i->alloc;
     heddle_graph_unref(i->graph);
-    for (size_t k = 0; i->view != NULL && k < i->nviews; k++)
-        heddle_handle_unref(i->view[k]);
+    while ((s = heddle_map_next(&i->view, &it)) != NULL)
+        heddle_handle_unref((heddle_handle *)(uintptr_t)s->val);
+    heddle_map_fini(&i->view);
     heddle_handle_unref(i->all);
-    heddle_free(a, i->arena, instance_arena_bytes(i->plan));
+    heddle_free(a, i->arena, i->arena_bytes);
     heddle_scratch_drop(&i->mem);
     heddle_free(a, i, sizeof(*i));
 }
@@ -228,11 +247,12 @@ void heddle_nn_instance_spoil(struct nn_instance *i)
 /* Every result is written before it is read, so what a failed request left counts as good. */
 static heddle_status instance_restore(struct nn_instance *i)
 {
+    const struct heddle_map_slot *s;
+    size_t it = 0;
+
     HEDDLE_TRY(heddle_handle_restore(i->all));
-    for (size_t k = 0; k < i->nviews; k++) {
-        if (i->view[k] != NULL)
-            HEDDLE_TRY(heddle_handle_restore(i->view[k]));
-    }
+    while ((s = heddle_map_next(&i->view, &it)) != NULL)
+        HEDDLE_TRY(heddle_handle_restore((heddle_handle *)(uintptr_t)s->val));
     i->is_spoiled = false;
     i->blame.why[0] = '\0';
     heddle_store_rlx(&i->blame.is_said, false); /* no task of it runs */
