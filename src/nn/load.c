@@ -109,6 +109,8 @@ static heddle_status load_inits(struct loader *l, const struct heddle_onnx_graph
         if (st != HEDDLE_OK)
             return heddle_nn_load_fail(l, st, "tensor '%s' has no data, or more than %d dimensions",
                                        t->name, NN_DIMS);
+        if (s->graph->value[v].constant.data != t->data) /* a copy, aligned or unpacked */
+            heddle_onnx_give_back(l->model->file, t->data, t->bytes);
         s->graph->value[v].declared = s->graph->value[v].constant;
         s->graph->value[v].declared.data = NULL;
         HEDDLE_TRY(heddle_nn_scope_bind(l, s, t->name, v));
@@ -178,6 +180,7 @@ heddle_status heddle_nn_load_graph(struct loader *l, const struct heddle_onnx_gr
     if (g == NULL)
         return heddle_nn_load_memory_fail(l);
     g->name = file->name;
+    g->file = l->model->file;
     heddle_nn_scope_init(l, &s, g);
     s.around = around;
     s.call = around != NULL ? around->call : NULL;

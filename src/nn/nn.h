@@ -42,6 +42,7 @@ struct nn_graph {
     struct nn_capture *capture;
     uint32_t ncaptures, cap_captures;
     bool as_is; /* plans run the operators of the file: no pass joins them */
+    const struct heddle_onnx_file *file; /* of the model */
 };
 
 struct nn_opts {

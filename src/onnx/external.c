@@ -46,6 +46,17 @@ void heddle_onnx_unmap(struct onnx_mapping *list)
             (void)munmap(list->ptr, list->bytes);
 }
 
+void heddle_onnx_unread(const struct onnx_mapping *m, const void *data, size_t bytes)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)data;
+    const uintptr_t first = (at + page - 1) / page * page, end = (at + bytes) / page * page;
+
+    for (; m != NULL; m = m->next)
+        if (m->ptr != NULL && at >= (uintptr_t)m->ptr && at - (uintptr_t)m->ptr < m->bytes &&
+            first < end)
+            (void)madvise((void *)first, end - first, MADV_DONTNEED);
+}
+
 /* The value of a key; "": it is not there. */
 static const char *external_get(const struct heddle_onnx_tensor *t, const char *key)
 {

@@ -150,3 +150,9 @@ void heddle_onnx_close(struct heddle_onnx_file *f)
     heddle_free(a, f->own, sizeof(*f->own));
     heddle_free(a, f, sizeof(*f));
 }
+
+void heddle_onnx_give_back(const struct heddle_onnx_file *f, const void *data, size_t bytes)
+{
+    heddle_onnx_unread(&f->own->file, data, bytes);
+    heddle_onnx_unread(f->own->external, data, bytes);
+}

@@ -325,6 +325,10 @@ HEDDLE_MUST_USE heddle_status heddle_onnx_decode(const void *ptr, size_t bytes, 
 /* NULL is fine. */
 void heddle_onnx_close(struct heddle_onnx_file *f);
 
+/* These bytes will hardly be read again: whole pages of them that are in a mapped file leave the
+ * resident memory of the process, and come back when they are read. Bytes elsewhere stay. */
+void heddle_onnx_give_back(const struct heddle_onnx_file *f, const void *data, size_t bytes);
+
 /* "float", "int64"; "undefined" for any other number. */
 const char *heddle_onnx_type_name(int64_t type);
 /* Bytes of an element in memory; 0: no such type. */

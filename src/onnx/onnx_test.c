@@ -313,4 +313,74 @@ TEST(no_file)
     CHECK(f == NULL);
 }
 
-TEST_MAIN(all_fields, no_memory, cut_anywhere, changed_anywhere, sentences, external_files, no_file)
+/* Pages of files that are in the memory of this process; 0: nobody says. */
+static size_t resident_pages(void)
+{
+    FILE *f = fopen("/proc/self/statm", "r");
+    unsigned long size = 0, rss = 0, shared = 0;
+
+    if (f == NULL)
+        return 0;
+    if (fscanf(f, "%lu %lu %lu", &size, &rss, &shared) != 3)
+        shared = 0;
+    (void)fclose(f);
+    return shared;
+}
+
+static unsigned sum_of(const uint8_t *p, size_t n)
+{
+    unsigned sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum = sum * 31 + p[i];
+    return sum;
+}
+
+/* A tensor of 8 MiB is read, leaves the memory of the process, and is read again. */
+TEST(pages_given_back)
+{
+    const size_t n = (size_t)8 << 20, page = (size_t)sysconf(_SC_PAGESIZE);
+    struct wire_out m = {.len = 0}, graph = {.len = 0}, init = {.len = 0}, pair = {.len = 0};
+    uint8_t own[64] = {7};
+    struct heddle_onnx_file *f = NULL;
+    const struct heddle_onnx_tensor *t;
+    size_t before, after;
+    unsigned sum;
+    char *file;
+
+    (void)mkdir("onnx_test.dir", 0700);
+    wire_int(&init, 1, (int64_t)n);
+    wire_int(&init, 2, HEDDLE_ONNX_UINT8);
+    wire_str(&init, 8, "big");
+    wire_str(&pair, 1, "location");
+    wire_str(&pair, 2, "big.bin");
+    wire_sub_message(&init, 13, &pair);
+    wire_int(&init, 14, 1);
+    wire_sub_message(&graph, 5, &init);
+    wire_sub_message(&m, 7, &graph);
+    file = malloc(n);
+    CHECK(file != NULL);
+    for (size_t i = 0; i < n; i++)
+        file[i] = (char)(i * i >> 7);
+    sum = sum_of((const uint8_t *)file, n);
+    write_file("onnx_test.dir/big.bin", file, n);
+    free(file);
+    write_file("onnx_test.dir/big.onnx", m.buf, m.len);
+    CHECK_OK(heddle_onnx_open("onnx_test.dir/big.onnx", HEDDLE_ONNX_MODEL, NULL, &f));
+    t = &f->model->graph->init[0];
+    CHECK_EQ(t->bytes, n);
+    CHECK_EQ(sum_of(t->data, n), sum);
+    before = resident_pages();
+    heddle_onnx_give_back(f, (const char *)t->data + 1, n - 2); /* whole pages only */
+    heddle_onnx_give_back(f, own, sizeof(own));
+    heddle_onnx_give_back(f, f, 1 << 16);
+    after = resident_pages();
+    if (before > 0)
+        CHECK(before - after >= n / page - 2 - 64); /* other pages may come meanwhile */
+    CHECK_EQ(own[0], 7);
+    CHECK_EQ(sum_of(t->data, n), sum);
+    heddle_onnx_close(f);
+}
+
+TEST_MAIN(all_fields, no_memory, cut_anywhere, changed_anywhere, sentences, external_files, no_file,
+          pages_given_back)

@@ -104,6 +104,8 @@ heddle_status heddle_onnx_map_external(struct wire_decoder *d, const char *dir,
 /* Maps a regular file; ptr is NULL when it is empty. *what_out: what went wrong. */
 heddle_status heddle_onnx_map_fd(int fd, struct onnx_mapping *m, const char **what_out);
 void heddle_onnx_unmap(struct onnx_mapping *list);
+/* heddle_onnx_give_back() for the files of a list. */
+void heddle_onnx_unread(const struct onnx_mapping *list, const void *data, size_t bytes);
 
 extern const struct wire_message *const heddle_onnx_messages[4]; /* by enum heddle_onnx_kind */
 

@@ -197,6 +197,19 @@ static bool layout_can(const struct layout *l, const struct nn_task *t, int *gai
     return layout_is_image(&t->in[0]) || (flags & NN_IMAGE) == 0;
 }
 
+/* The pages of the file whose numbers the task has packed: they are not read any more, but where
+ * another task reads them as they are. */
+static void layout_give_back(const struct layout *l, const struct nn_task *t)
+{
+    const struct heddle_dnn *dnn = heddle_nn_step_dnn(&t->step);
+
+    if (dnn == NULL || heddle_dnn_packed_bytes(dnn) == 0)
+        return;
+    for (uint32_t k = 0; k < t->node->nin; k++)
+        if (t->in[k].kind == NN_TENSOR && t->in[k].data != NULL)
+            heddle_onnx_give_back(l->p->g->file, t->in[k].data, heddle_nn_bytes(&t->in[k]));
+}
+
 /* Tries to make the step. HEDDLE_ENOSYS: there is none. */
 static heddle_status layout_try(struct layout *l, struct nn_task *t, bool is_nhwc, bool is_plain_in)
 {
@@ -212,6 +225,8 @@ static heddle_status layout_try(struct layout *l, struct nn_task *t, bool is_nhw
     c = heddle_nn_task_call(t, &run, l->o);
     st = t->node->op->fast(&c, &t->step);
     heddle_scratch_drop(l->temp);
+    if (st == HEDDLE_OK)
+        layout_give_back(l, t);
     if (st != HEDDLE_OK) {
         t->step = (struct nn_step){0};
         t->is_nhwc = t->is_plain_in = false;
