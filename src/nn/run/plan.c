@@ -7,8 +7,12 @@
 #include "base/why.h"
 #include "nn/prepare/prepare.h"
 
-/* Less work than this is not worth a child: about 20 us of one core. */
-#define PLAN_CUT_FLOPS 4e5
+/* A piece takes about as long as it takes to wake a worker that sleeps, or longer: with less, a
+ * network of small operators spends its time in parking and waking. The rates are about those of
+ * a core of an AMD EPYC, whose data are in its caches. */
+#define PLAN_PIECE_US     10.0
+#define PLAN_FLOPS_PER_US 5e4
+#define PLAN_BYTES_PER_US 2e4
 
 struct heddle_cost heddle_nn_cost(const struct nn_call *c)
 {
@@ -49,6 +53,17 @@ struct nn_call heddle_nn_task_call(const struct nn_task *t, struct nn_run *run,
                             .why_bytes = o->why_bytes};
 }
 
+/* Into how many pieces a task of this cost is cut at the most. */
+static size_t plan_pieces(const struct heddle_cost *cost, size_t parts, unsigned nworkers)
+{
+    const double us = cost->flops / PLAN_FLOPS_PER_US + cost->bytes / PLAN_BYTES_PER_US;
+    const size_t most = parts < 2 * (size_t)nworkers ? parts : 2 * (size_t)nworkers;
+
+    if (nworkers < 2 || us < 2 * PLAN_PIECE_US)
+        return 1;
+    return us < PLAN_PIECE_US * (double)most ? (size_t)(us / PLAN_PIECE_US) : most;
+}
+
 /* What a task costs, and how it is cut. */
 static void plan_cut(struct nn_plan *p, struct nn_task *t, unsigned nworkers,
                      struct heddle_scratch *temp, const struct nn_opts *o)
@@ -62,8 +77,7 @@ static void plan_cut(struct nn_plan *p, struct nn_task *t, unsigned nworkers,
     t->pieces = 1;
     if (t->step.run == NULL)
         return;
-    if (nworkers > 1 && t->cost.flops + t->cost.bytes > PLAN_CUT_FLOPS)
-        t->pieces = t->step.parts < 2 * (size_t)nworkers ? t->step.parts : 2 * (size_t)nworkers;
+    t->pieces = plan_pieces(&t->cost, t->step.parts, nworkers);
     t->piece_bytes = plan_scratch(&t->step, t->pieces);
     t->work_bytes = t->piece_bytes * t->pieces;
     if (plan_scratch(&t->step, 1) > t->work_bytes)
