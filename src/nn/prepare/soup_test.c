@@ -103,6 +103,27 @@ static void soup_attention(struct soup *s)
     soup_keep(s, soup_op(s, "Reshape", p, "back", ""));
 }
 
+/* Halves of rows of 8, sometimes the wrong ones. */
+static void soup_rotary(struct soup *s)
+{
+    const char *x = soup_some(s), *low, *high, *turned, *cos, *sin;
+    const bool is_turned = rnd(3) == 0;
+
+    if (is_turned)
+        x = soup_op(s, "Transpose", x, "", "perm=1,0,2");
+    low = soup_op(s, "Slice", x, rnd(8) > 0 ? "zero four last" : "four eight last", "");
+    high =
+        soup_op(s, "Slice", rnd(8) > 0 ? x : soup_op(s, "Tanh", x, "", ""), "four eight last", "");
+    turned =
+        soup_op(s, "Concat", rnd(8) > 0 ? soup_op(s, "Neg", high, "", "") : high, low, "axis:2");
+    cos = soup_op(s, "Mul", x, rnd(3) > 0 ? "row" : "half", "");
+    sin = soup_op(s, "Mul", turned, rnd(3) > 0 ? "row2" : rnd(2) ? "row" : cos, "");
+    x = rnd(2) ? soup_op(s, "Add", cos, sin, "") : soup_op(s, "Add", sin, cos, "");
+    if (is_turned)
+        x = soup_op(s, "Transpose", x, "", "perm=1,0,2");
+    soup_keep(s, soup_op(s, "Tanh", x, "", ""));
+}
+
 static void soup_linear(struct soup *s)
 {
     const char *m = soup_op(s, "MatMul", soup_some(s), "w", "");
@@ -143,6 +164,10 @@ static void soup_constants(void)
     put_number(&g, "half", 0.5);
     put_number(&g, "eps", 0.01);
     put_number(&g, "root2", sqrt(2));
+    put_list(&g, "zero", 1, (const int64_t[]){0});
+    put_list(&g, "four", 1, (const int64_t[]){4});
+    put_list(&g, "eight", 1, (const int64_t[]){8});
+    put_list(&g, "last", 1, (const int64_t[]){2});
     put_list(&g, "heads", 4, (const int64_t[]){0, -1, 2, 4});
     put_list(&g, "back", 3, (const int64_t[]){0, -1, 8});
     put_weights(&g, "row", 1, DIM(8));
@@ -154,15 +179,15 @@ static void soup_constants(void)
 
 static void write_soup(void)
 {
-    static void (*const add[])(struct soup * s) = {soup_norm,   soup_gelu,   soup_attention,
-                                                   soup_linear, soup_simple, soup_simple};
+    static void (*const add[])(struct soup * s) = {
+        soup_norm, soup_gelu, soup_attention, soup_linear, soup_simple, soup_simple, soup_rotary};
     static struct soup s;
 
     s = (struct soup){.n = 1, .pool = {"x"}};
     begin(3, DIM(2, 6, 8));
     soup_constants();
     while (s.n < 10 && g.len < FILL)
-        add[rnd(6)](&s);
+        add[rnd(7)](&s);
     put_port(&g, 12, s.pool[s.n - 1], 0, NULL);
     end_model(path, &g, 17);
 }
@@ -170,7 +195,7 @@ static void write_soup(void)
 TEST(random_graphs)
 {
     struct census c = {.op = {"LayerNormalization", "RMSNormalization", "Gelu", "FusedAttention",
-                              "FusedMatMul", "FusedMap"}};
+                              "FusedMatMul", "FusedMap", "FusedRotary"}};
 
     seed = (uint32_t)test_seed();
     for (unsigned i = 0; i < test_scale(120); i++) {
