@@ -36,6 +36,7 @@
 #include "trace/trace.h"
 
 struct cycle_wait;
+struct heddle_meter_gpu;
 struct heddle_time_ops;
 struct worker;
 
@@ -45,6 +46,9 @@ struct heddle_dev_facts {
     unsigned nworkers; /* as the scheduler counts them, cores included */
     unsigned nlanes;   /* of the log, that workers of devices need */
     bool watches_host; /* memory on the host is in the log by itself */
+    /* The GPUs by the names that their tasks run under, for energy counters. */
+    const struct heddle_meter_gpu *gpu;
+    unsigned ngpus;
 };
 
 struct heddle_ctx {

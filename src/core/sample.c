@@ -32,7 +32,6 @@
 #include "base/text.h"
 #include "base/thread.h"
 #include "core/ctx.h"
-#include "core/dev/dev.h"
 #include "core/env.h"
 #include "core/error.h"
 #include "core/sample.h"
@@ -45,7 +44,7 @@
 #define MIN_PERIOD_NS UINT64_C(100000) /* 100 us */
 #define MAX_PERIOD_NS (3600 * HEDDLE_NS_PER_S)
 
-enum { MAX_GPUS = 64, LANES_BEFORE = 4 };
+enum { LANES_BEFORE = 4 };
 
 struct sampler_source {
     uint64_t period_ns, due_ns;
@@ -131,21 +130,14 @@ heddle_status heddle_meter_open(const struct heddle_meter_opts *opts, heddle_met
 
 static heddle_status find_counters(heddle_ctx *ctx, const char *sysfs, heddle_meter **out)
 {
-    const size_t bytes = MAX_GPUS * sizeof(struct heddle_meter_gpu);
-    struct heddle_meter_gpu *gpu = heddle_zalloc(&ctx->alloc, MAX_GPUS, sizeof(*gpu));
-    struct heddle_meter_env env = {.alloc = &ctx->alloc,
-                                   .sysfs = sysfs,
-                                   .nvml_library = nvml_library(),
-                                   .has_gpu_list = true,
-                                   .gpu = gpu};
-    heddle_status st;
+    const struct heddle_meter_env env = {.alloc = &ctx->alloc,
+                                         .sysfs = sysfs,
+                                         .nvml_library = nvml_library(),
+                                         .has_gpu_list = true,
+                                         .gpu = ctx->has_devs.gpu,
+                                         .ngpus = ctx->has_devs.ngpus};
 
-    if (gpu == NULL)
-        return HEDDLE_ENOMEM;
-    env.ngpus = ctx->dev != NULL ? heddle_dev_list_gpus(ctx, gpu, MAX_GPUS) : 0;
-    st = heddle_meter_create(&env, NULL, out);
-    heddle_free(&ctx->alloc, gpu, bytes);
-    return st;
+    return heddle_meter_create(&env, NULL, out);
 }
 
 /* --- start --------------------------------------------------------------------- */

@@ -9,7 +9,6 @@
  */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -36,7 +35,6 @@
 #include "drive/drive.h"
 #include "drive/sim/sim.h"
 #include "mem/mem.h"
-#include "meter/meter.h"
 #include "perf/perf.h"
 #include "plat/plat.h"
 #include "sched/sched.h"
@@ -355,20 +353,4 @@ heddle_status heddle_ctx_get_class(heddle_ctx *ctx, unsigned i, struct heddle_cl
     }
     heddle_sized_put(out, &c, sizeof(c));
     return HEDDLE_OK;
-}
-
-size_t heddle_dev_list_gpus(heddle_ctx *ctx, struct heddle_meter_gpu *gpu, size_t cap)
-{
-    size_t n = 0;
-
-    for (unsigned i = 0; i < ctx->dev->ncls; i++) {
-        const struct dev_class *c = &ctx->dev->cls[i];
-
-        if (c->dev == NULL || c->drv->pci == NULL || n == cap ||
-            c->drv->pci(c->dev, gpu[n].pci, sizeof(gpu[n].pci)) != HEDDLE_OK)
-            continue;
-        snprintf(gpu[n].device, sizeof(gpu[n].device), "%s", c->name);
-        n++;
-    }
-    return n;
 }

@@ -22,7 +22,6 @@
 #include "trace/trace.h"
 
 struct graph_run;
-struct heddle_meter_gpu;
 struct submission;
 
 /* --- the beginning and the end: start.c, ctx.c; one thread, no lock ------------------------ */
@@ -41,9 +40,6 @@ heddle_status heddle_dev_start_driver(heddle_ctx *ctx);
 void heddle_dev_stop(heddle_ctx *ctx);
 /* Frees everything, and ctx->dev is NULL. Half-built contexts, too. */
 void heddle_dev_close(heddle_ctx *ctx);
-/* The GPUs of the context, by the names their tasks run under; returns how many. The sampler
- * of energy counters (sample.c) asks, when it opens. */
-size_t heddle_dev_list_gpus(heddle_ctx *ctx, struct heddle_meter_gpu *gpu, size_t cap);
 
 /* --- submission: call.c, variant.c; the submission lock is held, or the submitter is the
  *     calling worker's ------------------------------------------------------------------- */

@@ -46,6 +46,7 @@
 #include "drive/drive.h"
 #include "drive/sim/sim.h"
 #include "mem/mem.h"
+#include "meter/meter.h"
 #include "perf/perf.h"
 #include "plat/plat.h"
 #include "sched/sched.h"
@@ -69,6 +70,7 @@ struct heddle_devs {
 
     struct dev_class cls[DEV_CLASSES];
     struct heddle_sched_class sched_cls[DEV_CLASSES];
+    struct heddle_meter_gpu gpu[DEV_CLASSES]; /* see struct heddle_dev_facts */
     unsigned ncls, ntypes;
     unsigned *class_of;
     unsigned nsched; /* workers, as the scheduler counts */

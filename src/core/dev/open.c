@@ -425,7 +425,25 @@ static void dev_prepare(const struct heddle_devs *d)
             d->cls[i].drv->prepare(d->cls[i].dev, NULL);
 }
 
-static void dev_tell_facts(const struct heddle_devs *d)
+/* The devices whose place on the bus is known: energy counters know them by that. */
+static void dev_list_gpus(struct heddle_devs *d)
+{
+    struct heddle_dev_facts *f = &d->ctx->has_devs;
+
+    f->gpu = d->gpu;
+    for (unsigned i = 0; i < d->ncls; i++) {
+        const struct dev_class *c = &d->cls[i];
+        struct heddle_meter_gpu *gpu = &d->gpu[f->ngpus];
+
+        if (c->dev == NULL || c->drv->pci == NULL ||
+            c->drv->pci(c->dev, gpu->pci, sizeof(gpu->pci)) != HEDDLE_OK)
+            continue;
+        snprintf(gpu->device, sizeof(gpu->device), "%s", c->name);
+        f->ngpus++;
+    }
+}
+
+static void dev_tell_facts(struct heddle_devs *d)
 {
     struct heddle_dev_facts *f = &d->ctx->has_devs;
 
@@ -435,6 +453,7 @@ static void dev_tell_facts(const struct heddle_devs *d)
     for (unsigned i = 0; i < d->ncls; i++)
         if (d->cls[i].dev != NULL)
             f->nlanes += d->cls[i].nworkers;
+    dev_list_gpus(d);
 }
 
 heddle_status heddle_dev_open(heddle_ctx *ctx, const struct heddle_ctx_opts *o, char *why,
