@@ -134,6 +134,8 @@ struct heddle_ctx {
     uint32_t event_walk;      /* number of the last search for a cycle */
     struct cycle_wait *waits; /* of tasks, that have been in vain: cycle.c; event_lock */
     _Atomic uint64_t progress_seen;
+    /* For the log: tasks of cores whose operands are on their way, have no room yet. */
+    _Atomic uint32_t lack_data, lack_room;
     size_t flat_bytes;                /* of flat_order */
     struct heddle_dev_facts has_devs; /* as found, constant after start */
 };

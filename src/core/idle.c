@@ -15,7 +15,6 @@
 #include "base/compiler.h"
 #include "base/park.h"
 #include "core/ctx.h"
-#include "core/dev/dev.h"
 #include "core/engine.h"
 #include "core/outside.h"
 #include "core/time.h"
@@ -44,15 +43,25 @@ static void idle_begin(struct worker *w)
     w->shown = HEDDLE_LOG_IDLE;
 }
 
-/* What it looks for, or waits for, when that has changed. */
+/* What an idle core waits for: data, memory, or nothing known (SPIN). */
+static enum heddle_log_state_kind idle_state(const heddle_ctx *ctx)
+{
+    /* Relaxed: for pictures. */
+    if (heddle_load_rlx(&ctx->lack_data) != 0)
+        return HEDDLE_LOG_DATA;
+    if (heddle_load_rlx(&ctx->lack_room) != 0)
+        return HEDDLE_LOG_MEMORY;
+    return HEDDLE_LOG_SPIN;
+}
+
+/* What the worker looks for, or waits for, when that has changed. */
 static void idle_show(struct worker *w)
 {
-    enum heddle_log_state_kind state = HEDDLE_LOG_SPIN;
+    enum heddle_log_state_kind state;
 
     if (!heddle_trace_is_on(w->lane, HEDDLE_TRACE_STATE))
         return;
-    if (w->ctx->dev != NULL)
-        state = heddle_dev_idle_state(w->ctx);
+    state = idle_state(w->ctx);
     if (w->shown == (uint8_t)state)
         return;
     w->shown = (uint8_t)state;
@@ -107,8 +116,7 @@ struct heddle_sched_task *heddle_idle_spin(struct worker *w, uint64_t *since)
 /* DATA or MEMORY: tasks of the cores wait for that. */
 static uint32_t idle_sleeps_for(const heddle_ctx *ctx)
 {
-    const enum heddle_log_state_kind s =
-        ctx->dev == NULL ? HEDDLE_LOG_SPIN : heddle_dev_idle_state(ctx);
+    const enum heddle_log_state_kind s = idle_state(ctx);
 
     return s == HEDDLE_LOG_SPIN ? 0 : (uint32_t)s;
 }

@@ -19,7 +19,6 @@
 #include "heddle/ctx.h"
 #include "sched/sched.h"
 #include "task/task.h"
-#include "trace/trace.h"
 
 struct graph_run;
 struct submission;
@@ -66,8 +65,6 @@ struct heddle_sched_task *heddle_dev_pop(struct worker *w);
 void heddle_dev_put_back(struct worker *w, struct heddle_sched_task *t, bool keeps_data);
 /* Is there anything that a core may run? heddle_ring(), after each push. */
 bool heddle_dev_wants_cores(const heddle_ctx *ctx);
-/* What an idle core waits for, for the log: data, memory, or nothing known (SPIN). */
-enum heddle_log_state_kind heddle_dev_idle_state(const heddle_ctx *ctx);
 /* Are tasks on devices, or data on their way? An outside thread that finds all cores idle
  * asks, no lock. */
 bool heddle_dev_is_busy(heddle_ctx *ctx);

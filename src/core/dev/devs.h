@@ -108,8 +108,7 @@ struct heddle_devs {
     struct heddle_map notes; /* task -> classes it is barred from << 8 | tries */
     _Atomic uint32_t nnotes;
 
-    _Atomic uint32_t is_stopped;           /* the log is closed */
-    _Atomic uint32_t core_room, core_data; /* tasks of cores that wait for such */
+    _Atomic uint32_t is_stopped; /* the log is closed */
     struct heddle_thread thread;
     bool has_thread;
 

@@ -20,7 +20,6 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "core/ctx.h"
-#include "core/dev/dev.h"
 #include "core/dev/devs.h"
 #include "core/dev/log.h"
 #include "core/dev/task.h"
@@ -137,13 +136,13 @@ void heddle_dev_log_used(struct heddle_devs *d, unsigned node, bool is_less, uin
 
 static void wait_count(struct dev_task *dt, enum dev_wait wait, uint32_t n)
 {
-    struct heddle_devs *d = dt->ctx->dev;
+    heddle_ctx *ctx = dt->ctx;
     struct dev_worker *dw = dt->on;
 
     if (dw == NULL && wait == DEV_WAIT_ROOM)
-        heddle_add_rlx(&d->core_room, n); /* for pictures: no order needed */
+        heddle_add_rlx(&ctx->lack_room, n); /* for pictures: no order needed */
     else if (dw == NULL && wait == DEV_WAIT_DATA)
-        heddle_add_rlx(&d->core_data, n);
+        heddle_add_rlx(&ctx->lack_data, n);
     else if (wait == DEV_WAIT_ROOM)
         dw->nroom += n;
     else if (wait == DEV_WAIT_DATA)
@@ -174,16 +173,6 @@ void heddle_dev_log_free(struct heddle_devs *d, struct dev_worker *dw, bool is_s
         return;
     dw->shown = (uint8_t)state;
     heddle_trace_state(dw->lane, state, heddle_ctx_ticks(d->ctx), 0);
-}
-
-enum heddle_log_state_kind heddle_dev_idle_state(const heddle_ctx *ctx)
-{
-    /* Relaxed: for pictures. */
-    if (heddle_load_rlx(&ctx->dev->core_data) != 0)
-        return HEDDLE_LOG_DATA;
-    if (heddle_load_rlx(&ctx->dev->core_room) != 0)
-        return HEDDLE_LOG_MEMORY;
-    return HEDDLE_LOG_SPIN;
 }
 
 /* --- tasks ---------------------------------------------------------------------------- */
