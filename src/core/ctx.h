@@ -36,6 +36,7 @@
 #include "trace/trace.h"
 
 struct cycle_wait;
+struct heddle_mem;
 struct heddle_meter_gpu;
 struct heddle_time_ops;
 struct worker;
@@ -65,6 +66,7 @@ struct heddle_ctx {
     bool rings_all;          /* a task may be for one worker alone */
     bool forms_gangs;        /* else they have one member */
     struct heddle_devs *dev; /* NULL: nothing but cores and the host's memory */
+    struct heddle_mem *mem;  /* with devices: all memories and what is valid where */
     struct worker *driver;   /* the worker of the device thread, no slot */
     const struct heddle_sched_ops *sched;
     void *sched_self;

@@ -34,6 +34,7 @@
 #include "core/submit.h"
 #include "core/worker.h"
 #include "data/data.h"
+#include "mem/mem.h"
 #include "sched/sched.h"
 #include "task/task.h"
 #include "trace/trace.h"
@@ -227,8 +228,8 @@ void heddle_unit_free(heddle_handle *h)
     heddle_ctx *ctx = handle_ctx(h);
     heddle_handle *root;
 
-    if (ctx != NULL && ctx->dev != NULL && heddle_load_rlx(&h->pinned) != 0)
-        heddle_dev_unpin_host(ctx, h);
+    if (ctx != NULL && ctx->mem != NULL && heddle_load_rlx(&h->pinned) != 0)
+        heddle_mem_unpin_host(ctx->mem, h);
     if (ctx != NULL)
         heddle_spin_lock(&ctx->submit_lock);
     root = heddle_unit_destroy(h);
@@ -250,7 +251,7 @@ static void handle_retire(heddle_ctx *ctx, heddle_handle *h)
     if (h->dep.crowd == HEDDLE_CROWD_REDUCE) /* nothing added is lost */
         st = heddle_domain_close(&ctx->root.domain, h, &h->dep);
     is_live = st != HEDDLE_OK || heddle_dep_is_live(&ctx->root.slab, &h->dep) ||
-              (ctx->dev != NULL && !heddle_dev_may_free(ctx, h));
+              (ctx->mem != NULL && !heddle_mem_may_forget(ctx->mem, h));
     if (is_live && st == HEDDLE_OK)
         st = heddle_submit_hidden(ctx, &s, h, HEDDLE_RW, NULL, NULL);
     if (st != HEDDLE_OK)

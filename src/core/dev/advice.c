@@ -23,7 +23,7 @@ enum { ADVICE_SHIFT = 8 };
 
 void heddle_dev_advise(heddle_ctx *ctx, const struct heddle_cell *c)
 {
-    struct heddle_mem *m = ctx->dev->mem;
+    struct heddle_mem *m = ctx->mem;
     heddle_handle *h = c->op[0];
     uintptr_t arg;
     unsigned node;

@@ -110,7 +110,7 @@ static void dev_ready(struct heddle_mem_req *req, heddle_status st)
 static void dev_ask(struct dev_task *dt)
 {
     heddle_dev_log_wait(dt, DEV_WAIT_ROOM);
-    if (heddle_mem_begin(dt->ctx->dev->mem, &dt->req))
+    if (heddle_mem_begin(dt->ctx->mem, &dt->req))
         dev_ready(&dt->req, HEDDLE_OK);
 }
 

@@ -169,8 +169,8 @@ static void dev_forget(void *owner, heddle_handle *h)
 {
     heddle_ctx *ctx = owner;
 
-    if (ctx->dev != NULL && ctx->dev->mem != NULL)
-        heddle_mem_forget(ctx->dev->mem, h);
+    if (ctx->mem != NULL)
+        heddle_mem_forget(ctx->mem, h);
 }
 
 static const char *dev_node_model(struct heddle_devs *d, unsigned node)
@@ -234,7 +234,7 @@ heddle_status heddle_dev_start(heddle_ctx *ctx, struct heddle_sched_env *env)
     heddle_dev_log_links(d);
     if (d->counts_joules)
         heddle_dev_energy_define(d);
-    HEDDLE_TRY(heddle_mem_create(&o, &d->mem));
+    HEDDLE_TRY(heddle_mem_create(&o, &ctx->mem));
     ctx->reg.forget = dev_forget;
     dev_describe(d, env);
     return HEDDLE_OK;
@@ -272,7 +272,8 @@ void heddle_dev_close(heddle_ctx *ctx)
         return;
     for (struct heddle_kinfo *k = ctx->kernels; k != NULL; k = k->next)
         heddle_dev_free_shapes(d, k);
-    heddle_mem_destroy(d->mem);
+    heddle_mem_destroy(ctx->mem);
+    ctx->mem = NULL;
     ctx->reg.forget = NULL;
     tasks_free(a, d->free);
     tasks_free(a, d->spare);
@@ -315,7 +316,7 @@ heddle_status heddle_ctx_get_memory(heddle_ctx *ctx, unsigned i, struct heddle_m
         heddle_sized_put(out, &m, sizeof(m));
         return HEDDLE_OK;
     }
-    heddle_mem_get_stats(ctx->dev->mem, i, &s);
+    heddle_mem_get_stats(ctx->mem, i, &s);
     snprintf(m.name, sizeof(m.name), "%s", ctx->dev->node_name[i]);
     m.budget = s.budget;
     m.used = s.used;

@@ -104,16 +104,12 @@ bool heddle_region_offer(struct worker *w, struct graph_run *r);
 /* A graph is freed. Any thread, no lock. */
 void heddle_region_forget(heddle_ctx *ctx, uint64_t serial);
 
-/* --- data: ctx.c, handle.c -------------------------------------------------------------------- */
+/* --- data: ctx.c; what handle.c wants to know, the memories say (ctx->mem) --------------------- */
 
 /* Waits until is_quiet(ctx), as heddle_ctx_help() does; then the user's data come home. is_end:
  * the context ends, and transfers that no task waits for have ended, too. False: the deadline
  * came first. An outside thread, no lock. */
 bool heddle_dev_wait(heddle_ctx *ctx, bool (*is_quiet)(void *ctx), uint64_t deadline_ns,
                      bool is_end);
-/* May a handle without references be freed at once? The submission lock is held. */
-bool heddle_dev_may_free(heddle_ctx *ctx, heddle_handle *h);
-/* A handle whose memory is pinned is freed. Any thread, no lock. */
-void heddle_dev_unpin_host(heddle_ctx *ctx, heddle_handle *root);
 
 #endif /* HEDDLE_CORE_DEV_DEV_H */

@@ -66,7 +66,6 @@ struct heddle_devs {
     struct heddle_drive_env env;
     struct heddle_clock clock; /* as it was: does not jump when refined */
     char disk_path[512], cache_dir[1024];
-    struct heddle_mem *mem;
 
     struct dev_class cls[DEV_CLASSES];
     struct heddle_sched_class sched_cls[DEV_CLASSES];

@@ -218,7 +218,7 @@ unsigned heddle_dev_retries(const struct dev_task *dt)
 static void dev_drop_data(struct dev_task *dt, heddle_status st)
 {
     if (!dt->is_settled)
-        heddle_mem_end(dt->ctx->dev->mem, &dt->req, st);
+        heddle_mem_end(dt->ctx->mem, &dt->req, st);
     dt->is_settled = true;
 }
 
@@ -295,7 +295,7 @@ static void settle_uses(struct worker *w, struct heddle_sched_task *t, struct de
     heddle_cell_exec_ext(w, c, heddle_cell_ext(w->ctx, c), &x);
     for (unsigned i = 0; i < x.nops; i++)
         if (!heddle_mode_is_private(x.mode[i]))
-            heddle_mem_used(d->mem, x.op[i], x.id);
+            heddle_mem_used(w->ctx->mem, x.op[i], x.id);
 }
 
 /* A task of a core is over, for the scheduler too. (Those of devices tell it when
@@ -326,6 +326,6 @@ void heddle_dev_settle(struct worker *w, struct heddle_sched_task *t, heddle_sta
     if (dt == NULL)
         return;
     if (!dt->is_settled) /* what children wrote is where they wrote it */
-        heddle_mem_end(d->mem, &dt->req, dt->is_lent ? HEDDLE_EDECLINED : st);
+        heddle_mem_end(w->ctx->mem, &dt->req, dt->is_lent ? HEDDLE_EDECLINED : st);
     heddle_dev_task_free(w, dt);
 }

@@ -157,7 +157,7 @@ static bool supply_host(struct worker *w, struct heddle_sched_task *t, struct he
             dt->req.is_forced = x->cell == NULL || x->cell->scope != NULL;
             dt->req.is_watched = true;
             heddle_dev_log_wait(dt, DEV_WAIT_ROOM);
-            if (!heddle_mem_begin(w->ctx->dev->mem, &dt->req))
+            if (!heddle_mem_begin(w->ctx->mem, &dt->req))
                 return false;
             heddle_dev_log_wait(dt, DEV_WAIT_NONE);
             return true;
@@ -230,7 +230,7 @@ static bool supply_hidden(struct worker *w, struct heddle_cell *c)
     dt->req.local[0] = (struct heddle_mem_op){.unit = c->op[0], .mode = mode};
     dt->req.is_forced = true;
     dt->req.is_last = c->kinfo == &ctx->release;
-    return heddle_mem_begin(d->mem, &dt->req);
+    return heddle_mem_begin(ctx->mem, &dt->req);
 }
 
 heddle_status heddle_dev_supply(struct worker *w, struct heddle_sched_task *t,
@@ -257,7 +257,7 @@ static void exec_written(struct heddle_exec *x)
 {
     for (unsigned i = 0; i < x->nops; i++)
         if (heddle_mode_writes(x->mode[i]) && heddle_mem_concerns(x->op[i]))
-            heddle_mem_written(x->ctx->dev->mem, x->op[i]);
+            heddle_mem_written(x->ctx->mem, x->op[i]);
 }
 
 void heddle_dev_lend(struct heddle_exec *x)
@@ -271,7 +271,7 @@ void heddle_dev_lend(struct heddle_exec *x)
 
         dt->is_lent = true;
         if (!dt->is_settled)
-            heddle_mem_lend(x->ctx->dev->mem, &dt->req);
+            heddle_mem_lend(x->ctx->mem, &dt->req);
     }
     exec_written(x);
 }
@@ -284,8 +284,8 @@ void heddle_dev_hand_out(heddle_ctx *ctx, struct heddle_sched_task *t, heddle_ha
     if (dt == NULL || !heddle_mode_writes(mode))
         return;
     dt->is_lent = true;
-    heddle_mem_hand_out(ctx->dev->mem, &dt->req);
-    heddle_mem_written(ctx->dev->mem, unit);
+    heddle_mem_hand_out(ctx->mem, &dt->req);
+    heddle_mem_written(ctx->mem, unit);
 }
 
 static void return_ready(struct heddle_mem_req *req, heddle_status st)
@@ -305,7 +305,6 @@ static bool return_is_there(void *arg)
 heddle_status heddle_dev_return(struct heddle_exec *x)
 {
     struct heddle_sched_task *t = exec_task(x);
-    struct heddle_devs *d = x->ctx->dev;
     struct dev_task *dt, *old;
     heddle_status st = HEDDLE_OK;
 
@@ -322,7 +321,7 @@ heddle_status heddle_dev_return(struct heddle_exec *x)
     dt->req.is_forced = true;
     dt->req.ready = return_ready;
     heddle_store_rlx(&dt->status, (int)HEDDLE_AGAIN); /* not shared yet */
-    if (!heddle_mem_begin(d->mem, &dt->req)) {
+    if (!heddle_mem_begin(x->ctx->mem, &dt->req)) {
         (void)heddle_engine_wait(x->worker, return_is_there, dt, 0);
         st = (heddle_status)heddle_load_acq(&dt->status);
     }
@@ -335,38 +334,26 @@ heddle_status heddle_dev_return(struct heddle_exec *x)
     if (old == NULL) {
         t->link[1] = (struct heddle_sched_task *)(void *)dt;
         if (!dt->is_settled)
-            heddle_mem_lend(d->mem, &dt->req);
+            heddle_mem_lend(x->ctx->mem, &dt->req);
         return st;
     }
     if (!dt->is_settled) /* what it had from the beginning is pinned still */
-        heddle_mem_end(d->mem, &dt->req, HEDDLE_EDECLINED);
+        heddle_mem_end(x->ctx->mem, &dt->req, HEDDLE_EDECLINED);
     heddle_dev_task_free(x->worker, dt);
     return st;
-}
-
-bool heddle_dev_may_free(heddle_ctx *ctx, heddle_handle *h)
-{
-    return heddle_mem_may_forget(ctx->dev->mem, h);
-}
-
-void heddle_dev_unpin_host(heddle_ctx *ctx, heddle_handle *root)
-{
-    heddle_mem_unpin_host(ctx->dev->mem, root);
 }
 
 /* --- bringing data home ------------------------------------------------------- */
 
 static bool mem_is_idle(void *arg)
 {
-    return heddle_mem_is_idle(((heddle_ctx *)arg)->dev->mem);
+    return heddle_mem_is_idle(((heddle_ctx *)arg)->mem);
 }
 
 /* All tasks have ended: data of the user come home. False: too late. */
 static bool home_go(heddle_ctx *ctx, uint64_t deadline_ns)
 {
-    struct heddle_devs *d = ctx->dev;
-
-    for (unsigned i = 0; heddle_mem_go_home(d->mem) != 0; i++) {
+    for (unsigned i = 0; heddle_mem_go_home(ctx->mem) != 0; i++) {
         if (i == HOME_TRIES) {
             (void)heddle_fail(ctx, HEDDLE_EIO, "data could not be brought back to the host");
             break;
@@ -374,22 +361,21 @@ static bool home_go(heddle_ctx *ctx, uint64_t deadline_ns)
         if (!heddle_ctx_help(ctx, mem_is_idle, ctx, deadline_ns))
             return false;
     }
-    heddle_mem_give_home(d->mem);
+    heddle_mem_give_home(ctx->mem);
     return true;
 }
 
 bool heddle_dev_wait(heddle_ctx *ctx, bool (*is_quiet)(void *ctx), uint64_t deadline_ns,
                      bool is_end)
 {
-    struct heddle_devs *d = ctx->dev;
-    const bool is_homing = d->has_budget && !is_end; /* else nobody knows the next uses */
+    const bool is_homing = ctx->dev->has_budget && !is_end; /* else nobody knows the next uses */
     bool ok;
 
     if (is_homing)
-        heddle_mem_set_homing(d->mem, true);
+        heddle_mem_set_homing(ctx->mem, true);
     ok = heddle_ctx_help(ctx, is_quiet, ctx, deadline_ns);
     if (is_homing)
-        heddle_mem_set_homing(d->mem, false);
+        heddle_mem_set_homing(ctx->mem, false);
     ok = ok && home_go(ctx, deadline_ns);
     if (is_end) /* transfers that nobody waits for */
         (void)heddle_ctx_help(ctx, mem_is_idle, ctx, 0);

@@ -89,7 +89,7 @@ static bool driver_progress(struct heddle_devs *d)
  * of the time it has enough to do. */
 static bool driver_do(struct heddle_devs *d)
 {
-    bool did = heddle_mem_pump(d->mem), is_busy;
+    bool did = heddle_mem_pump(d->ctx->mem), is_busy;
 
     if (HEDDLE_UNLIKELY(heddle_load_acq(&d->has_strays) != 0))
         heddle_dev_find_strays(d);
@@ -153,7 +153,7 @@ static void *driver_main(void *arg)
             last = 0;
             continue;
         }
-        is_busy = heddle_dev_is_running(d) || !heddle_mem_is_idle(d->mem);
+        is_busy = heddle_dev_is_running(d) || !heddle_mem_is_idle(d->ctx->mem);
         if (last == 0)
             last = heddle_clock_ns();
         /* Short operations follow each other: look again, but leave the core to

@@ -97,7 +97,7 @@ void heddle_dev_lose(struct heddle_devs *d, unsigned cls)
     heddle_add_acqrel(&d->nlost, 1u);
     heddle_store_rlx(&d->lost_units, 0u);
     if (c->node != 0)
-        heddle_mem_lose(d->mem, c->node);
+        heddle_mem_lose(d->ctx->mem, c->node);
     lost = heddle_load_acq(&d->lost_units);
     heddle_report(ctx, HEDDLE_WARNING, "device %s was lost", c->name);
     if (lost == 1)

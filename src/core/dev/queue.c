@@ -170,7 +170,7 @@ static void drop_data(struct worker *w, struct heddle_sched_task *t)
     if (dt == NULL)
         return;
     if (!dt->is_settled)
-        heddle_mem_end(w->ctx->dev->mem, &dt->req, HEDDLE_EDECLINED);
+        heddle_mem_end(w->ctx->mem, &dt->req, HEDDLE_EDECLINED);
     heddle_dev_task_free(w, dt);
 }
 
@@ -206,5 +206,5 @@ bool heddle_dev_is_busy(heddle_ctx *ctx)
     struct heddle_devs *d = ctx->dev;
 
     return heddle_dev_is_running(d) || heddle_load_acq(&d->nsupplied) != 0 ||
-           !heddle_mem_is_idle(d->mem);
+           !heddle_mem_is_idle(ctx->mem);
 }

@@ -312,7 +312,7 @@ static void region_done(struct heddle_op *op, heddle_status st)
         st = HEDDLE_EDEV;
     if (st == HEDDLE_EDEV)
         heddle_dev_lose(d, dt->worker->cls);
-    heddle_mem_end(d->mem, &dt->req, st);
+    heddle_mem_end(d->ctx->mem, &dt->req, st);
     for (unsigned i = 0; i < dt->req.nops; i++) /* not what it was, nor should be */
         if (st != HEDDLE_OK && st != HEDDLE_EDEV && heddle_mode_writes(dt->req.op[i].mode))
             heddle_unit_mark(dt->req.op[i].unit, st);
@@ -360,7 +360,7 @@ static void region_ready(struct heddle_mem_req *req, heddle_status st)
     /* First, so that it sees whose only copy goes. */
     if (st == HEDDLE_EDEV)
         heddle_dev_lose(d, dt->worker->cls);
-    heddle_mem_end(d->mem, req, HEDDLE_EDECLINED); /* nothing was touched */
+    heddle_mem_end(d->ctx->mem, req, HEDDLE_EDECLINED); /* nothing was touched */
     region_refused(rr);
 }
 
@@ -373,7 +373,7 @@ static void region_begin(struct heddle_devs *d, struct region_run *rr)
     dt->on = dt->worker - (d->region.turn++ % c->nworkers);
     dt->req.ready = region_ready;
     dt->is_settled = true;
-    if (heddle_mem_begin(d->mem, &dt->req))
+    if (heddle_mem_begin(d->ctx->mem, &dt->req))
         region_ready(&dt->req, HEDDLE_OK);
 }
 

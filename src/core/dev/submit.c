@@ -142,5 +142,5 @@ void heddle_dev_submitted(heddle_ctx *ctx, struct submission *s, struct heddle_c
     if (d->has_budget && s->scope == NULL && s->acc == NULL)
         for (unsigned i = 0; i < nops; i++)
             if (!heddle_mode_is_private(acc[i].mode))
-                heddle_mem_will_use(d->mem, acc[i].unit, c->id, &c->sched, acc[i].mode);
+                heddle_mem_will_use(d->ctx->mem, acc[i].unit, c->id, &c->sched, acc[i].mode);
 }

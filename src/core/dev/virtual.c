@@ -55,7 +55,7 @@ static bool virtual_supplied(struct heddle_devs *d)
 
 static bool virtual_do(struct heddle_devs *d)
 {
-    const bool did = heddle_mem_pump(d->mem);
+    const bool did = heddle_mem_pump(d->ctx->mem);
 
     return heddle_dev_fill_workers(d) || did;
 }
@@ -174,7 +174,7 @@ static heddle_status virtual_start(struct heddle_devs *d)
 
 static void virtual_stop(struct heddle_devs *d)
 {
-    if (d->counts_joules && d->mem != NULL && heddle_load_rlx(&d->is_stopped) == 0)
+    if (d->counts_joules && d->ctx->mem != NULL && heddle_load_rlx(&d->is_stopped) == 0)
         heddle_dev_energy_last(d);
 }
 
