@@ -48,6 +48,7 @@ struct task_ext {
     uint8_t devices; /* kinds that may run it; 0: any */
     uint16_t nmode;
     uint16_t digits;
+    uint16_t nfailed;          /* runs on devices that failed: they use up retries, too */
     enum heddle_mode own_mode; /* of a grant */
 };
 

@@ -274,8 +274,8 @@ static bool variant_all_declined(const struct heddle_exec *x, const struct task_
 static heddle_status variant_try(struct heddle_exec *x, const struct task_ext *ext)
 {
     const unsigned n = x->kinfo->nvariants;
-    unsigned retries = ext == NULL ? 0 : ext->retries;
-    const unsigned spent = retries != 0 && x->ctx->dev != NULL ? heddle_dev_tries(x) : 0;
+    unsigned retries =
+        ext == NULL || ext->nfailed >= ext->retries ? 0u : (unsigned)ext->retries - ext->nfailed;
     const unsigned only = ext == NULL ? 0 : ext->variant;
     unsigned v = only != 0 ? only - 1u : variant_next(x, ext, n - 1);
     uint32_t declined = 0;
@@ -285,7 +285,6 @@ static heddle_status variant_try(struct heddle_exec *x, const struct task_ext *e
         snprintf(x->slow->message, sizeof(x->slow->message), "no variant of it runs on a core");
         return HEDDLE_ENOVARIANT;
     }
-    retries -= spent < retries ? spent : retries; /* elsewhere */
     if (retries > 0)
         HEDDLE_TRY(variant_backup(x));
     for (;;) {

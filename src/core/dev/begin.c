@@ -62,12 +62,12 @@ static void dev_unable(struct dev_task *dt, heddle_status st)
     if (st == HEDDLE_ENOMEM && u == NULL) {
         snprintf(dt->s.message, sizeof(dt->s.message), "%s has no room for its %llu bytes",
                  d->node_name[dt->req.node], (unsigned long long)heddle_dev_need(d, &dt->x, cls));
-        heddle_dev_again(dt, st, true, false);
+        heddle_dev_again(dt, st, true);
         return;
     }
     if (st == HEDDLE_EDEV && u == NULL) {
         heddle_dev_lose(d, cls);
-        heddle_dev_again(dt, st, false, false);
+        heddle_dev_again(dt, st, false);
         return;
     }
     if (u != NULL && heddle_load_acq(&u->mark) != 0) {
@@ -275,7 +275,7 @@ void heddle_dev_begin(struct heddle_devs *d, struct dev_worker *dw, struct heddl
     if (st == HEDDLE_OK)
         dt->on = dev_stream(d, dt);
     if (st == HEDDLE_EDECLINED)
-        heddle_dev_again(dt, st, true, false);
+        heddle_dev_again(dt, st, true);
     else if (st != HEDDLE_OK)
         heddle_dev_finish(dt, st);
     else if (dt->req.nops == 0 && dt->req.nprivate == 0)

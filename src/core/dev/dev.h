@@ -78,8 +78,6 @@ bool heddle_dev_is_busy(heddle_ctx *ctx);
  * there. */
 heddle_status heddle_dev_supply(struct worker *w, struct heddle_sched_task *t,
                                 struct heddle_exec *x, const struct task_ext *ext);
-/* Failed runs on devices so far, before a core tries: they use up its retries, too. */
-unsigned heddle_dev_tries(const struct heddle_exec *x);
 /* It is about to have its first child: what it wrote so far is valid on the host and nowhere
  * else. */
 void heddle_dev_lend(struct heddle_exec *x);

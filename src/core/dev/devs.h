@@ -104,7 +104,7 @@ struct heddle_devs {
     unsigned nplat;            /* creation: the class of plat at hand */
     bool is_plain;             /* creation: nothing but cores */
     struct heddle_spin note_lock;
-    struct heddle_map notes; /* task -> classes it is barred from << 8 | tries */
+    struct heddle_map notes; /* task -> a bit for each class it is barred from */
     _Atomic uint32_t nnotes;
 
     _Atomic uint32_t is_stopped; /* the log is closed */

@@ -156,7 +156,7 @@ void heddle_dev_finish(struct dev_task *dt, heddle_status st)
 }
 
 /* Back to the scheduler; is_barred: not on such a device any more. */
-void heddle_dev_again(struct dev_task *dt, heddle_status st, bool is_barred, bool has_failed)
+void heddle_dev_again(struct dev_task *dt, heddle_status st, bool is_barred)
 {
     heddle_ctx *ctx = dt->ctx;
     struct heddle_devs *d = ctx->dev;
@@ -177,9 +177,8 @@ void heddle_dev_again(struct dev_task *dt, heddle_status st, bool is_barred, boo
     /* Equal devices would do the same, and schedulers think in types. */
     for (unsigned c = 0; c < d->ncls && is_barred; c++)
         if (d->cls[c].type == d->cls[dt->worker->cls].type)
-            note |= UINT64_C(1) << (NOTE_SHIFT + c);
-    note += has_failed;
-    if (note != 0 && !heddle_dev_set_note(d, t, note)) {
+            note |= UINT64_C(1) << c;
+    if (is_barred && !heddle_dev_set_note(d, t, note)) {
         heddle_dev_finish(dt, HEDDLE_ENOMEM);
         return;
     }
@@ -188,8 +187,7 @@ void heddle_dev_again(struct dev_task *dt, heddle_status st, bool is_barred, boo
         double sure;
         unsigned v;
 
-        if ((note >> (NOTE_SHIFT + c) & 1) == 0 &&
-            !isinf(heddle_dev_cost(d, &dt->x, dt->ext, c, &v, &sure))) {
+        if ((note >> c & 1) == 0 && !isinf(heddle_dev_cost(d, &dt->x, dt->ext, c, &v, &sure))) {
             dev_partials(dt);
             dev_leave(d, dt, is_barred ? (double)NAN : -1);
             t->link[1] = NULL;
@@ -227,6 +225,7 @@ void heddle_dev_end(struct dev_task *dt, heddle_status st)
 {
     struct heddle_devs *d = dt->ctx->dev;
     const unsigned cls = dt->worker->cls;
+    bool has_failed;
 
     if (st > 0)
         st = HEDDLE_ETASK;
@@ -241,17 +240,19 @@ void heddle_dev_end(struct dev_task *dt, heddle_status st)
     }
     if (st == HEDDLE_EDEV && d->cls[cls].node != 0)
         heddle_dev_lose(d, cls);
+    has_failed = (st != HEDDLE_EDEV || d->cls[cls].node == 0) && st != HEDDLE_EDECLINED;
     if (dt->x.scope != NULL ||
-        ((st != HEDDLE_EDEV || d->cls[cls].node == 0) && st != HEDDLE_EDECLINED &&
-         (heddle_dev_note(d, dt->t) & NOTE_TRIES) >= heddle_dev_retries(dt))) {
+        (has_failed && (dt->ext == NULL || dt->ext->nfailed >= heddle_dev_retries(dt)))) {
         if (st == HEDDLE_EDEV && dt->s.message[0] == '\0')
             snprintf(dt->s.message, sizeof(dt->s.message), "the device %s was lost",
                      d->cls[cls].name);
         heddle_dev_finish(dt, st);
         return;
     }
+    if (has_failed) /* nodes have no retries: it is a cell's */
+        heddle_cell_ext(dt->ctx, dt->x.cell)->nfailed++;
     dev_drop_data(dt, st);
-    heddle_dev_again(dt, st, st == HEDDLE_EDECLINED, st != HEDDLE_EDEV && st != HEDDLE_EDECLINED);
+    heddle_dev_again(dt, st, st == HEDDLE_EDECLINED);
 }
 
 void heddle_dev_unhold(struct dev_task *dt)
@@ -263,7 +264,7 @@ void heddle_dev_unhold(struct dev_task *dt)
     if (heddle_ahead_is_void(dt) || dt->s.is_skipped ||
         heddle_load_rlx(&dt->ctx->dev->cls[dt->worker->cls].is_lost) != 0) {
         dev_drop_data(dt, HEDDLE_EDEV);
-        heddle_dev_again(dt, HEDDLE_EDEV, false, false);
+        heddle_dev_again(dt, HEDDLE_EDEV, false);
         return;
     }
     if (heddle_ahead_has_failed(dt)) {

@@ -16,9 +16,8 @@ struct worker;
 void heddle_dev_end(struct dev_task *dt, heddle_status st);
 /* It is over. */
 void heddle_dev_finish(struct dev_task *dt, heddle_status st);
-/* Another try, elsewhere if its class is barred; has_failed: it counts as one of its
- * retries. In vain: its end. */
-void heddle_dev_again(struct dev_task *dt, heddle_status st, bool is_barred, bool has_failed);
+/* Another try, elsewhere if its class is barred. In vain: its end. */
+void heddle_dev_again(struct dev_task *dt, heddle_status st, bool is_barred);
 /* How often it may be tried again after a failure. */
 unsigned heddle_dev_retries(const struct dev_task *dt);
 /* What was held for its predecessors goes on. Driver. */

@@ -87,7 +87,6 @@ void heddle_dev_task_free(struct worker *w, struct dev_task *dt)
 
 /* --- notes -------------------------------------------------------------------- */
 
-/* What a task has tried in vain: classes << 8 | failures. */
 uint64_t heddle_dev_note(struct heddle_devs *d, const struct heddle_sched_task *t)
 {
     uint64_t v = 0;
@@ -121,15 +120,7 @@ void heddle_dev_drop_note(struct heddle_devs *d, const struct heddle_sched_task 
     heddle_spin_unlock(&d->note_lock);
 }
 
-unsigned heddle_dev_tries(const struct heddle_exec *x)
-{
-    const struct heddle_sched_task *t =
-        x->cell != NULL ? &x->cell->sched : (struct heddle_sched_task *)(void *)x->node;
-
-    return t == NULL ? 0 : (unsigned)(heddle_dev_note(x->ctx->dev, t) & NOTE_TRIES);
-}
-
 bool heddle_dev_is_barred(struct heddle_devs *d, const struct heddle_sched_task *t, unsigned cls)
 {
-    return (heddle_dev_note(d, t) >> (NOTE_SHIFT + cls) & 1) != 0;
+    return (heddle_dev_note(d, t) >> cls & 1) != 0;
 }

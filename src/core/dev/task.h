@@ -87,10 +87,7 @@ static inline struct dev_task *dev_record(const struct heddle_sched_task *t)
 struct dev_task *heddle_dev_task_new(struct worker *w);
 void heddle_dev_task_free(struct worker *w, struct dev_task *dt);
 
-/* A note: the classes that a task is barred from << NOTE_SHIFT | failures. */
-enum { NOTE_TRIES = 0xff, NOTE_SHIFT = 8 };
-
-/* The note of a task; 0: it has none. */
+/* The note of a task: a bit for each class that the task is barred from; 0: it has none. */
 uint64_t heddle_dev_note(struct heddle_devs *d, const struct heddle_sched_task *t);
 /* False: no memory for it. */
 bool heddle_dev_set_note(struct heddle_devs *d, const struct heddle_sched_task *t, uint64_t note);
