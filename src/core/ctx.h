@@ -43,10 +43,9 @@ struct worker;
 
 /* What the devices of a context are, for its other parts. 0 where there are none. */
 struct heddle_dev_facts {
-    unsigned nclasses;
-    unsigned nworkers; /* as the scheduler counts them, cores included */
-    unsigned nlanes;   /* of the log, that workers of devices need */
-    bool watches_host; /* memory on the host is in the log by itself */
+    struct heddle_sched_env sched; /* workers, cores included, classes and what may be asked */
+    unsigned nlanes;               /* of the log, that workers of devices need */
+    bool watches_host;             /* memory on the host is in the log by itself */
     /* The GPUs by the names that their tasks run under, for energy counters. */
     const struct heddle_meter_gpu *gpu;
     unsigned ngpus;

@@ -147,7 +147,8 @@ static void ctx_define(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
     ctx->time->define(ctx, o);
     heddle_trace_define_info(tr, "scheduler", ctx->sched->name);
     heddle_trace_define_info(tr, "cpu", ctx->topo->model);
-    snprintf(text, sizeof(text), "%u", ctx->dev != NULL ? ctx->has_devs.nworkers : ctx->nworkers);
+    snprintf(text, sizeof(text), "%u",
+             ctx->dev != NULL ? ctx->has_devs.sched.nworkers : ctx->nworkers);
     heddle_trace_define_info(tr, "workers", text);
     snprintf(text, sizeof(text), "%d", o->log_level);
     heddle_trace_define_info(tr, "log level", text);
@@ -257,17 +258,18 @@ static heddle_status ctx_start_flat_order(heddle_ctx *ctx, unsigned n)
 static heddle_status ctx_start_sched(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
 {
     char why[320] = "";
-    struct heddle_sched_env env = {.alloc = &ctx->alloc,
-                                   .nworkers = ctx->nworkers,
-                                   .steal_order = ctx->steal_order,
-                                   .placement = o->placement,
-                                   .why = why,
-                                   .why_bytes = sizeof(why)};
+    struct heddle_sched_env env = {0};
     heddle_status st;
 
-    if (ctx->dev != NULL)
-        HEDDLE_TRY(heddle_dev_start(ctx, &env));
-    if (ctx->has_devs.nclasses == 1 && env.nworkers > 1) {
+    if (ctx->sched->knows_classes)
+        env = ctx->has_devs.sched;
+    env.alloc = &ctx->alloc;
+    env.nworkers = ctx->dev != NULL ? ctx->has_devs.sched.nworkers : ctx->nworkers;
+    env.steal_order = ctx->steal_order;
+    env.placement = o->placement;
+    env.why = why;
+    env.why_bytes = sizeof(why);
+    if (ctx->has_devs.sched.ncls == 1 && env.nworkers > 1) {
         HEDDLE_TRY(ctx_start_flat_order(ctx, env.nworkers));
         env.steal_order = ctx->flat_order;
     }
@@ -345,7 +347,7 @@ static heddle_status ctx_start(heddle_ctx *ctx, const struct heddle_ctx_opts *o,
     HEDDLE_TRY(ctx_init_workers(ctx, o->bind != HEDDLE_OFF ? cpu : NULL));
     HEDDLE_TRY(ctx_start_sched(ctx, o));
     if (ctx->dev != NULL)
-        HEDDLE_TRY(heddle_dev_start_driver(ctx));
+        HEDDLE_TRY(heddle_dev_start(ctx));
     HEDDLE_TRY(ctx_start_threads(ctx, o));
     heddle_sampler_start(ctx);
     return HEDDLE_OK;
@@ -423,7 +425,7 @@ static heddle_status ctx_check_opts(const struct heddle_ctx_opts *o, const char 
 /* The scheduler that was asked for, or the one that suits the devices. */
 static heddle_status ctx_choose_sched(heddle_ctx *ctx, const struct heddle_ctx_opts *o)
 {
-    const bool has_classes = ctx->has_devs.nclasses > 1;
+    const bool has_classes = ctx->has_devs.sched.ncls > 1;
     struct heddle_text t;
     char why[256];
 

@@ -26,7 +26,6 @@
 #include "core/dev/shape.h"
 #include "core/dev/task.h"
 #include "core/dev/time.h"
-#include "core/dev/view.h"
 #include "core/dev/worker.h"
 #include "core/error.h"
 #include "core/kinfo.h"
@@ -59,23 +58,13 @@ static heddle_status dev_start_workers(struct heddle_devs *d)
     heddle_ctx *ctx = d->ctx;
     unsigned n = 0;
 
-    d->class_of = heddle_zalloc(&ctx->alloc, d->nsched, sizeof(*d->class_of));
     d->worker = heddle_zalloc(&ctx->alloc, d->nsched, sizeof(*d->worker));
-    if (d->class_of == NULL || d->worker == NULL)
+    if (d->worker == NULL)
         return HEDDLE_ENOMEM;
     for (unsigned c = 0; c < d->ncls; c++) {
         struct dev_class *cls = &d->cls[c];
 
-        d->sched_cls[c] = (struct heddle_sched_class){.name = cls->name,
-                                                      .kind = (unsigned)cls->kind,
-                                                      .type = cls->type,
-                                                      .node = cls->node,
-                                                      .first = cls->first,
-                                                      .nworkers = cls->nworkers};
-        for (unsigned i = 0; i < cls->nworkers; i++) {
-            d->class_of[cls->first + i] = c;
-            if (cls->dev == NULL)
-                continue;
+        for (unsigned i = 0; i < cls->nworkers && cls->dev != NULL; i++) {
             d->worker[n] = (struct dev_worker){
                 .id = cls->first + i,
                 .cls = c,
@@ -191,21 +180,7 @@ static void dev_start_links(struct heddle_devs *d)
                 d->link[a][b] = NULL; /* costs time only */
 }
 
-static void dev_describe(struct heddle_devs *d, struct heddle_sched_env *env)
-{
-    env->nworkers = d->nsched;
-    if (!d->ctx->sched->knows_classes)
-        return;
-    env->cls = d->sched_cls;
-    env->ncls = d->ncls;
-    env->ntypes = d->ntypes;
-    env->class_of = d->class_of;
-    env->view = &heddle_dev_view;
-    env->view_self = d;
-    env->energy = heddle_dev_objective(d);
-}
-
-heddle_status heddle_dev_start(heddle_ctx *ctx, struct heddle_sched_env *env)
+heddle_status heddle_dev_start(heddle_ctx *ctx)
 {
     struct heddle_devs *d = ctx->dev;
     struct heddle_mem_opts o = {
@@ -236,13 +211,7 @@ heddle_status heddle_dev_start(heddle_ctx *ctx, struct heddle_sched_env *env)
         heddle_dev_energy_define(d);
     HEDDLE_TRY(heddle_mem_create(&o, &ctx->mem));
     ctx->reg.forget = dev_forget;
-    dev_describe(d, env);
-    return HEDDLE_OK;
-}
-
-heddle_status heddle_dev_start_driver(heddle_ctx *ctx)
-{
-    return ctx->dev->time->start(ctx->dev);
+    return d->time->start(d);
 }
 
 void heddle_dev_stop(heddle_ctx *ctx)

@@ -30,11 +30,9 @@ struct submission;
  * time ctx->time. A refusal leaves a sentence in `why`. */
 heddle_status heddle_dev_open(heddle_ctx *ctx, const struct heddle_ctx_opts *o, char *why,
                               size_t cap);
-/* Workers and memories, when log and models are there; says in env what the scheduler, which
- * is made next, has to know. */
-heddle_status heddle_dev_start(heddle_ctx *ctx, struct heddle_sched_env *env);
-/* The scheduler is there: the device thread begins. */
-heddle_status heddle_dev_start_driver(heddle_ctx *ctx);
+/* Workers and memories, when log, models and scheduler are there. Then the device thread
+ * begins. */
+heddle_status heddle_dev_start(heddle_ctx *ctx);
 /* The device thread ends, after the worker threads and before the log. */
 void heddle_dev_stop(heddle_ctx *ctx);
 /* Frees everything, and ctx->dev is NULL. Half-built contexts, too. */

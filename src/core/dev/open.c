@@ -24,6 +24,7 @@
 #include "core/dev/devs.h"
 #include "core/dev/energy.h"
 #include "core/dev/time.h"
+#include "core/dev/view.h"
 #include "core/dev/virtual.h"
 #include "core/dev/worker.h"
 #include "core/env.h"
@@ -443,17 +444,45 @@ static void dev_list_gpus(struct heddle_devs *d)
     }
 }
 
-static void dev_tell_facts(struct heddle_devs *d)
+/* For schedulers that know classes. */
+static heddle_status dev_describe(struct heddle_devs *d)
+{
+    d->class_of = heddle_zalloc(&d->ctx->alloc, d->nsched, sizeof(*d->class_of));
+    if (d->class_of == NULL)
+        return HEDDLE_ENOMEM;
+    for (unsigned c = 0; c < d->ncls; c++) {
+        const struct dev_class *cls = &d->cls[c];
+
+        d->sched_cls[c] = (struct heddle_sched_class){.name = cls->name,
+                                                      .kind = (unsigned)cls->kind,
+                                                      .type = cls->type,
+                                                      .node = cls->node,
+                                                      .first = cls->first,
+                                                      .nworkers = cls->nworkers};
+        for (unsigned i = 0; i < cls->nworkers; i++)
+            d->class_of[cls->first + i] = c;
+    }
+    d->ctx->has_devs.sched = (struct heddle_sched_env){.nworkers = d->nsched,
+                                                       .cls = d->sched_cls,
+                                                       .ncls = d->ncls,
+                                                       .ntypes = d->ntypes,
+                                                       .class_of = d->class_of,
+                                                       .view = &heddle_dev_view,
+                                                       .view_self = d,
+                                                       .energy = heddle_dev_objective(d)};
+    return HEDDLE_OK;
+}
+
+static heddle_status dev_tell_facts(struct heddle_devs *d)
 {
     struct heddle_dev_facts *f = &d->ctx->has_devs;
 
-    f->nclasses = d->ncls;
-    f->nworkers = d->nsched;
     f->watches_host = d->disk_node >= 0; /* mem says so */
     for (unsigned i = 0; i < d->ncls; i++)
         if (d->cls[i].dev != NULL)
             f->nlanes += d->cls[i].nworkers;
     dev_list_gpus(d);
+    return dev_describe(d);
 }
 
 heddle_status heddle_dev_open(heddle_ctx *ctx, const struct heddle_ctx_opts *o, char *why,
@@ -480,9 +509,9 @@ heddle_status heddle_dev_open(heddle_ctx *ctx, const struct heddle_ctx_opts *o, 
         st = heddle_dev_energy_start(d, o, why, cap);
     if (st == HEDDLE_OK && d->is_plain)
         heddle_dev_close(ctx);
-    if (st == HEDDLE_OK && ctx->dev != NULL) {
-        dev_tell_facts(d);
-        dev_prepare(d);
-    }
-    return st;
+    if (st != HEDDLE_OK || ctx->dev == NULL)
+        return st;
+    HEDDLE_TRY(dev_tell_facts(d));
+    dev_prepare(d);
+    return HEDDLE_OK;
 }
