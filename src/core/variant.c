@@ -6,6 +6,7 @@
  *            for free, one that fails uses up a retry. Times go into the models.
  * Threads    the slot that runs the task; heddle_variant_predict() also submitters.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,7 +20,6 @@
 #include "core/cell.h"
 #include "core/check.h"
 #include "core/ctx.h"
-#include "core/dev/dev.h"
 #include "core/exec.h"
 #include "core/gang.h"
 #include "core/kinfo.h"
@@ -76,6 +76,23 @@ static struct heddle_perf_entry *variant_model(struct heddle_exec *x, unsigned v
     return entry;
 }
 
+/* What the fastest class is expected to take. */
+static float variant_predict_best(const struct heddle_sched_env *e, struct heddle_sched_task *t)
+{
+    double best = (double)INFINITY, ns;
+
+    for (unsigned i = 0; i < e->ncls; i++) {
+        bool is_new = true;
+
+        for (unsigned k = 0; k < i && is_new; k++)
+            is_new = e->cls[k].type != e->cls[i].type;
+        ns = is_new ? e->view->cost(e->view_self, t, i, NULL) : (double)INFINITY;
+        if (ns < best)
+            best = ns;
+    }
+    return isfinite(best) ? (float)best : 0;
+}
+
 float heddle_variant_predict(heddle_ctx *ctx, struct heddle_cell *c)
 {
     struct task_ext *ext = heddle_cell_ext(ctx, c);
@@ -84,7 +101,7 @@ float heddle_variant_predict(heddle_ctx *ctx, struct heddle_cell *c)
     struct heddle_exec x;
 
     if (ctx->dev != NULL)
-        return heddle_dev_predict(ctx, c);
+        return variant_predict_best(&ctx->has_devs.sched, &c->sched);
     if (ctx->perf == NULL || (c->kinfo->kernel->cost == NULL && !ctx->has_models))
         return 0;
     heddle_cell_exec_ext(ctx->foreign, c, ext, &x);

@@ -49,8 +49,6 @@ heddle_status heddle_dev_check(heddle_ctx *ctx, const struct submission *s,
  * the memories learn of it. */
 void heddle_dev_submitted(heddle_ctx *ctx, struct submission *s, struct heddle_cell *c,
                           const struct heddle_access *acc, unsigned nops, uint32_t m);
-/* What the fastest class is expected to take, in ns, for the log; 0: unknown. */
-float heddle_dev_predict(heddle_ctx *ctx, struct heddle_cell *c);
 
 /* --- ready tasks: engine.h, engine.c, idle.c, outside.c; any thread ------------------------- */
 

@@ -13,7 +13,6 @@
 #include "base/mode.h"
 #include "core/cell.h"
 #include "core/ctx.h"
-#include "core/dev/dev.h"
 #include "core/dev/devs.h"
 #include "core/dev/energy.h"
 #include "core/dev/estimate.h"
@@ -227,28 +226,4 @@ void heddle_dev_cost_now(struct heddle_devs *d, struct heddle_exec *x, const str
         q->need = need_most(d, x, cls);
         q->left = QUICK_ASKS;
     }
-}
-
-/* --- costs, for the log ------------------------------------------------------- */
-
-/* Any thread that submits. */
-float heddle_dev_predict(heddle_ctx *ctx, struct heddle_cell *c)
-{
-    struct heddle_devs *d = ctx->dev;
-    struct task_ext *ext = heddle_cell_ext(ctx, c);
-    double best = (double)INFINITY, sure, ns;
-    struct heddle_exec x;
-    unsigned v;
-
-    heddle_cell_exec_ext(ctx->foreign, c, ext, &x);
-    for (unsigned i = 0; i < d->ncls; i++) {
-        bool is_new = true;
-
-        for (unsigned k = 0; k < i && is_new; k++)
-            is_new = d->cls[k].type != d->cls[i].type;
-        ns = is_new ? heddle_dev_cost(d, &x, ext, i, &v, &sure) : (double)INFINITY;
-        if (ns < best)
-            best = ns;
-    }
-    return isfinite(best) ? (float)best : 0;
 }
