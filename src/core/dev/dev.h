@@ -6,7 +6,8 @@
  * The face of core/dev: what the engine calls in a context that has devices or other
  * memories. A context that has none has ctx->dev == NULL: that test is inline at every
  * call, and nothing of this is called but heddle_dev_open(), _stop() and _close(). What
- * depends on the clock of the devices goes through core/time.h instead.
+ * depends on the clock of the devices goes through core/time.h instead. What is known once
+ * the devices are open is in ctx->has_devs, and handles ask the memories (ctx->mem) directly.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,8 +39,8 @@ void heddle_dev_stop(heddle_ctx *ctx);
 /* Frees everything, and ctx->dev is NULL. Half-built contexts, too. */
 void heddle_dev_close(heddle_ctx *ctx);
 
-/* --- submission: call.c, variant.c; the submission lock is held, or the submitter is the
- *     calling worker's ------------------------------------------------------------------- */
+/* --- submission: call.c; the submission lock is held, or the submitter is the calling
+ *     worker's --------------------------------------------------------------------------- */
 
 /* Can a class run it, and has it room? Else a refusal with a sentence. Before a cell is taken;
  * not for the launch of a graph. */
@@ -50,7 +51,7 @@ heddle_status heddle_dev_check(heddle_ctx *ctx, const struct submission *s,
 void heddle_dev_submitted(heddle_ctx *ctx, struct submission *s, struct heddle_cell *c,
                           const struct heddle_access *acc, unsigned nops, uint32_t m);
 
-/* --- ready tasks: engine.h, engine.c, idle.c, outside.c; any thread ------------------------- */
+/* --- ready tasks: engine.h, engine.c, slow.c, outside.c, graph/run.c; any thread ------------ */
 
 /* A task is ready: heddle_ready(). The submission lock may be held. */
 void heddle_dev_push(heddle_ctx *ctx, struct heddle_sched_task *t);
@@ -98,7 +99,7 @@ bool heddle_region_offer(struct worker *w, struct graph_run *r);
 /* A graph is freed. Any thread, no lock. */
 void heddle_region_forget(heddle_ctx *ctx, uint64_t serial);
 
-/* --- data: ctx.c; what handle.c wants to know, the memories say (ctx->mem) --------------------- */
+/* --- data: ctx.c ------------------------------------------------------------------------------ */
 
 /* Waits until is_quiet(ctx), as heddle_ctx_help() does; then the user's data come home. is_end:
  * the context ends, and transfers that no task waits for have ended, too. False: the deadline
