@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * call: a call becomes a task, whatever it asks for.
+ * call: a call becomes a task, with all options that a call can have.
  *
  * Structure  check the call, take a cell, fill it, find what it waits for, enter
  *            it into the histories, link the edges. (submit.c has a short cut for
@@ -459,7 +459,7 @@ heddle_status heddle_submit_undo(heddle_ctx *ctx, struct submission *s, struct h
 
     if (e != NULL) {
         submit_drop_ext(ctx, c, e);
-        if (e->event != NULL) { /* created, not given to anybody */
+        if (e->event != NULL) { /* created, not given to the program yet */
             heddle_event_finish(e->event, HEDDLE_ECANCELED);
             e->event = NULL;
         }

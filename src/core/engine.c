@@ -75,7 +75,7 @@ static inline struct heddle_sched_task *engine_release(struct worker *w, uint32_
         /* Read the link first: the count below may start the waiting task. */
         struct heddle_cell *c = heddle_edge_owner(&ctx->pool, node, &next);
 
-        /* 1: nobody else will touch the count, spare the locked operation.
+        /* 1: no other thread will touch the count, spare the locked operation.
          * Acquire in both: the task sees what all predecessors wrote. */
         if (heddle_load_acq(&c->ndeps) == 1 || heddle_sub_acqrel(&c->ndeps, 1) == 1) {
             if (HEDDLE_UNLIKELY(heddle_trace_is_on(w->lane, HEDDLE_TRACE_READY)))
@@ -400,8 +400,9 @@ static void engine_work_own(struct worker *w, stop_fn stop, struct heddle_scope 
         if (heddle_load_rlx(&w->ctx->gang) != NULL && heddle_gang_join(w))
             continue;
         t = engine_pop_own(w, scope);
-        /* Its own children may wait for a stranger that nobody else can run. A
-         * deep stack is better than none that moves; not inside of a gang. */
+        /* The children of the scope may wait for another task, and this slot may be the only
+         * one that can run it. A deep stack is better than none that moves; not inside of a
+         * gang. */
         if (t == NULL && w->gang_depth == 0 && heddle_clock_ns() - since > OWN_PATIENCE_NS)
             t = heddle_engine_pop(w);
 

@@ -23,7 +23,7 @@ heddle_status heddle_fail_data(heddle_ctx *ctx, heddle_status st, const heddle_h
 /* A failure of no task that the next wait returns. No lock is held. */
 HEDDLE_PRINTF(3, 4)
 void heddle_fail_wait(heddle_ctx *ctx, heddle_status st, const char *fmt, ...);
-/* A struct of the program, of whatever size (base/sized.h), into one that the library
+/* A struct of the program, of any size (base/sized.h), into one that the library
  * knows; a sentence is kept, as heddle_refuse() does. HEDDLE_EINVAL. */
 HEDDLE_MUST_USE heddle_status heddle_take(heddle_ctx *ctx, const char *name, void *to, size_t known,
                                           const void *from);

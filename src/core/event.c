@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * event: something to wait for: the end of a task, or whatever an outside thread
- * says.
+ * event: something to wait for: the end of a task, or the moment that a thread of the
+ * program completes by hand.
  *
  * Structure  an event names a cell, so a task waits for it as for any other task.
  *            The cell of a manual event is a hidden task ("notice") that becomes

@@ -283,7 +283,7 @@ void heddle_unit_unref(heddle_handle *h)
 
 static void grants_end_of(heddle_ctx *ctx, heddle_handle *h);
 
-/* Without the program's references nobody can release what it has acquired. */
+/* Without a reference the program cannot release what it has acquired. */
 void heddle_handle_unref(heddle_handle *h)
 {
     heddle_ctx *ctx;
@@ -350,11 +350,11 @@ heddle_status heddle_handle_restore(heddle_handle *h)
 struct grant {
     struct grant *next;    /* open grants of the unit */
     _Atomic uint32_t refs; /* the list's (or the decision's), and the waiter's
-                              (or, when nobody waits, heddle_grant_run()'s) */
+                              (or, when no thread waits, heddle_grant_run()'s) */
     heddle_handle *unit;
     struct heddle_cell *cell;
     enum heddle_mode mode;
-    heddle_acquired_fn fn; /* NULL: somebody waits */
+    heddle_acquired_fn fn; /* NULL: a thread waits */
     void *user;
     _Atomic int status; /* HEDDLE_AGAIN until granted or refused */
     void *ptr;
@@ -542,8 +542,8 @@ heddle_status heddle_handle_acquire_async(heddle_handle *h, enum heddle_mode mod
     return st;
 }
 
-/* Takes an open grant out of the list; of those that somebody waited for only:
- * what a callback got may still be in use. */
+/* Takes an open grant out of the list; waited_only: only one that a thread
+ * waited for, since what a callback got may still be in use. */
 static struct grant *grant_take(heddle_handle *h, bool waited_only)
 {
     void **at = &h->extra.acquired;

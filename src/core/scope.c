@@ -451,7 +451,7 @@ heddle_status heddle_exec_wait(struct heddle_exec *x)
         scope_wait(w, s);
     if (x->slow != NULL && x->slow->check != NULL)
         heddle_check_lend(x, true);
-    if (heddle_load_rlx(&s->status) != 0) { /* nobody sets it now */
+    if (heddle_load_rlx(&s->status) != 0) { /* no child is left to set it */
         if (child == HEDDLE_OK)
             child = (heddle_status)heddle_load_rlx(&s->status);
         heddle_store_rlx(&s->status, 0);
@@ -472,7 +472,7 @@ bool heddle_scope_leave(struct heddle_exec *x, heddle_status *st)
     s->body = *st;
     x->scope = NULL;
     s->has_left = true;
-    /* Release: body; acquire: what the children did. All have ended: nobody else counts. */
+    /* Release: body; acquire: what the children did. All have ended: no other thread counts. */
     if (!scope_seems_alone(s)) {
         const int64_t left = s->submitted - s->own;
 

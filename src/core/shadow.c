@@ -241,7 +241,7 @@ size_t heddle_shadow_unchanged(const struct shadow *s)
 
 /*
  * How many elements of an output may look unwritten by chance, because what was
- * written happens to be the random bytes it started with. For whatever was
+ * written happens to be the random bytes it started with. For any values
  * written, more than this happens less than once in 10^8 tasks; NaNs do not
  * happen. Operands of less than 4 bytes are never blamed.
  */

@@ -102,7 +102,7 @@ static void message_print(void *user, enum heddle_severity severity, const char 
 }
 
 /* Where the sentences of the context go. It is settled before any other option, so that
- * whatever is wrong with those is said. */
+ * a mistake in the other options is reported there. */
 static heddle_status ctx_choose_messages(struct heddle_ctx_opts *o)
 {
     char why[160];

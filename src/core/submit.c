@@ -73,7 +73,7 @@ static HEDDLE_NOINLINE void submit_help(heddle_ctx *ctx)
         if (has_run) {
             since = heddle_clock_ns();
         } else if (heddle_clock_ns() - since > WINDOW_PATIENCE) {
-            /* Grow when more tasks may help: somebody is idle. */
+            /* Grow when more tasks may help: a worker is idle. */
             if (heddle_ctx_is_stuck(ctx) || (!ctx->is_window_hard && submit_has_idle(ctx)))
                 break;
             heddle_thread_yield();

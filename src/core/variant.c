@@ -147,7 +147,7 @@ static bool variant_wants_expand(struct heddle_exec *x)
         wish = k->want_expand(x);
         return wish == HEDDLE_EXPAND_KNOWN ? variant_is_measured(x) : wish != HEDDLE_EXPAND_NO;
     }
-    /* Somebody is idle: there is too little to do, make more of it. */
+    /* A worker is idle: there are too few tasks, and the expansion makes more. */
     return heddle_load_rlx(&p->nparked) + heddle_load_rlx(&p->nspinning) > 0;
 }
 

@@ -240,7 +240,7 @@ static void survey_walk(struct survey *s)
             if (is_root || (uint32_t)w != 0)
                 survey_task(s, c, w);
             else if (!s->is_second)
-                s->npending++; /* a child that nobody waits for: not named */
+                s->npending++; /* a child without a task that waits for it: not named */
         }
     }
 }

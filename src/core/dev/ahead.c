@@ -271,7 +271,7 @@ static bool ahead_consider(struct heddle_devs *d, struct dev_ahead *r)
     r->written = written;
     r->ready_ns = ready_ns;
     r->state = PUSHED;
-    /* Nobody else counts it any more (4): a store will do. */
+    /* No other thread counts its predecessors any more (4): a store will do. */
     heddle_store_rel(&r->cell->ndeps, (int32_t)r->npred | AHEAD_BIT);
     if (heddle_trace_is_on(d->ctx->driver->lane, HEDDLE_TRACE_READY))
         heddle_trace_ready(d->ctx->driver->lane, r->cell->id, heddle_ctx_ticks(d->ctx));
@@ -362,8 +362,8 @@ void heddle_ahead_launched(struct dev_task *dt)
     struct heddle_devs *d = dt->ctx->dev;
     struct ahead *a = &d->ahead;
 
-    /* Whoever runs behind a task may overwrite the only copy of what that one
-     * would need to run again: so it must be sure to end, or its device with it. */
+    /* A task that runs behind this one may overwrite the only copy of what this one would
+     * need to run again: so this one must be sure to end, or to be lost with its device. */
     if (!d->cls[dt->worker->cls].drv->is_sure || dt->called != HEDDLE_OK ||
         !exec_is_plain(&dt->x, dt->ext))
         return;

@@ -199,7 +199,7 @@ bool heddle_ahead_again(struct dev_task *dt)
     return waits;
 }
 
-/* Its task is about to end: nobody finds the record any more. */
+/* The task is about to end: no thread finds its record any more. */
 static struct dev_ahead *ahead_leave(heddle_ctx *ctx, struct heddle_cell *c)
 {
     struct ahead *a = &ctx->dev->ahead;
@@ -236,7 +236,7 @@ static bool ahead_count_down(struct ahead *a, struct dev_ahead *r, const struct 
     r->npred--;
     r->has_failed = r->has_failed || st != HEDDLE_OK;
     if (!was_ahead) {
-        /* Others may count, too: whoever brings it to 0 pushes. */
+        /* Other predecessors may count, too: the one that brings the count to 0 pushes. */
         if (r->npred == 0)
             ahead_free(a, r);
         return heddle_sub_acqrel(&c->ndeps, 1) == 1;
@@ -254,7 +254,7 @@ static bool ahead_count_down(struct ahead *a, struct dev_ahead *r, const struct 
         if (r->succ == NULL)
             ahead_free(a, r);
     }
-    /* Release: whoever has got it from the scheduler sees what was done. */
+    /* Release: the worker that got the task from the scheduler sees what was done. */
     heddle_store_rel(&c->ndeps, 0);
     return pushes;
 }

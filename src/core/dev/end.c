@@ -7,7 +7,7 @@
  *            heddle_dev_again() when it is tried on another variant or class, or after
  *            its device was lost. heddle_dev_settle() gives back what any task holds,
  *            on a core or on a device; the engine calls it (end.c, graph/run.c).
- * Invariants (1) whatever a task holds (turns aside) is given back before it is
+ * Invariants (1) what a task holds (turns aside) is given back before it is
  *                tried again
  *            (2) a task that no class can run any more ends with a sentence
  * Threads    the device thread; heddle_dev_settle(): the slot that ends the task.
@@ -164,7 +164,7 @@ void heddle_dev_again(struct dev_task *dt, heddle_status st, bool is_barred)
     uint64_t note = heddle_dev_note(d, t);
 
     if (heddle_ahead_is_ahead(dt)) { /* not before those it waits for */
-        /* The scheduler learns it before anybody can push it again. */
+        /* The scheduler learns of it before a predecessor can push the task again. */
         dev_partials(dt);
         dev_leave(d, dt, -1);
         t->link[1] = NULL;
@@ -230,7 +230,7 @@ void heddle_dev_end(struct dev_task *dt, heddle_status st)
     if (st > 0)
         st = HEDDLE_ETASK;
     if (heddle_load_rlx(&d->cls[cls].is_lost) != 0)
-        st = HEDDLE_EDEV; /* whatever it did is out of reach */
+        st = HEDDLE_EDEV; /* what the task wrote is out of reach */
     if (st == HEDDLE_OK) {
         if (dt->model != NULL && dt->op.end_ns > dt->op.begin_ns && !dt->op.is_rough &&
             !dt->op.is_loading)

@@ -191,7 +191,7 @@ void heddle_dev_give_up(struct worker *w, struct heddle_sched_task *t)
 
     if (heddle_is_node(t))
         heddle_node_rearm(t);
-    t->link[0] = NULL; /* no scheduler gave it to anybody */
+    t->link[0] = NULL; /* no scheduler gave the task to a worker */
     if (w->ctx->sched->ended != NULL)
         w->ctx->sched->ended(w->ctx->sched_self, t, HEDDLE_SCHED_NOBODY, NAN);
     snprintf(s.message, sizeof(s.message), "no device is left that can run it");
@@ -220,7 +220,7 @@ static bool supply_hidden(struct worker *w, struct heddle_cell *c)
         mode = c->op[0]->root == c->op[0] && c->op[0]->owns_memory ? HEDDLE_W : HEDDLE_R;
     dt = host_request(w, &c->sched, &x);
     if (dt == NULL) {
-        /* No memory for a record: try again, somebody will give one back. */
+        /* No memory for a record: try again, a task that ends will give one back. */
         heddle_dev_put_supplied(d, &c->sched);
         heddle_thread_yield();
         return false;
@@ -368,7 +368,8 @@ static bool home_go(heddle_ctx *ctx, uint64_t deadline_ns)
 bool heddle_dev_wait(heddle_ctx *ctx, bool (*is_quiet)(void *ctx), uint64_t deadline_ns,
                      bool is_end)
 {
-    const bool is_homing = ctx->dev->has_budget && !is_end; /* else nobody knows the next uses */
+    /* Without a budget the next uses of data are not recorded. */
+    const bool is_homing = ctx->dev->has_budget && !is_end;
     bool ok;
 
     if (is_homing)
@@ -377,7 +378,7 @@ bool heddle_dev_wait(heddle_ctx *ctx, bool (*is_quiet)(void *ctx), uint64_t dead
     if (is_homing)
         heddle_mem_set_homing(ctx->mem, false);
     ok = ok && home_go(ctx, deadline_ns);
-    if (is_end) /* transfers that nobody waits for */
+    if (is_end) /* transfers that no task waits for */
         (void)heddle_ctx_help(ctx, mem_is_idle, ctx, 0);
     return ok;
 }

@@ -156,8 +156,8 @@ static void *driver_main(void *arg)
         is_busy = heddle_dev_is_running(d) || !heddle_mem_is_idle(d->ctx->mem);
         if (last == 0)
             last = heddle_clock_ns();
-        /* Short operations follow each other: look again, but leave the core to
-         * whoever wants it. */
+        /* Short operations follow each other: look again, but leave the core to a
+         * thread that wants it. */
         if (is_busy && heddle_clock_ns() - last < SPIN_NS)
             heddle_thread_yield();
         else

@@ -113,7 +113,7 @@ static heddle_status dev_open_one(struct heddle_devs *d, const struct heddle_dri
     if (st != HEDDLE_OK && st != HEDDLE_ENOMEM && o->devices == NULL) {
         heddle_report(d->ctx, HEDDLE_WARNING, "device %s cannot be used and is left out: %s",
                       info->name, heddle_status_text(st));
-        return HEDDLE_OK; /* nobody asked for it */
+        return HEDDLE_OK; /* no option asked for the device */
     }
     if (st != HEDDLE_OK)
         return heddle_why(why, cap, st, "device %s cannot be used: %s", info->name,
@@ -130,7 +130,7 @@ static heddle_status dev_open_one(struct heddle_devs *d, const struct heddle_dri
     return HEDDLE_OK;
 }
 
-/* Nobody asked for devices, but for a scheduler that knows cores only. */
+/* No option asks for devices, and one asks for a scheduler that knows cores only. */
 static bool dev_is_for_cores(const struct heddle_ctx_opts *o)
 {
     const struct heddle_sched_ops *s = o->sched != NULL ? heddle_sched_find(o->sched) : NULL;
@@ -351,7 +351,7 @@ static heddle_status dev_open_virtual(struct heddle_devs *d, const struct heddle
     }
     if (d->ncls == 0)
         return heddle_why(why, cap, HEDDLE_EDEV, "none of the classes of %s is wanted", o->machine);
-    /* Memories that no class has are of no use to anybody: a virtual disk, say. */
+    /* Memories that no class has are of no use: a virtual disk, say. */
     while (d->nnodes > 1 && d->node[d->nnodes - 1].dev == NULL)
         d->nnodes--;
     return dev_check_list(d, o->devices, why, cap);
@@ -379,8 +379,8 @@ static void dev_init(struct heddle_devs *d, heddle_ctx *ctx)
     dev_add_node(d, "host", HEDDLE_MEM_HOST, NULL, HEDDLE_MEM_NO_LIMIT);
 }
 
-/* The device thread feeds fast devices: it has a core of its own, unless somebody
- * said how many workers he wants. */
+/* The device thread feeds fast devices: it has a core of its own, unless an option gives
+ * the number of workers. */
 static void dev_spare_core(struct heddle_devs *d, const struct heddle_ctx_opts *o)
 {
     bool is_wanted = false;

@@ -83,7 +83,7 @@ bool heddle_dev_has_home(struct heddle_devs *d, struct heddle_sched_task *t)
 
 bool heddle_dev_wants_cores(const heddle_ctx *ctx)
 {
-    /* After a loss a task may be queued that nobody can run: they see to it. */
+    /* After a loss a task may be queued that no worker can run: a core ends it. */
     return heddle_load_acq(&ctx->dev->ncore) != 0 || heddle_load_acq(&ctx->dev->nsupplied) != 0 ||
            heddle_load_acq(&ctx->dev->nlost) != 0;
 }

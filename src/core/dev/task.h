@@ -92,7 +92,7 @@ uint64_t heddle_dev_note(struct heddle_devs *d, const struct heddle_sched_task *
 /* False: no memory for it. */
 bool heddle_dev_set_note(struct heddle_devs *d, const struct heddle_sched_task *t, uint64_t note);
 bool heddle_dev_is_barred(struct heddle_devs *d, const struct heddle_sched_task *t, unsigned cls);
-/* The task is over: whatever it tried in vain is forgotten. */
+/* The task is over: its note is forgotten. */
 void heddle_dev_drop_note(struct heddle_devs *d, const struct heddle_sched_task *t);
 
 #endif /* HEDDLE_CORE_DEV_TASK_H */

@@ -38,7 +38,7 @@ enum { NO_EVENT_NS = 50000 }; /* time stands still: another thread's turn */
 
 /* --- steps -------------------------------------------------------------------- */
 
-/* Hidden tasks, and those that nobody can run. */
+/* Hidden tasks, and tasks that no device which is left can run. */
 static bool virtual_supplied(struct heddle_devs *d)
 {
     struct worker *w = d->ctx->driver;
@@ -105,7 +105,7 @@ static bool virtual_loop(struct worker *w, stop_fn stop, void *arg, uint64_t dea
         heddle_returns_flush(&ctx->driver->returns);
         if (deadline_ns != 0 && heddle_clock_ns() >= deadline_ns)
             break;
-        heddle_thread_sleep_ns(NO_EVENT_NS); /* for an event of somebody else */
+        heddle_thread_sleep_ns(NO_EVENT_NS); /* for an event of another thread */
     }
     if (ok && !is_nested)
         heddle_cost_catch_up(w);
@@ -185,7 +185,7 @@ static uint64_t virtual_now_ns(const struct heddle_devs *d)
 
 static void virtual_kick(struct heddle_devs *d)
 {
-    (void)d; /* whoever waits takes the next step */
+    (void)d; /* the thread that waits takes the next step */
 }
 
 static bool virtual_is_idle(const struct heddle_devs *d)

@@ -37,7 +37,7 @@ static inline bool node_count_down(_Atomic int32_t *ndeps, bool is_alone)
 
     if (!is_alone) /* as in engine_release() */
         return heddle_load_acq(ndeps) == 1 || heddle_sub_acqrel(ndeps, 1) == 1;
-    /* One slot runs all nodes: nobody else counts. */
+    /* One slot runs all nodes: no other thread counts. */
     n = heddle_load_rlx(ndeps) - 1;
     heddle_store_rlx(ndeps, n);
     return n == 0;
