@@ -30,10 +30,13 @@
 #include "core/time.h"
 #include "core/worker.h"
 #include "data/data.h"
+#include "mem/mem.h"
 #include "sched/sched.h"
 #include "task/task.h"
 #include "topo/topo.h"
 #include "trace/trace.h"
+
+enum { HOME_TRIES = 16 }; /* before data count as not to be brought home */
 
 /* From now on, or (NULL) not any more: the log ends. */
 void heddle_ctx_watch_memory(heddle_ctx *ctx,
@@ -49,6 +52,47 @@ void heddle_ctx_watch_memory(heddle_ctx *ctx,
 static bool ctx_quiet(void *arg)
 {
     return heddle_ctx_is_quiet(arg);
+}
+
+static bool ctx_mem_is_idle(void *arg)
+{
+    return heddle_mem_is_idle(((heddle_ctx *)arg)->mem);
+}
+
+/* All tasks have ended: data of the user come home. False: the deadline came first. */
+static bool ctx_go_home(heddle_ctx *ctx, uint64_t deadline_ns)
+{
+    for (unsigned i = 0; heddle_mem_go_home(ctx->mem) != 0; i++) {
+        if (i == HOME_TRIES) {
+            (void)heddle_fail(ctx, HEDDLE_EIO, "data could not be brought back to the host");
+            break;
+        }
+        if (!heddle_ctx_help(ctx, ctx_mem_is_idle, ctx, deadline_ns))
+            return false;
+    }
+    heddle_mem_give_home(ctx->mem);
+    return true;
+}
+
+/* Waits until all tasks have ended and the user's data are home. is_end: the context ends, and
+ * transfers that no task waits for have ended, too. False: the deadline came first. */
+static bool ctx_wait_all(heddle_ctx *ctx, uint64_t deadline_ns, bool is_end)
+{
+    /* Without a budget the next uses of data are not recorded. */
+    const bool is_homing = ctx->has_devs.has_budget && !is_end;
+    bool ok;
+
+    if (is_homing)
+        heddle_mem_set_homing(ctx->mem, true);
+    ok = heddle_ctx_help(ctx, ctx_quiet, ctx, deadline_ns);
+    if (is_homing)
+        heddle_mem_set_homing(ctx->mem, false);
+    if (ctx->mem == NULL)
+        return ok;
+    ok = ok && ctx_go_home(ctx, deadline_ns);
+    if (is_end) /* transfers that no task waits for */
+        (void)heddle_ctx_help(ctx, ctx_mem_is_idle, ctx, 0);
+    return ok;
 }
 
 /* What a wait returns; the next one starts afresh. */
@@ -181,10 +225,7 @@ heddle_status heddle_ctx_destroy(heddle_ctx *ctx)
         return heddle_fail(ctx, HEDDLE_EDEADLK, "a message cannot destroy its context");
     heddle_grants_release(ctx); /* or ends of handles wait for ever */
     (void)heddle_submit_combine(ctx);
-    if (ctx->dev != NULL)
-        (void)heddle_dev_wait(ctx, ctx_quiet, 0, true);
-    else
-        (void)heddle_ctx_help(ctx, ctx_quiet, ctx, 0);
+    (void)ctx_wait_all(ctx, 0, true);
     heddle_spin_lock(&ctx->submit_lock);
     if (ctx->is_closing || !heddle_ctx_is_quiet(ctx) || heddle_load_acq(&ctx->nwaiters) != 0) {
         heddle_spin_unlock(&ctx->submit_lock);
@@ -208,7 +249,6 @@ heddle_status heddle_ctx_destroy(heddle_ctx *ctx)
 heddle_status heddle_wait_for(heddle_ctx *ctx, uint64_t timeout_ns)
 {
     const uint64_t deadline = heddle_deadline_ns(timeout_ns);
-    bool is_quiet;
 
     HEDDLE_CHECK(ctx != NULL);
     if (heddle_ctx_self(ctx) != NULL)
@@ -217,9 +257,7 @@ heddle_status heddle_wait_for(heddle_ctx *ctx, uint64_t timeout_ns)
                            "them (see heddle_exec_wait)");
     if (heddle_submit_combine(ctx) != HEDDLE_OK)
         return heddle_fail(ctx, HEDDLE_ENOMEM, "no memory to combine a reduction");
-    is_quiet = ctx->dev != NULL ? heddle_dev_wait(ctx, ctx_quiet, deadline, false)
-                                : heddle_ctx_help(ctx, ctx_quiet, ctx, deadline);
-    return is_quiet ? ctx_take_failure(ctx) : HEDDLE_ETIMEDOUT;
+    return ctx_wait_all(ctx, deadline, false) ? ctx_take_failure(ctx) : HEDDLE_ETIMEDOUT;
 }
 
 heddle_status heddle_wait(heddle_ctx *ctx)

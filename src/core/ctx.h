@@ -45,6 +45,7 @@ struct worker;
 struct heddle_dev_facts {
     struct heddle_sched_env sched; /* workers, cores included, classes and what may be asked */
     unsigned nlanes;               /* of the log, that workers of devices need */
+    bool has_budget;               /* some memory is limited: the next uses of data are recorded */
     bool watches_host;             /* memory on the host is in the log by itself */
     /* The GPUs by the names that their tasks run under, for energy counters. */
     const struct heddle_meter_gpu *gpu;

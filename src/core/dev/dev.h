@@ -7,7 +7,8 @@
  * memories. A context that has none has ctx->dev == NULL: that test is inline at every
  * call, and nothing of this is called but heddle_dev_open(), _stop() and _close(). What
  * depends on the clock of the devices goes through core/time.h instead. What is known once
- * the devices are open is in ctx->has_devs, and handles ask the memories (ctx->mem) directly.
+ * the devices are open is in ctx->has_devs, and ctx.c and handle.c call the memories (ctx->mem)
+ * directly.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -98,13 +99,5 @@ struct heddle_sched_task *heddle_dev_end_ahead(struct worker *w, struct heddle_c
 bool heddle_region_offer(struct worker *w, struct graph_run *r);
 /* A graph is freed. Any thread, no lock. */
 void heddle_region_forget(heddle_ctx *ctx, uint64_t serial);
-
-/* --- data: ctx.c ------------------------------------------------------------------------------ */
-
-/* Waits until is_quiet(ctx), as heddle_ctx_help() does; then the user's data come home. is_end:
- * the context ends, and transfers that no task waits for have ended, too. False: the deadline
- * came first. An outside thread, no lock. */
-bool heddle_dev_wait(heddle_ctx *ctx, bool (*is_quiet)(void *ctx), uint64_t deadline_ns,
-                     bool is_end);
 
 #endif /* HEDDLE_CORE_DEV_DEV_H */

@@ -29,7 +29,6 @@
 #include "core/dev/task.h"
 #include "core/end.h"
 #include "core/engine.h"
-#include "core/error.h"
 #include "core/exec.h"
 #include "core/graph/node.h"
 #include "core/outside.h"
@@ -48,8 +47,6 @@ static void task_set_popper(struct heddle_sched_task *t, unsigned popper)
 {
     t->link[0] = (struct heddle_sched_task *)(uintptr_t)(popper + 1u);
 }
-
-enum { HOME_TRIES = 16 }; /* before data count as not to be brought home */
 
 /* --- requests ---------------------------------------------------------------------- */
 
@@ -341,44 +338,4 @@ heddle_status heddle_dev_return(struct heddle_exec *x)
         heddle_mem_end(x->ctx->mem, &dt->req, HEDDLE_EDECLINED);
     heddle_dev_task_free(x->worker, dt);
     return st;
-}
-
-/* --- bringing data home ------------------------------------------------------- */
-
-static bool mem_is_idle(void *arg)
-{
-    return heddle_mem_is_idle(((heddle_ctx *)arg)->mem);
-}
-
-/* All tasks have ended: data of the user come home. False: too late. */
-static bool home_go(heddle_ctx *ctx, uint64_t deadline_ns)
-{
-    for (unsigned i = 0; heddle_mem_go_home(ctx->mem) != 0; i++) {
-        if (i == HOME_TRIES) {
-            (void)heddle_fail(ctx, HEDDLE_EIO, "data could not be brought back to the host");
-            break;
-        }
-        if (!heddle_ctx_help(ctx, mem_is_idle, ctx, deadline_ns))
-            return false;
-    }
-    heddle_mem_give_home(ctx->mem);
-    return true;
-}
-
-bool heddle_dev_wait(heddle_ctx *ctx, bool (*is_quiet)(void *ctx), uint64_t deadline_ns,
-                     bool is_end)
-{
-    /* Without a budget the next uses of data are not recorded. */
-    const bool is_homing = ctx->dev->has_budget && !is_end;
-    bool ok;
-
-    if (is_homing)
-        heddle_mem_set_homing(ctx->mem, true);
-    ok = heddle_ctx_help(ctx, is_quiet, ctx, deadline_ns);
-    if (is_homing)
-        heddle_mem_set_homing(ctx->mem, false);
-    ok = ok && home_go(ctx, deadline_ns);
-    if (is_end) /* transfers that no task waits for */
-        (void)heddle_ctx_help(ctx, mem_is_idle, ctx, 0);
-    return ok;
 }

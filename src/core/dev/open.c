@@ -477,6 +477,7 @@ static heddle_status dev_tell_facts(struct heddle_devs *d)
 {
     struct heddle_dev_facts *f = &d->ctx->has_devs;
 
+    f->has_budget = d->has_budget;
     f->watches_host = d->disk_node >= 0; /* mem says so */
     for (unsigned i = 0; i < d->ncls; i++)
         if (d->cls[i].dev != NULL)
