@@ -181,11 +181,10 @@ static inline struct heddle_sched_task *engine_run_cell(struct worker *w, struct
     return engine_end(w, c, now);
 }
 
-/* A task that slot w got, but does not run. */
-static void engine_put_back(struct worker *w, struct heddle_sched_task *t)
+void heddle_engine_put_back(struct worker *w, struct heddle_sched_task *t, bool keeps_data)
 {
     if (w->ctx->dev != NULL)
-        heddle_dev_put_back(w, t, true);
+        heddle_dev_put_back(w, t, keeps_data);
     else
         heddle_engine_push_foreign(w->ctx, t);
 }
@@ -220,7 +219,7 @@ static inline bool engine_run(struct worker *w, struct heddle_sched_task *t, uin
     }
     do {
         if (HEDDLE_UNLIKELY(limit_ns != 0) && !engine_is_in_time(w, t, limit_ns)) {
-            engine_put_back(w, t);
+            heddle_engine_put_back(w, t, true);
             break;
         }
         t = heddle_is_node(t) ? heddle_node_run(w, t) : engine_run_cell(w, heddle_task_cell(t));
@@ -384,7 +383,7 @@ static struct heddle_sched_task *engine_pop_own(struct worker *w, struct heddle_
     while (stranger != NULL) {
         struct heddle_sched_task *next = stranger->link[0];
 
-        engine_put_back(w, stranger);
+        heddle_engine_put_back(w, stranger, true);
         stranger = next;
     }
     return t;

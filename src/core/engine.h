@@ -70,6 +70,9 @@ static inline void heddle_engine_defer(struct worker *w, struct heddle_sched_tas
 void heddle_engine_push(struct worker *w, struct heddle_sched_task *t);
 /* The same from outside of any slot. */
 void heddle_engine_push_foreign(heddle_ctx *ctx, struct heddle_sched_task *t);
+/* Slot w got the task, but does not run it: another worker will. keeps_data: data that came to
+ * the host for the task stay there. */
+void heddle_engine_put_back(struct worker *w, struct heddle_sched_task *t, bool keeps_data);
 
 /* After the successors of a task were looked at: `keep` is ready and was not
  * pushed; others were, if has_pushed. Returns what to run next. */

@@ -197,10 +197,7 @@ struct heddle_sched_task *heddle_slow_run(struct worker *w, struct heddle_cell *
         return NULL;
     st = heddle_slow_body(&x, &s, ext);
     if (st == TASK_PUT_BACK) { /* a gang that cannot form now */
-        if (w->ctx->dev != NULL)
-            heddle_dev_put_back(w, &c->sched, false);
-        else
-            heddle_engine_push_foreign(w->ctx, &c->sched);
+        heddle_engine_put_back(w, &c->sched, false);
         return NULL;
     }
     return heddle_end_after(&x, st, start);

@@ -52,14 +52,13 @@ heddle_status heddle_dev_check(heddle_ctx *ctx, const struct submission *s,
 void heddle_dev_submitted(heddle_ctx *ctx, struct submission *s, struct heddle_cell *c,
                           const struct heddle_access *acc, unsigned nops, uint32_t m);
 
-/* --- ready tasks: engine.h, engine.c, slow.c, outside.c, graph/run.c; any thread ------------ */
+/* --- ready tasks: engine.h, engine.c, outside.c; any thread ---------------------------------- */
 
 /* A task is ready: heddle_ready(). The submission lock may be held. */
 void heddle_dev_push(heddle_ctx *ctx, struct heddle_sched_task *t);
 /* The next task for a core; NULL: none. The holder of slot w, no lock. */
 struct heddle_sched_task *heddle_dev_pop(struct worker *w);
-/* A task that heddle_dev_pop() gave to slot w shall wait for another worker; with keeps_data
- * its data stay on the host for it. The holder of slot w, no lock. */
+/* heddle_engine_put_back(). The holder of slot w, no lock. */
 void heddle_dev_put_back(struct worker *w, struct heddle_sched_task *t, bool keeps_data);
 /* Is there anything that a core may run? heddle_ring(), after each push. */
 bool heddle_dev_wants_cores(const heddle_ctx *ctx);

@@ -266,10 +266,7 @@ static struct heddle_sched_task *node_run_slow(struct heddle_exec *x, uint64_t s
         watch->begin(watch->user, x->node->index);
     st = heddle_slow_body(x, &s, &ext);
     if (st == TASK_PUT_BACK) {
-        if (w->ctx->dev != NULL)
-            heddle_dev_put_back(w, &x->node->sched, false);
-        else
-            heddle_engine_push_foreign(w->ctx, &x->node->sched);
+        heddle_engine_put_back(w, &x->node->sched, false);
         return NULL;
     }
     return node_after(x, st, start);
