@@ -66,8 +66,13 @@ static HEDDLE_INLINE void add(const struct dnn_qadd *q, const void *a, const voi
     POINT_FOR(name, flags, add,                                                                    \
               (const struct dnn_qadd *q, const void *a, const void *b, void *y, size_t n),         \
               (q, a, b, y, n))
+#if defined(__clang__)
+#define POINT_WIDE "" /* it knows no such target */
+#else
+#define POINT_WIDE ",prefer-vector-width=512"
+#endif
 POINT_ALL(avx2, "avx2")
-POINT_ALL(avx512, "avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512")
+POINT_ALL(avx512, "avx512f,avx512bw,avx512vl,avx512dq" POINT_WIDE)
 
 static bool has_avx512(void)
 {

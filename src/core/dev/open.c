@@ -17,6 +17,7 @@
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "base/map.h"
+#include "base/text.h"
 #include "base/why.h"
 #include "core/ctx.h"
 #include "core/dev/ahead.h"
@@ -435,11 +436,13 @@ static void dev_list_gpus(struct heddle_devs *d)
     for (unsigned i = 0; i < d->ncls; i++) {
         const struct dev_class *c = &d->cls[i];
         struct heddle_meter_gpu *gpu = &d->gpu[f->ngpus];
+        struct heddle_text t;
 
         if (c->dev == NULL || c->drv->pci == NULL ||
             c->drv->pci(c->dev, gpu->pci, sizeof(gpu->pci)) != HEDDLE_OK)
             continue;
-        snprintf(gpu->device, sizeof(gpu->device), "%s", c->name);
+        heddle_text_init(&t, gpu->device, sizeof(gpu->device));
+        heddle_text_str(&t, c->name);
         f->ngpus++;
     }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* server: addresses, batches, deadlines, full queues, loading again, the end, with a backend
  * that adds one to each number. */
+#include "serve/http.h"
 #include "serve/server.h"
 
 #include <arpa/inet.h>
@@ -442,6 +443,8 @@ TEST(names_that_cannot_be_served)
     static const char *const twice[] = {"m", "m"};
     struct server *s = NULL;
 
+    if (http_check(why, sizeof(why)) != HEDDLE_OK)
+        SKIP("no libmicrohttpd");
     CHECK_EQ(pthread_mutex_init(&a.lock, NULL), 0);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         CHECK_STATUS(server_start(&o, rows[i], 1, &s), HEDDLE_EINVAL);
