@@ -16,7 +16,9 @@
 #include "heddle/machine.h"
 #include "heddle/trace.h"
 
-enum { NAME_MAX_LETTERS = 31, NO_CLASS = UINT32_MAX };
+#define NO_CLASS UINT32_MAX
+
+enum { NAME_MAX_LETTERS = 31 };
 
 struct row {
     uint32_t kernel, class; /* class: index of its fact in infos[] */
